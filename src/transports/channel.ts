@@ -1,5 +1,5 @@
 /**
- * A two-way channel of whole messages: stdio, a socket, or two ends in one process.
+ * A two-way channel of whole messages: stdio, a socket, or a connection within one process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
@@ -17,17 +17,17 @@ import type { Link, LinkEvents, Reply } from "../core/call/link.ts";
 import type { TransportName } from "../core/call/observer.ts";
 import { readPrincipal } from "../core/call/principal.ts";
 
-/** Writes a message. Returns a promise if the writer should wait for room. */
+/** Writes a message. Returns a promise if the writer should wait until the client has read more. */
 export type Write = (text: string) => Promise<void> | undefined;
 
 /** The server's end of a channel. */
 export interface Pipe {
   /**
    * Receives a message. Returns a promise if the reader should wait before it reads on. `principal` is the caller, if
-   * each message has its own credentials: the same one as that of the channel, perhaps with other scopes.
+   * each message has its own credentials. It must be the caller of the channel, but may have other scopes.
    */
   receive(text: string, principal?: Principal): Promise<void> | undefined;
-  /** Sends an error for input that cannot be a message. */
+  /** Sends the error for input that cannot be a message. */
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
   /** Maximum bytes of a message. */
   readonly lineBytes: number;
@@ -38,18 +38,19 @@ export interface Pipe {
    */
   readonly account: Account;
   /**
-   * Calls `end` once the credentials of the caller have expired or were revoked. Returns a function that stops it.
+   * Calls `end` when the credentials of the caller have expired or were revoked. Returns a function that stops
+   * watching.
    *
    * @internal
    */
   watchCaller(checks: CallerChecks | undefined, end: () => void): () => void;
-  /** Number of messages whose reply is not written yet. */
+  /** Number of messages whose reply is not yet written. */
   readonly unanswered: number;
   /** Settles when at most `count` messages are unanswered. */
   untilAnswered(count: number): Promise<void>;
-  /** Ends subscriptions. Settles when every message is answered. */
+  /** Ends subscriptions. Settles when all messages are answered. */
   idle(): Promise<void>;
-  /** Cancels all calls. Nothing is written from now on. */
+  /** Cancels all calls. The channel writes nothing from now on. */
   close(): void;
 }
 
@@ -61,8 +62,8 @@ export interface Pipe {
 export type OpenPipe = (options: PipeOptions) => Pipe;
 
 /**
- * Options of a channel. Without an account, the client is identified by its principal, if any. A local client started
- * the server, or runs in the same process.
+ * Options of a channel. Without an account, the client is identified by its principal. Without a principal, the client
+ * is local: it started the server, or runs in the same process.
  *
  * @internal
  */
@@ -71,7 +72,7 @@ export interface PipeOptions {
   readonly principal?: Principal;
   readonly account?: Account;
   readonly peer?: string;
-  /** Defaults to `"memory"`. */
+  /** The transport, for observers. Defaults to `"memory"`. */
   readonly transport?: TransportName;
 }
 
@@ -83,9 +84,9 @@ export interface PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Opens a channel in another way than {@linkcode openPipe}. */
+    /** Opens a channel in its own way, instead of {@linkcode openPipe}. */
     readonly openPipe?: OpenPipe;
-    /** The parts that a channel serves. */
+    /** The engine and the era that serve a channel. */
     readonly served?: Served;
     readonly host?: ContainerHost;
     readonly enter?: (params?: Readonly<Record<string, unknown>>) => Promise<PipeServer>;
@@ -93,7 +94,7 @@ export interface PipeServer {
 }
 
 /**
- * The parts of a server that a channel serves.
+ * The parts of a server that serve a channel.
  *
  * @internal
  */
@@ -103,9 +104,10 @@ export interface Served {
 }
 
 /**
- * Returns the server to open a channel to. If the path has parameters, that is the server of one concrete path.
+ * Returns the server to which a channel can be opened. If the path has parameters, this is the server of one concrete
+ * path.
  *
- * @throws {TypeError} if parameters are missing, do not fit, or are given to a server without any.
+ * @throws {TypeError} if parameters are missing or invalid, or if the path has no parameters.
  */
 export async function enterServer(
   server: PipeServer,
@@ -118,9 +120,9 @@ export async function enterServer(
 }
 
 /**
- * Opens the server's end of a channel. Here, so that a server that only HTTP reaches does not load channels.
+ * Opens the server's end of a channel. In this module, so that a server that is only used over HTTP does not load it.
  *
- * @throws {TypeError} if the principal cannot be used, or `server` is not a server.
+ * @throws {TypeError} if the principal is invalid, or `server` is not a server.
  */
 export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   const { openPipe, served } = server[INTERNALS];
@@ -131,7 +133,7 @@ export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   throw new TypeError("Cannot open a channel: this is not a server; use what createServer() returns");
 }
 
-/** Something that waits until at most `count` messages are unanswered. */
+/** A caller that waits until at most `count` messages are unanswered. */
 interface Waiting {
   readonly count: number;
   readonly resolve: () => void;
@@ -147,12 +149,12 @@ class Channel implements Pipe, Link {
   readonly #engine: Engine;
   readonly #era: Era;
   readonly #write: Write;
-  /** Reports the end of the channel. */
+  /** Reports the end of the channel to the observer. */
   #reportEnd?: (why: "disconnected") => void;
-  /** The account of a client that is not known otherwise. */
+  /** The account of the channel. If it has no key, it belongs to this channel alone. */
   readonly #own: Account;
   #owner?: string;
-  /** What waits for a number of unanswered messages. There are fewer of them than unanswered messages. */
+  /** Callers that wait until fewer messages are unanswered. There are never more of them than unanswered messages. */
   #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
   unanswered = 0;
@@ -258,7 +260,7 @@ class Channel implements Pipe, Link {
     reply.then((reply) => this.#end(reply), (error) => this.#end({ text: fail(error) }));
   }
 
-  // The transport may have no timer that ends the channel.
+  // Check the expiry for each message, because the transport may have no timer that ends the channel.
   #isLate({ principal }: Link): boolean {
     return principal?.expiresAt !== undefined && principal.expiresAt <= this.#engine.core.ticker.clock.date();
   }

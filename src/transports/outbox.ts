@@ -1,11 +1,11 @@
 /**
- * The queue of messages that one client has not read yet. All messages pass through it.
+ * The queue of messages that a client has not read yet. All messages to the client pass through it.
  *
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
 
-/** Limits of a queue, above which the producer should wait. */
+/** The sizes of a queue from which the producer should wait. */
 export interface OutboxOptions {
   /** Number of texts. */
   readonly texts: number;
@@ -20,16 +20,16 @@ export class Outbox {
   /** Number of characters in the queue. */
   length = 0;
   readonly #options: OutboxOptions;
-  /** Number of characters up to which texts are joined. */
+  /** Maximum length, in characters, of texts that are joined. */
   readonly #joined: number;
   #texts: string[] = [];
-  /** The newest texts, joined into one string, which is much faster than an array. */
+  /** The newest texts, joined into one string, which is much faster than an array of texts. */
   #tail = "";
-  /** Number of texts in the queue. It may be too high while a part of them has been taken. */
+  /** Number of texts in the queue. May be too high while a text is partly taken. */
   #count = 0;
   /** Number of characters of the first text that have been taken. */
   #taken = 0;
-  /** Bytes that are charged, and the characters that they cover. */
+  /** Bytes that are charged to the client. */
   #held = 0;
   #covered = FREE;
   #account?: Account;
@@ -41,17 +41,15 @@ export class Outbox {
     this.#joined = Math.min(options.characters, FREE);
   }
 
-  /** Whether the producer should wait. */
+  /** Whether the producer should wait until the reader has taken more. */
   get isFull(): boolean {
     const { texts, characters } = this.#options;
     return this.length >= characters || this.#count >= texts;
   }
 
-  /**
-   * Adds a text, or several joined texts, and returns `true`. Returns `false` if the client's memory limit is exceeded.
-   */
+  /** Adds a text, or several joined texts. Returns `false` if the client exceeds its memory limit. */
   push(text: string, texts = 1): boolean {
-    // A partly taken text is still in memory as a whole.
+    // A text that is partly taken is still in memory as a whole.
     const held = this.length + this.#taken + text.length;
     if (held > this.#covered && !this.#hold(held)) return false;
     if (this.#tail.length + text.length <= this.#joined) this.#tail += text;
@@ -64,12 +62,12 @@ export class Outbox {
     return true;
   }
 
-  /** Settles when the queue has room. */
+  /** Settles when the queue is no longer full. */
   untilRoom(): Promise<void> {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Takes several whole texts, or the next piece of a long one, of about `max` characters. */
+  /** Takes several whole texts, or the next piece of a long text, of about `max` characters. */
   take(max: number): string {
     let piece = this.#tail;
     if (this.#texts.length || piece.length > max) piece = this.#takeSome(max);
@@ -80,7 +78,7 @@ export class Outbox {
     return piece;
   }
 
-  /** Takes the next whole text. Requires a limit of one character, with which texts are never joined. */
+  /** Takes the next whole text. Requires the limit of one character, with which texts are never joined. */
   next(): string | undefined {
     this.#endTail();
     const [text] = this.#texts.splice(0, 1);
@@ -99,7 +97,7 @@ export class Outbox {
     this.close();
   }
 
-  /** Lets the producer continue, because nothing more will be read. */
+  /** Lets the producer continue, because the reader takes nothing more. */
   close(): void {
     this.#room?.resolve();
     this.#room = undefined;
@@ -133,7 +131,7 @@ export class Outbox {
   }
 
   #hold(length: number): boolean {
-    // In steps, because charging for each text would be slow.
+    // Charge in steps, because charging for each text would be slow.
     const bytes = length > FREE ? Math.ceil(2 * length / STEP) * STEP : 0;
     if (bytes <= this.#held) this.#account?.free(this.#held - bytes);
     else {
@@ -146,12 +144,12 @@ export class Outbox {
   }
 }
 
-/** Characters per queue that are not charged. Even thousands of such queues take little memory. */
+/** Length in characters up to which a queue is not charged. Even thousands of such queues take little memory. */
 const FREE = 16_384;
 /** Step in bytes by which the charge grows and shrinks. */
 const STEP = 65_536;
 
-// A split surrogate pair would arrive as two invalid characters.
+// Moves the end of a piece, because a split surrogate pair would arrive as two invalid characters.
 function toEnd(text: string, end: number): number {
   const code = text.charCodeAt(end - 1);
   return end < text.length && code >= 0xd800 && code < 0xdc00 ? end + 1 : end;

@@ -51,15 +51,15 @@ export interface SocketServer extends PipeServer {
 /** Options of the WebSocket transport. */
 export interface WebSocketOptions {
   /**
-   * Path of the WebSocket endpoint. If the path of the server has parameters, this one needs the same ones, such as
-   * `/tenants/:tenant/ws`. Defaults to `/ws`.
+   * Path of the WebSocket endpoint. If the path of the server has parameters, this path must have the same parameters,
+   * such as `/tenants/:tenant/ws`. Defaults to `/ws`.
    */
   readonly path?: string;
 }
 
 const OPTIONS: KnownOptions<keyof WebSocketOptions> = { names: { path: true } };
 
-/** The parts of a socket that a server uses. The standard `WebSocket` and Bun's own socket both have them. */
+/** The parts of a socket that a server uses. Both the standard `WebSocket` and Bun's own socket have them. */
 export interface Socket {
   /** Sends a frame. */
   send(text: string): unknown;
@@ -69,13 +69,13 @@ export interface Socket {
   readonly data?: unknown;
   /** Number of bytes that have not been sent yet. */
   readonly bufferedAmount?: number;
-  /** Bun's equivalent of `bufferedAmount`. */
+  /** Returns the same number as `bufferedAmount`, on Bun. */
   getBufferedAmount?(): number;
 }
 
 /** The handlers for both runtimes. `fetch` upgrades requests, and Bun calls `websocket` afterwards. */
 export interface WebSocketService {
-  /** Upgrades requests at the path, and passes all others to the server. */
+  /** Upgrades requests for the path, and passes all other requests on to the server. */
   readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>;
   /** Socket handlers for `Bun.serve`. */
   readonly websocket: {
@@ -87,8 +87,8 @@ export interface WebSocketService {
 }
 
 /**
- * Serves MCP over WebSocket beside the HTTP endpoint, on Deno and Bun. Host and Origin are checked before an upgrade. All
- * sockets close with the server.
+ * Serves MCP over WebSocket beside the HTTP endpoint, on Deno and Bun. Host and Origin are checked before an upgrade.
+ * When the server closes, all sockets are closed.
  *
  * @throws {TypeError} on Node, which has no upgrade of web-standard requests, or if an option is invalid.
  */
@@ -116,7 +116,7 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   };
 }
 
-/** The endpoint at which sockets are opened, with its open sockets. */
+/** The endpoint that opens sockets, and its open sockets. */
 class SocketEndpoint {
   readonly #server: SocketServer;
   readonly #way: WayIn<Spot>;
@@ -152,7 +152,7 @@ class SocketEndpoint {
       ({ principal } = caller);
       const served = caller.place && await caller.place.open(caller);
       if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
-      // Meanwhile the server may have closed, which would never close this socket.
+      // The server may have closed in the meantime, and would then never close this socket.
       const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
@@ -168,11 +168,11 @@ class SocketEndpoint {
     }
   }
 
-  /** Opens a socket that a runtime has upgraded. Bun returns the data of the upgrade unchanged. */
+  /** Opens a socket that the runtime has upgraded. Bun passes the data of the upgrade unchanged. */
   accept(socket: Socket): void {
     const { data } = socket;
     if (this.#isAdmitted(data)) return this.#open(socket, data);
-    // Another function has upgraded it, so nothing has checked its Host and Origin, or its caller.
+    // The request was upgraded by another function, so its Host, Origin and caller were not checked.
     socket.close(POLICY_VIOLATION, "the socket was not admitted");
     const state = "another function has upgraded its request";
     this.#server[INTERNALS].http.core.report(
@@ -209,7 +209,7 @@ class SocketEndpoint {
   }
 
   #upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
-    // The subprotocol is named only if the client requested it, because other clients would close the connection.
+    // Name the subprotocol only if the client requested it, because other clients would close the connection.
     const isNamed = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
     if (deno?.upgradeWebSocket) return this.#upgradeOnDeno(request, isNamed, owner);
     const headers = isNamed ? { "sec-websocket-protocol": "mcp" } : undefined;
@@ -224,7 +224,7 @@ class SocketEndpoint {
     try {
       upgraded = deno?.upgradeWebSocket?.(request, isNamed ? { protocol: "mcp" } : {});
     } catch {
-      // A header of the upgrade is missing.
+      // The request lacks a header of the upgrade.
     }
     if (!upgraded) return this.#giveBack(owner, 400, "the upgrade request is incomplete");
     const { socket, response } = upgraded;
@@ -235,7 +235,7 @@ class SocketEndpoint {
     return response;
   }
 
-  /** Refuses a request whose socket was counted already. */
+  /** Refuses a request whose socket was already counted. */
   #giveBack(owner: Owner, status: number, state: string): Response {
     owner.place?.end();
     const message = `Cannot open the socket: ${state}`;
@@ -247,10 +247,11 @@ class SocketEndpoint {
   }
 }
 
-/** Counts a socket of a client. Returns why the client may not open it. */
+/** Counts a socket of a client. Returns a refusal if the client may not open it. */
 function takeSocket(account: Account, drop: Drop): Holding | Refusal {
   const refuse = (state: string) => toOverload(toBusy(`open the socket: ${state}`).message);
-  // The size of a message is known only once it has arrived, so a client above its limit may open no more sockets.
+  // The size of a message is known only after it has arrived. A client that is above its memory limit may therefore
+  // open no further sockets.
   if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
   return account.openStream(drop) ??
     refuse("too many streams are open (connections.streams, connections.streamsPerClient)");
@@ -262,18 +263,18 @@ const NOT_HERE: Refusal = { status: 404, message: "Cannot open a socket here", r
 interface Owner {
   readonly principal?: Principal;
   readonly account?: Account;
-  /** Made before the upgrade, after which a runtime may drop the request. */
+  /** The checks of the caller. Created before the upgrade, because a runtime may drop the request afterwards. */
   readonly checks?: CallerChecks;
   readonly peer?: string;
   /** The server of a concrete path. */
   readonly endpoint?: PipeServer;
-  /** The place of the socket among all streams. */
+  /** The charge for the socket in the pot of all streams. */
   place?: Holding;
-  /** Closes the socket for another client, unless it has running calls. */
+  /** Closes the socket to make room for another client, unless the socket has running calls. */
   drop?: Drop;
 }
 
-/** Serves MCP over a standard socket that is open or connecting. Use it if you upgrade requests yourself. */
+/** Serves MCP over a standard socket that is open or connecting, for programs that upgrade requests themselves. */
 export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
   const connection = new SocketConnection(server, socket, { principal });
   socket.addEventListener("message", ({ data }) => connection.receive(data));
@@ -281,16 +282,16 @@ export function attachSocket(server: PipeServer, socket: WebSocket, principal?: 
   socket.addEventListener("error", () => connection.close());
 }
 
-/** Maximum bytes in a socket's buffer before writers wait. */
+/** Number of bytes in a socket's buffer from which writers wait. */
 const MAX_BUFFERED = 1024 * 1024;
-/** Characters above which a text in the socket's buffer is charged to the client. */
+/** Length in characters from which a text in the socket's buffer is charged to the client. */
 const LARGE = 16_384;
 /** Milliseconds after which a client that does not read is disconnected. */
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
 /**
- * Number of messages to queue while the server is busy, because reading from a socket cannot be paused. Together they
- * may be as long as one message.
+ * Maximum number of messages to queue while the server is busy, because reading from a socket cannot be paused.
+ * Together, they may be as long as the longest allowed message.
  */
 const MAX_QUEUED = 1024;
 const GOING_AWAY = 1001;
@@ -338,12 +339,12 @@ class SocketConnection {
     this.#queuedSize += data.length;
     const hasRoom = this.#queued.length < MAX_QUEUED && this.#queuedSize <= this.#pipe.lineBytes;
     if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#queued.push(data);
-    // The client may send until the socket is closed. Those messages are dropped.
+    // Messages that arrive before the socket is closed are dropped.
     this.#queuedSize = Infinity;
     this.#socket.close(TRY_LATER, "too many messages are waiting");
   }
 
-  // Charges the buffer of a message, which both runtimes keep until the connection ends. Deno keeps the text too.
+  // Charges the buffer of a message, which both runtimes keep until the connection ends. Deno also keeps the text.
   #growBuffer(size: number): boolean {
     const bytes = size > 2 * LARGE ? size - this.#buffer : 0;
     if (bytes <= 0) return true;
@@ -353,7 +354,7 @@ class SocketConnection {
     return false;
   }
 
-  /** Closes the socket for another client. Returns `false` if calls are running. */
+  /** Closes the socket to make room for another client. Returns `false` if calls are running. */
   drop(): boolean {
     if (this.#pipe.unanswered) return false;
     this.#socket.close(TRY_LATER, "other clients need the place");
@@ -361,7 +362,7 @@ class SocketConnection {
     return true;
   }
 
-  /** Continues writing when the socket has room. */
+  /** Continues writing if the socket accepts more. */
   drain(): void {
     if (toBuffered(this.#socket) > MAX_BUFFERED) return;
     this.#pipe.account.free(this.#held);
@@ -376,7 +377,8 @@ class SocketConnection {
     const { account } = this.#pipe;
     account.free(this.#held + queued);
     this.#held = 0;
-    // A closed socket keeps its buffer until the client closes the connection, and no event announces that.
+    // A closed socket keeps its buffer until the client closes the connection, which no event announces, so free the
+    // charge after a while.
     const buffer = this.#buffer;
     this.#buffer = 0;
     if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
@@ -396,7 +398,7 @@ class SocketConnection {
       try {
         this.#socket.send(text);
       } catch {
-        // The client has disconnected, and its close event follows.
+        // The client has disconnected, and the close event follows.
         return this.#outbox.clear();
       }
     }
@@ -410,10 +412,10 @@ class SocketConnection {
     return true;
   }
 
-  // Standard sockets have no event for new room, so poll.
+  // Polls, because standard sockets have no event that reports that they accept more.
   #poll(waited: number): void {
     this.#isPolling = true;
-    // The open socket keeps the process alive. A call that waits for room has its own timeout.
+    // The timer need not keep the process alive, because the open socket does. A call that waits has its own timeout.
     startBackgroundTimer(() => {
       this.#isPolling = false;
       const isEmpty = !this.#outbox.length;
@@ -448,7 +450,7 @@ class SocketConnection {
   }
 }
 
-/** Bytes of a message that is not text. */
+/** Returns the bytes of a message that is not text. */
 function toSize(data: unknown): number {
   const { byteLength, size = byteLength }: { readonly byteLength?: unknown; readonly size?: unknown } = Object(data);
   return typeof size === "number" ? size : 0;

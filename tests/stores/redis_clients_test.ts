@@ -142,7 +142,7 @@ Deno.test("redisStore refuses what is no function, a prefix with braces, and a c
     assert(String(error).includes(String(message)), String(error));
   }
   const store: Store = make(() => ({}));
-  await assertRejects(async () => await store.get("key"), Error, "no client that is known");
+  await assertRejects(async () => await store.get("key"), Error, "returned an unknown client");
   await store.close();
 });
 

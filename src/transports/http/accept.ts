@@ -11,11 +11,14 @@ export interface Accepts {
   readonly stream: boolean;
 }
 
-/** Tests for JSON in UTF-8. Web pages can send most other types without a CORS preflight. */
+/**
+ * Tests for JSON in UTF-8. Requiring it protects against web pages, which can send most other types without a CORS
+ * preflight.
+ */
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
   const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
-  // A comma joins several headers. Their type is ambiguous, so it is rejected.
+  // A comma means that several headers were joined. Their type is ambiguous, so the request is rejected.
   return name === "application/json" &&
     parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
 }
@@ -28,7 +31,7 @@ export function readAccept(accept: string | null): Accepts {
     const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
     if (RANGES.has(range)) ranges.set(range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)));
   }
-  // The most specific range counts.
+  // The most specific range decides.
   const takes = (...names: string[]) => !!names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
   return {
     json: takes("application/json", "application/*", "*/*"),
@@ -36,7 +39,7 @@ export function readAccept(accept: string | null): Accepts {
   };
 }
 
-/** The ranges that decide. Others are not kept, because a header may have a hundred thousand. */
+/** The ranges that matter. Other ranges are not kept, because a header may contain a hundred thousand. */
 const RANGES: ReadonlySet<string> = new Set([
   "application/json",
   "text/event-stream",

@@ -17,27 +17,30 @@ export interface ConnectionInfo {
   readonly requestIP?: unknown;
   /** Request of Node with the remote address, set by `@hono/node-server`. */
   readonly incoming?: unknown;
-  /** The runtime's own object, passed on unchanged. A copy of Bun's object would lack its methods. */
+  /** The runtime's own object, passed on unchanged, because a copy of Bun's object would lack its methods. */
   readonly info?: ConnectionInfo;
-  /** The caller that code in front has authenticated. */
+  /** The caller, authenticated by the code that called `fetch`. */
   readonly principal?: unknown;
 }
 
 /** Hosts and origins that are allowed besides the defaults. */
 export interface AccessOptions {
-  /** Hosts that every request must use, such as `mcp.example.com` or `box.local:8080`. Loopback is always allowed. */
+  /**
+   * Hosts of which every request must use one, such as `mcp.example.com` or `box.local:8080`. Loopback is always
+   * allowed.
+   */
   readonly hosts: readonly string[];
-  /** Origins of web pages that may call, such as `https://app.example.com`. */
+  /** Origins of web pages that may call the server, such as `https://app.example.com`. */
   readonly origins: readonly string[];
-  /** Decides whether pages of another origin may call, and whether with the user's cookies. */
+  /** Returns the permissions of pages of another origin, or `undefined` if they may not call the server. */
   readonly allows: (origin: string) => { readonly credentials: boolean } | undefined;
 }
 
 /** Options for a request that opens a connection. */
 export interface CallerOptions {
   /**
-   * Whether the request opens a connection without a CORS preflight, such as a WebSocket. Any web page can open it, and
-   * the browser sends the user's cookies.
+   * Whether the request opens a connection without a CORS preflight, such as a WebSocket. Any web page can open such a
+   * connection, and the browser sends the user's cookies with it.
    */
   readonly isUpgrade?: boolean;
 }
@@ -51,12 +54,12 @@ export interface Refusal {
 }
 
 /**
- * Checks Host and Origin, against DNS rebinding. A web page can make any name resolve to this machine, but it cannot
- * choose the Host and Origin that its browser sends.
+ * Checks Host and Origin, to prevent DNS rebinding. A web page can make any host name resolve to this machine, but it
+ * cannot choose the Host and Origin that its browser sends.
  *
- * - If hosts are listed, every request must use one of them or loopback.
- * - Otherwise a request from this machine must use loopback.
- * - An Origin that equals the Host is allowed only if no page can take over that Host.
+ * - If hosts are listed, every request must use a listed host or loopback.
+ * - Otherwise, a request from this machine must use loopback.
+ * - An Origin that equals the Host is allowed only if no web page can take over that Host.
  */
 export function checkCaller(
   request: Request,
@@ -65,7 +68,7 @@ export function checkCaller(
   { isUpgrade = false }: CallerOptions = {},
 ): Refusal | undefined {
   const { headers } = request;
-  // HTTP/2 has no Host header. The runtime puts its equivalent into the URL.
+  // HTTP/2 has no Host header. The runtime puts the host into the URL instead.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
   if (!authority) return { status: 400, state: `the Host header is ${quote(host)}`, reason: "host" };
@@ -97,7 +100,7 @@ export function checkCaller(
   if (options.origins.includes(toOrigin(origin))) return;
   const grant = options.allows(origin);
   if (grant && (grant.credentials || !isUpgrade)) return;
-  // An upgrade sends cookies and has no preflight, so CORS alone allows no page to do it.
+  // An upgrade sends cookies and has no preflight, so a page needs an entry in `origins`, or CORS with credentials.
   const remedy = isUpgrade ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
   return {
     status: 403,
@@ -106,7 +109,7 @@ export function checkCaller(
   };
 }
 
-/** Tests whether a Host header names this machine. */
+/** Tests for a Host header with a loopback host. */
 export function isLoopbackHost(host: string): boolean {
   const authority = parseAuthority(host);
   return !!authority && isLoopbackName(authority.name);
@@ -121,8 +124,9 @@ export function isKnownHost(host: string, options: AccessOptions): boolean {
 /**
  * Returns the address of the client, or `undefined` if the platform does not provide it.
  *
- * Behind a listed proxy, this is the last address in `X-Forwarded-For` that is not a listed proxy. An IPv6 address is
- * cut to its /64 network, because a client can choose the rest: the first four groups, without leading zeros.
+ * Behind a listed proxy, this is the last address in `X-Forwarded-For` that is not a listed proxy. Of an IPv6 address,
+ * the function returns only the /64 network (the first four groups, without leading zeros), because a client can choose
+ * the other groups itself.
  */
 export function readPeer(request: Request, info: unknown, proxies: readonly string[]): string | undefined {
   const peer = findAddress(request, info);
@@ -132,11 +136,11 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
   return toNetwork(client ?? toAddress(peer));
 }
 
-// Each network has one spelling. Otherwise a client would get a new share with each spelling of its address.
+// Returns one spelling per network, because otherwise a client would get a new share with each spelling of its address.
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
   const [head, tail] = address.slice(0, 64).split("%", 1)[0].split("::").map((part) => part.split(":").filter(Boolean));
-  // An IPv4 address at the end takes two groups.
+  // An IPv4 address at the end stands for two groups.
   const isOf = tail === undefined ? 0 : 8 - head.length - tail.length - (tail.at(-1)?.includes(".") ? 1 : 0);
   const groups = [...head, ...Array<string>(Math.max(0, isOf)).fill("0"), ...tail ?? []].slice(0, 4);
   return groups.map((group) => (parseInt(group, 16) || 0).toString(16)).join(":");
@@ -154,7 +158,7 @@ function findAddress(request: Request, given: unknown): string | undefined {
   return typeof address === "string" ? address : undefined;
 }
 
-// Sliced and not parsed. A runtime builds the URL from the Host header, so a parser may throw.
+// Slices the URL instead of parsing it: a runtime builds the URL from the Host header, so parsing it may throw.
 function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
@@ -163,13 +167,13 @@ function isListed({ host, name }: Authority, { hosts }: AccessOptions): boolean 
   return hosts.some((each) => each === host || each === name);
 }
 
-// Behind a proxy that terminates TLS, https pages call a public host although the request arrives over http.
+// Allows https origins for requests over http, because a proxy may terminate TLS in front of the server.
 function isSameOrigin(origin: string, { name, host }: Authority, url: string): boolean {
   const schemes = isLoopbackName(name) ? [url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
   return schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${host}`));
 }
 
-/** Tests for an IP address, which no page can make resolve elsewhere. */
+/** Tests for an IP address. Unlike a host name, it cannot be made to resolve to another machine. */
 function isAddress(name: string): boolean {
   return name.startsWith("[") || /^\d{1,3}(\.\d{1,3}){3}$/.test(name);
 }
@@ -178,7 +182,7 @@ function isLoopbackName(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
 }
 
-// An unknown address counts as this machine, except on platforms that always run elsewhere.
+// A request without a known address counts as local, except on platforms that only run deployed servers.
 function isLocal(request: Request, info: unknown): boolean {
   const address = findAddress(request, info);
   if (address === undefined) return !isDeployed();
@@ -191,7 +195,7 @@ function isDeployed(): boolean {
   return deployed ??= globalThis.navigator?.userAgent === "Cloudflare-Workers" || isDenoDeploy();
 }
 
-// Only if the permission is granted already, because a prompt would block the server.
+// Reads the variable only if the permission is already granted, because a permission prompt would block the server.
 function isDenoDeploy(): boolean {
   const deno = findDeno();
   const variable = "DENO_DEPLOYMENT_ID";

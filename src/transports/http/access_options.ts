@@ -7,17 +7,17 @@
 import { quote } from "../../protocol/errors.ts";
 import { parseAuthority, toAddress, toOrigin } from "./address.ts";
 
-/** Normalizes the hosts from the options. */
+/** Normalizes the option `hosts`. */
 export function readHosts(hosts?: readonly string[]): readonly string[] {
   if (!hosts) return [];
-  // It would allow every host, as no list does.
+  // An empty list would allow every host, like a missing list.
   if (!hosts.length) throw new TypeError("Cannot create a server: hosts is empty; list a host, or leave it out");
   return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host like mcp.example.com"));
 }
 
 /**
- * Normalizes the origins from the options. Browser extensions have their own schemes, and pages without an origin send
- * `null`.
+ * Normalizes the option `origins`. Origins of browser extensions have schemes of their own, and pages without an origin
+ * send `null`.
  */
 export function readOrigins(origins: readonly string[] = []): readonly string[] {
   return origins.map((each) =>
@@ -27,19 +27,22 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   );
 }
 
-/** Returns a path from the options unchanged. Throws if it is not plain. */
+/** Returns the option `path` unchanged. Throws if it is not a plain path. */
 export function readPath(path: string): string {
   if (isPlainPath(path)) return path;
   const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
   return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quote(odd)}` : ""}`);
 }
 
-/** Whether a path has no parameters, and a URL would not spell it differently. */
+/** Whether a path has no parameters, and is spelled as in a parsed URL. */
 export function isPlainPath(path: string): boolean {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }
 
-/** Returns a path with parameters such as `/tenants/:tenant/mcp` unchanged. Throws if one is not a whole segment. */
+/**
+ * Returns a path with parameters, such as `/tenants/:tenant/mcp`, unchanged. Throws if a parameter is not a whole
+ * segment.
+ */
 export function readTemplate(path: string): string {
   const names = path.match(/:\w+/g) ?? [];
   const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))|:__proto__/i.test(path) && new Set(names).size === names.length;
@@ -47,7 +50,7 @@ export function readTemplate(path: string): string {
   return isValid ? path : rejectOption(path, "a path like /tenants/:tenant/mcp, with different names");
 }
 
-/** Normalizes the proxy addresses from the options. */
+/** Normalizes the option `proxies`. */
 export function readProxies(proxies: readonly string[] = []): readonly string[] {
   return proxies.map((each) =>
     /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))

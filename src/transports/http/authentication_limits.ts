@@ -1,12 +1,12 @@
 /**
- * Limits the work for requests whose caller is not known yet, in number and in time.
+ * Limits the number and the time of checks for requests whose caller is not yet known.
  *
  * @module
  */
 import type { Account, Accounts, Pot, PotName, PotOptions } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 
-/** A request whose caller is not known yet. */
+/** A request whose caller is not yet known. */
 export interface Entering {
   /** Address of the client, if known. */
   readonly peer?: string;
@@ -14,36 +14,36 @@ export interface Entering {
   readonly account?: Account;
 }
 
-/** Work that takes longer than `auth.timeoutMs`. */
+/** The error for work that takes longer than `auth.timeoutMs`. */
 export const TOO_SLOW = new Error("Cannot admit a caller: it took too long");
 
-/** Work that has not ended when the server closes. */
+/** The error for work that has not ended when the server closes. */
 export const CLOSED = new Error("Cannot admit a caller: the server is closing");
 
-/** Limits work that takes time, such as authentications, by the bounds of `auth`. */
+/** Limits asynchronous work, such as authentications, by the limits `auth`. */
 export class AuthenticationLimits {
   readonly #core: Core;
   readonly #accounts: Accounts;
-  /** The requests that wait. */
+  /** The pot of requests whose work is in progress. */
   readonly #pot: Pot;
-  /** Ends each wait with an error. */
+  /** Functions that end each wait with an error. */
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
 
-  /** Creates limits with a pot of their own. */
+  /** Creates limits that count in a pot of their own. */
   constructor(core: Core, accounts: Accounts, pot: PotOptions) {
     this.#core = core;
     this.#accounts = accounts;
     this.#pot = accounts.pot(pot);
   }
 
-  /** Tests whether no more work may start for a request. Fast while nothing waits. */
+  /** Tests whether no more work may start for a request. Takes little time while nothing is in progress. */
   isFull(entry: Entering): boolean {
     return this.#pot.used > 0 && !this.#pot.makeRoom(this.#toAccount(entry), 1);
   }
 
   /**
-   * Waits for work, up to `auth.timeoutMs`. Work that never settles must not hold its place forever.
+   * Waits for work, up to `auth.timeoutMs`, because work that never settles must not hold its place forever.
    *
    * @throws {Error} `TOO_SLOW`, or `CLOSED`.
    */
@@ -64,19 +64,19 @@ export class AuthenticationLimits {
     }
   }
 
-  /** Ends all waits, also later ones. The timer that would end them stops with the server. */
+  /** Ends all waits, including later ones, because the timer that would end them stops with the server. */
   close(): void {
     this.#isClosed = true;
     for (const stop of this.#stops) stop(CLOSED);
   }
 
-  // An unknown address has no share of its own.
+  // A client without a known address has no share of its own.
   #toAccount({ account, peer }: Entering): Account {
     return account ?? this.#accounts.find(peer === undefined ? undefined : `peer ${peer}`);
   }
 }
 
-/** Returns the pot for work that the bounds of `auth` bounds. */
+/** Returns the options of the pot for work that the limits `auth` apply to. */
 export function toAuthPot({ limits: { auth } }: Core, name: PotName): PotOptions {
   const { running: total, runningPerPeer: share } = auth;
   return { name, total, share, limitName: "auth.running", shareName: "auth.runningPerPeer" };

@@ -1,5 +1,5 @@
 /**
- * The caller of an HTTP request, once it is identified.
+ * The identified caller of an HTTP request.
  *
  * @module
  */
@@ -10,28 +10,28 @@ import type { PathValues } from "./path_template.ts";
 
 /** The concrete path of a request, if the path of the server has parameters. */
 export interface Place {
-  /** The concrete path of the endpoint, in its one spelling. */
+  /** The concrete path of the endpoint, in a normalized spelling. */
   readonly path: string;
-  /** The parameters as texts. */
+  /** The parameters as they occur in the path, decoded. */
   readonly values: PathValues;
   /** Returns the converted parameters. */
   readonly route: ReadRoute;
 }
 
-/** What was found out about a caller. */
+/** The facts that were found out about a caller. */
 export interface Known<P extends Place = Place> {
   readonly principal?: Principal;
-  /** The request without credentials, if the server has authenticated it. */
+  /** The request without its credentials. Set if the server has authenticated it. */
   readonly seen?: SeenRequest;
   readonly place?: P;
 }
 
 const NOTHING = {};
 
-/** The caller of a request that may be served: who sent it, and what was checked. It is made once per request. */
+/** The caller of a request that passed all checks. Created once per request. */
 export class Caller<P extends Place = Place> implements Known<P> {
   readonly request: Request;
-  /** Second argument of `fetch`. */
+  /** The second argument of `fetch`. */
   readonly info: ConnectionInfo | undefined;
   readonly headers: Headers;
   readonly principal?: Principal;

@@ -12,14 +12,14 @@ import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
 
-/** A way in over HTTP, such as the endpoint or that of sockets. */
+/** An HTTP endpoint that identifies callers, such as the MCP endpoint or the endpoint for sockets. */
 export interface WayIn<P extends Place = Place> extends CallerOptions {
   readonly transport: TransportName;
-  /** Its path. It may have parameters. */
+  /** Path of the endpoint, which may have parameters. */
   readonly path: string;
   /** Finds the concrete path of a request, if the path has parameters. */
   readonly find?: (request: Request, info: ConnectionInfo | undefined) => Promise<P | undefined>;
-  /** Reads the parameters of a route of the authentication. */
+  /** Reads the parameters of the path of an authentication route. */
   readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenRoute;
   /** Creates the response to requests for other paths. */
   readonly refusePath: () => Response;
@@ -38,8 +38,8 @@ export type Identified<P extends Place = Place> = Caller<P> | Response;
 export class Callers {
   readonly #core: Core;
   readonly #options: CallersOptions;
-  // Host and URL of the latest accepted request, because most requests repeat them. The host is allowed for every
-  // caller.
+  // Host and URL of the latest accepted request, because most requests repeat them. Kept only if the host is allowed
+  // for every caller.
   #lastHost = "";
   #lastTarget = "";
   #isClosing = false;
@@ -50,15 +50,15 @@ export class Callers {
     this.#options = options;
   }
 
-  /** Refuses all requests from here on, also those that wait for their authentication. */
+  /** Refuses all requests from now on, including requests that wait for their authentication. */
   close(): void {
     this.#isClosing = true;
     this.#options.authenticator?.open().then((authenticator) => authenticator.close(), () => {});
   }
 
   /**
-   * Identifies the caller of a request. Returns the response to a request that is refused, or that is for a route of the
-   * authentication. Synchronous if all checks are.
+   * Identifies the caller of a request. Returns a response if the request is refused, or if it is for a route of the
+   * authentication. Synchronous if all checks are synchronous.
    *
    * @throws {McpError} (as a rejection) if too many paths are being checked.
    */
@@ -82,7 +82,7 @@ export class Callers {
     return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
   }
 
-  /** Returns the response to a request that comes too late, because the server is closing. */
+  /** Returns the response to a request that arrives while the server closes. */
   refuseIfClosing(source: Source): Response | undefined {
     return this.#isClosing ? refuse(this.#core, CLOSING, source) : undefined;
   }
@@ -93,7 +93,7 @@ export class Callers {
     way: WayIn<P>,
   ): Promise<Identified<P>> {
     try {
-      // The server has an authentication that may be unusable. Without one, it serves nobody.
+      // If the authentication cannot be loaded, reject the request, because no request may be served without it.
       await this.#options.authenticator?.open();
     } catch (error) {
       return toFault(this.#core, error);
@@ -110,7 +110,7 @@ export class Callers {
     const respond = async () => way.open && await authenticator?.respondAt(request, way.open(request, info));
     const refusal = this.#check(request, info, way) ?? (this.#isClosing ? CLOSING : undefined);
     if (refusal) return await respond() ?? refuse(this.#core, refusal, way);
-    // A fixed path takes precedence over one with parameters.
+    // A route with a fixed path takes precedence over a route with parameters.
     const fixed = authenticator?.respond(request);
     if (fixed) return await fixed;
     const place = await way.find?.(request, info);
@@ -126,7 +126,7 @@ export class Callers {
   ): Identified<P> | Promise<Identified<P>> {
     const authenticator = this.#options.authenticator?.loaded;
     if (authenticator) {
-      // The endpoint serves no such request.
+      // The endpoint serves no OPTIONS request, so the caller needs no authentication.
       if (transport === "http" && request.method === "OPTIONS") return new Caller(request, info, { place });
       return authenticator.authenticate(request, info, { transport, place });
     }
@@ -136,8 +136,8 @@ export class Callers {
     return principal instanceof Response ? principal : new Caller(request, info, { principal, place });
   }
 
-  // has() makes Deno read all headers at once, which speeds up later access. The name of the second header is read
-  // fastest if it is not in lower case.
+  // Use has(), because it makes Deno read all headers at once, which speeds up later access. Spell the name of the
+  // second header with an upper-case letter, because that is faster to read.
   #isUsual({ headers, url }: Request, { transport }: WayIn): boolean {
     return !headers.has("origin") && headers.get("Host") === this.#lastHost && isTarget(url, this.#lastTarget) &&
       transport === "http";
@@ -156,8 +156,8 @@ export class Callers {
   }
 }
 
-// Tests whether a URL has this host and path, with at most a query. Comparing is faster than parsing. An absolute-form
-// target may name another host than the Host header.
+// Tests whether a URL has this host and path, and at most a query besides. Comparing is faster than parsing. The host
+// must be compared, because a request target in absolute form may name another host than the Host header.
 function isTarget(url: string, target: string): boolean {
   const at = url.indexOf("//") + 2;
   const after = at + target.length;

@@ -1,6 +1,6 @@
 /**
- * The one spelling of converted path parameters. Without it, `/1`, `/01`, `/0x1` and `/%201` would be four tenants, and
- * a client could open as many as it wants.
+ * Checks that path parameters have the same spelling as their converted values. Without this check, `/1`, `/01`, `/0x1`
+ * and `/%201` would be four tenants, and a client could open as many tenants as it wants.
  *
  * @module
  */
@@ -11,10 +11,10 @@ import type { PathValues } from "./path_template.ts";
 export type Convert = (values: PathValues) => Promise<Checked>;
 
 /**
- * Tests whether every text is the one that its converted value is written as.
+ * Tests whether each text equals its converted value, written as text.
  *
- * A value that is read back from its text as another one, such as an id with a prefix that the schema adds, and an object
- * have no such text. Their spelling is up to the schema.
+ * Some converted values have no such text: objects, and values that would be converted to another value again, such as
+ * an id to which the schema adds a prefix. For such values, the schema alone decides about the spelling.
  */
 export async function isCanonical(values: PathValues, converted: unknown, convert: Convert): Promise<boolean> {
   for (const [name, text] of Object.entries(values)) {

@@ -20,13 +20,14 @@ export interface CorsOptions {
 /** Cross-origin access from browsers. `"none"` allows no other origin. A function decides for each origin. */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 
-/** Permissions of a page. */
+/** Permissions of web pages of an origin. */
 export interface Grant {
   readonly credentials: boolean;
 }
 
 /**
- * Creates the function that returns the permissions of an origin, or `undefined` if it may not call.
+ * Creates the function that returns the permissions of an origin, or `undefined` if pages of the origin may not call
+ * the server.
  *
  * @throws {TypeError} if the option names no origins.
  */
@@ -37,7 +38,7 @@ export function corsRule(
   if (cors === "none") return () => undefined;
   if (typeof cors === "function") {
     return (origin) => {
-      // A caller can send anything as its origin. If the function throws, the origin is not allowed.
+      // A caller can send any text as its origin, so the function may throw. The origin is then not allowed.
       try {
         const granted = cors(origin);
         if (granted === true) return { credentials: false };
@@ -50,7 +51,7 @@ export function corsRule(
       }
     };
   }
-  // Programs may run without a check of their types.
+  // Check the type too, because programs may run without type checks.
   const given: unknown = isObject(cors) ? cors.origins : undefined;
   if (given !== "*" && !Array.isArray(given)) {
     throw new TypeError(

@@ -1,5 +1,5 @@
 /**
- * Response bodies that are written in pieces: server-sent events, and large results.
+ * Response bodies that are written in pieces: event streams, and large results.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
@@ -31,11 +31,11 @@ export interface EventStreamOptions {
   readonly onLost: () => void;
   /** Text to send as a heartbeat. Defaults to a comment. */
   readonly comment?: string;
-  /** The transport, if the stream is reported to the observer. */
+  /** The transport. Set if the stream is reported to the observer. */
   readonly transport?: TransportName;
 }
 
-/** Why a stream ended. */
+/** The reason why a stream ended. */
 type Why = StreamEvent["why"];
 
 /** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */
@@ -76,13 +76,13 @@ export class EventStreams {
     return stream;
   }
 
-  /** Ends all streams. Clients can still read what was written. */
+  /** Ends all streams. Clients can still read everything that was written. */
   end(): void {
     for (const stream of this.#open) stream.end("closing");
   }
 }
 
-/** A response body. Texts that are ready together leave in one chunk. */
+/** A response body. Texts that are written in the same turn of the event loop are sent in one chunk. */
 export class EventStream {
   readonly #owner: EventStreams;
   readonly #options: EventStreamOptions;
@@ -92,13 +92,13 @@ export class EventStream {
   #pulled?: () => void;
   #isEnded = false;
   #why: Why = "done";
-  /** Whether the client has read, or an empty queue has received a text, since the check at `#since`. */
+  /** Whether the client has read, or a text was added to an empty queue, since the check at `#since`. */
   #moved = true;
-  /** Whether writers wait for room. */
+  /** Whether writers wait until the client has read more. */
   #isFull = false;
   #since = 0;
 
-  /** Creates a stream of `owner`. `forget` removes it there. */
+  /** Creates a stream of `owner`. `forget` removes the stream from its owner. */
   constructor(owner: EventStreams, options: EventStreamOptions, forget: (why: Why) => void) {
     this.#owner = owner;
     this.#options = options;
@@ -110,7 +110,7 @@ export class EventStream {
   /** Creates the body of the response. Call it only once. */
   toBody(): ReadableStream<Uint8Array> {
     // Both runtimes pull only when the socket accepts more. Unread data stays in the kernel (about 4 MB) and in the
-    // outbox, which is limited. With a higher mark or without a pull, the runtime would buffer all of it.
+    // outbox, which is limited. With a higher mark, or without pull(), the runtime would buffer all data.
     return new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
@@ -120,7 +120,7 @@ export class EventStream {
     }, { highWaterMark: 0 });
   }
 
-  /** Writes an event. Returns a promise if the writer should wait for room. */
+  /** Writes an event. Returns a promise if the writer should wait until the client has read more. */
   write(text: string, fields?: EventFields): Promise<void> | undefined {
     return this.push(toEvent(text, fields));
   }
@@ -154,7 +154,8 @@ export class EventStream {
       this.#moved = false;
       this.#since = now;
     } else if (!this.#outbox.length && !this.#isEnded) {
-      // The silence may have started one interval before it was noticed, and the next check is one interval away.
+      // The stream may have been silent for one interval before this check noticed it, and the next check is one
+      // interval away.
       if (now - this.#since >= heartbeatMs - 2 * checkIntervalMs) this.comment();
     } else if (now - this.#since >= writeMs) {
       this.#owner.core.observing?.reach("streams.writeMs");
@@ -170,7 +171,7 @@ export class EventStream {
     return this.#outbox.untilRoom();
   }
 
-  // Passes on only what the reader requested. The rest stays in the outbox, which is limited.
+  // Passes on only as much as the reader requested. Other texts stay in the outbox, which is limited.
   #pull(): Promise<void> | undefined {
     if (this.#outbox.length || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {
@@ -182,14 +183,14 @@ export class EventStream {
     const pulled = this.#pulled;
     if (!pulled) return;
     this.#pulled = undefined;
-    // Texts written in the same turn leave together.
+    // Wait for a microtask, so that texts written in the same turn are sent together.
     queueMicrotask(() => {
       this.#hand();
       pulled();
     });
   }
 
-  // A runtime buffers several chunks for a client that does not read, so chunks stay small.
+  // Keep chunks small, because a runtime buffers several chunks for a client that does not read.
   #hand(): void {
     const chunk = this.#outbox.take(this.#owner.limits.waitingCharacters);
     this.#moved = true;
@@ -205,7 +206,7 @@ export class EventStream {
     this.#close();
   }
 
-  // Closed without an error: an error would not close the socket sooner, and both runtimes print it.
+  // Close the body without an error: an error would not close the socket sooner, and both runtimes print it.
   #abort(why: Why): undefined {
     this.#onDisconnect(why);
     this.#close();
@@ -224,12 +225,12 @@ export class EventStream {
     try {
       this.#controller?.close();
     } catch {
-      // The client has disconnected already.
+      // The client has already disconnected.
     }
   }
 }
 
-/** Formats an event. JSON contains no line breaks, so it always fits into one data line. */
+/** Formats an event. JSON contains no line breaks, so the text fits into one data line. */
 export function toEvent(text: string, fields?: EventFields): string {
   let head = "";
   if (fields) {

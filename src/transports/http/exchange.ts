@@ -1,5 +1,5 @@
 /**
- * One HTTP request as the link of its message.
+ * The link of a message that arrived in an HTTP request.
  *
  * @module
  */
@@ -17,9 +17,9 @@ import { COMMENT, type EventStream, type EventStreams, toEvent } from "./event_s
 const SPACE = "\n";
 
 /**
- * Number of microtasks to wait before opening a stream. Messages that a handler sends without waiting for I/O then
- * leave together with its result. With a stream at the first of them, a call with ten progress messages takes 2.5 times
- * the CPU time on Deno, and 1.6 times on Bun.
+ * Number of microtasks to wait before opening a stream. Messages that a handler sends without waiting for I/O are then
+ * sent together with its result. If the stream opened with the first message, a call with ten progress messages would
+ * take 2.5 times the CPU time on Deno, and 1.6 times on Bun.
  */
 const TURNS = 64;
 
@@ -35,24 +35,24 @@ export interface ExchangeParts {
   peer(caller: Caller): string | undefined;
 }
 
-/** Called once if the response becomes a stream, with its body. */
+/** Called with the body when the response becomes a stream. */
 type OnOpen = (body: ReadableStream<Uint8Array>) => void;
 
-/** What is left to send when the reply is there. */
+/** The data that is left to send when the reply is known. */
 export interface Rest {
-  /** The events of a short stream. `undefined` if no message came before the reply. */
+  /** The events of a short stream. `undefined` if no message was sent before the reply. */
   readonly events?: string;
   readonly reply: Reply;
 }
 
-/** One HTTP request: the link of its message. */
+/** The link of the message in an HTTP request. */
 export class Exchange implements Link {
-  // Without an instance that lives on, engines collect the hidden class with the last exchange and compile the code
-  // again: `fetch` took 7 % more CPU time on Deno.
+  // Keeps the hidden class of exchanges in memory. Without this object, engines collect the class with the last
+  // exchange and compile the code again: `fetch` took 7 % more CPU time on Deno.
   static readonly #model: Exchange = new Exchange(
-    new Caller({ headers: new Headers() } as Request, undefined), // Nothing else is read.
+    new Caller({ headers: new Headers() } as Request, undefined), // The constructor reads only the headers.
     { json: true, stream: true },
-    {} as ExchangeParts, // Not read.
+    {} as ExchangeParts, // The constructor does not read the parts.
   );
   readonly transport = "http";
   readonly http: Pick<SeenRequest, "request" | "toChecks">;
@@ -65,16 +65,16 @@ export class Exchange implements Link {
   readonly #acceptsJson: boolean;
   readonly #parts: ExchangeParts;
   #onOpen?: OnOpen;
-  /** The body of a stream that opened before somebody waited for it. */
+  /** The body of a stream that opened before `whenOpen` was called. */
   #opened?: ReadableStream<Uint8Array>;
   #isOver: boolean;
   #events?: LinkEvents;
   /**
-   * Messages sent before the response started. Often they are followed by the result at once, so that no stream is
-   * needed.
+   * Messages sent before the response has started, as text of events. Often the result follows at once, so that no
+   * stream is needed.
    */
   #buffered?: string;
-  /** Number of those messages, including the opening event. */
+  /** Number of messages in the buffer, including the opening event. */
   #texts: number;
   #stream?: EventStream;
 
@@ -101,7 +101,7 @@ export class Exchange implements Link {
     return this.#parts.account(this.#caller);
   }
 
-  /** Calls a function once the response is a stream. */
+  /** Calls a function when the response becomes a stream. */
   whenOpen(onOpen: OnOpen): void {
     if (this.#opened) onOpen(this.#opened);
     else this.#onOpen = onOpen;
@@ -122,7 +122,7 @@ export class Exchange implements Link {
     if (this.#buffered === undefined && !this.#stream && !this.#isOver) this.#parts.waiting.add(this);
   }
 
-  // For a client that does not accept events, the heartbeat is white space before the JSON.
+  // If the client does not accept events, the heartbeat is white space before the JSON.
   open(): void {
     if (this.#stream || this.#isOver) return;
     this.#parts.waiting.delete(this);
@@ -148,7 +148,7 @@ export class Exchange implements Link {
     this.#stream?.end();
   }
 
-  /** Collects messages for some microtasks, because the result may follow within them. */
+  /** Begins to collect messages for some microtasks, because the result may follow within that time. */
   #begin(): string {
     this.#parts.waiting.delete(this);
     this.#openLater();
@@ -167,7 +167,8 @@ export class Exchange implements Link {
   }
 
   /**
-   * Ends the exchange with the reply. Returns what is left to send, or `undefined` if the stream carries the reply.
+   * Ends the exchange with the reply. Returns the data that is left to send, or `undefined` if the stream carries the
+   * reply.
    */
   finish(reply: Reply): Rest | undefined {
     const { text, status, event } = reply;

@@ -28,9 +28,9 @@ export interface HttpOptions extends CallersOptions {
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
-  /** Whether responses have CORS headers. */
+  /** Whether to add CORS headers to responses. */
   readonly addsCors?: boolean;
-  /** Reads the bodies of several endpoints, whose limits apply to all of them together. */
+  /** Reads the bodies of several endpoints, so that limits apply to all of them together. */
   readonly bodies?: RequestBodies;
 }
 
@@ -68,7 +68,7 @@ export class Endpoint {
     this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
     this.#streams = new EventStreams(engine.core);
     this.#bodies = bodies;
-    // A call that takes longer becomes a stream, because a disconnected client is only noticed on a stream.
+    // Open a stream for a call that takes longer, because the server notices a disconnected client only on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (caller: Caller) => this.#findAccount(caller);
     const peer = ({ request, info }: Caller) => readPeer(request, info, options.proxies);
@@ -76,7 +76,7 @@ export class Endpoint {
     this.fetch = this.withCors(this.#fetch);
   }
 
-  /** Parts that other HTTP transports share with the endpoint. */
+  /** The parts that other HTTP transports use too. */
   get parts(): HttpParts {
     const { account, peer } = this.#exchanges;
     return { callers: this.#callers, account, peer, bodies: this.#bodies, streams: this.#streams };
@@ -88,13 +88,13 @@ export class Endpoint {
     return refuse(this.#engine.core, { status: 404, message, reason: "path" });
   }
 
-  /** Stops accepting requests, and refuses those whose caller or body is not known yet. */
+  /** Stops accepting requests. Refuses requests whose caller or body is not yet known. */
   close(): void {
     this.#callers.close();
     this.#bodies.close(CLOSING);
   }
 
-  /** Returns a function whose responses have CORS headers, if the server has `cors`. */
+  /** Returns a function that adds CORS headers to responses, if the server has `cors`. */
   withCors(fetch: Fetch): Fetch {
     const { addsCors, allows } = this.#options;
     return addsCors ? withCors(allows, fetch) : fetch;
@@ -111,13 +111,13 @@ export class Endpoint {
     return caller instanceof Caller ? await this.serve(caller) : caller;
   }
 
-  /** Handles the request of a caller. A router identifies the callers of concrete paths. */
+  /** Serves the request of an identified caller. A router identifies the callers of concrete paths. */
   serve(caller: Caller): Promise<Response> {
-    // The server may have closed while the caller was identified.
+    // The server may have closed while the caller was being identified.
     const late = this.#callers.refuseIfClosing(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
-    // The names of headers are read fastest if they are not in lower case.
+    // Names of headers are read faster if they contain upper-case letters.
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -156,7 +156,8 @@ export class Endpoint {
     const { limits, observing } = this.#engine.core;
     let text;
     try {
-      // The lenient decoder is faster. Invalid bytes become U+FFFD, which may also occur in valid text.
+      // Use the lenient decoder, because it is faster. It turns invalid bytes into U+FFFD, which may also occur in
+      // valid text, so only then decode strictly.
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
@@ -167,7 +168,8 @@ export class Endpoint {
     return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
   }
 
-  // Parsing and running a large message may each take long, so the event loop serves small requests between them.
+  // Pauses between parsing and running a large message, because each may take long, and the event loop must serve small
+  // requests in between.
   async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
     const { turns } = this.#bodies;
     await turns.pause();
@@ -178,7 +180,7 @@ export class Endpoint {
     }
   }
 
-  // GET and DELETE requests. The era decides what they open or end.
+  // Checks GET and DELETE requests. The era decides what such a request opens or ends.
   #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
       const message = toMessage(`for ${method.slice(0, 20)} use ${this.#allow}`);

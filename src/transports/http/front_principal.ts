@@ -1,5 +1,5 @@
 /**
- * Reads the principal that code in front of the server passes to `fetch`, for servers without `auth`.
+ * Reads the principal that the caller of `fetch` passes, for servers without `auth`.
  *
  * @module
  */
@@ -11,15 +11,15 @@ import { readPrincipal } from "../../core/call/principal.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 
-/** Name of the place of such a principal, for errors. */
+/** Name of the argument with the principal, for error messages. */
 export const FRONT = "fetch(request, { principal })";
 
 /** The type of {@linkcode readFront}. */
 export type ReadFront = typeof readFront;
 
 /**
- * Reads the principal of code in front. Returns the response if it cannot be used: 401 if its credentials have expired,
- * and else 500, because that code has made a mistake.
+ * Reads the principal that was passed to `fetch`. Returns a response if it cannot be used: with status 401 if its
+ * credentials have expired, otherwise with status 500, because the code that called `fetch` has a bug.
  */
 export function readFront(
   core: Core,

@@ -1,5 +1,5 @@
 /**
- * Authenticates the callers of HTTP requests, and hides their credentials from everything behind.
+ * Authenticates the callers of HTTP requests, and hides their credentials from handlers, middleware and observers.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -49,14 +49,14 @@ export class HttpAuthenticator implements Authenticator {
   readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   readonly #limits: AuthenticationLimits;
-  /** Counts refused requests whose authentication has not ended. */
+  /** Counts requests that were refused while their authentication was still in progress. */
   readonly #refused: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   /** Routes with parameters. */
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
-  /** Creates the authenticator of a server. Throws if the authentication has parts that it cannot use. */
+  /** Creates the authenticator of a server. Throws if `auth` has invalid parts. */
   constructor(auth: Authentication, { core, accounts, path, proxies }: AuthenticatorParts) {
     const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
     const problem = findProblem(auth) ?? findRouteProblem(routes, path);
@@ -127,8 +127,8 @@ export class HttpAuthenticator implements Authenticator {
     try {
       const given = info?.principal;
       if (given !== undefined) return this.#judge(entry, given, FRONT);
-      // Callers that are known at once need no place. So they are asked for even if there is none, as long as those that
-      // are not known do not pile up.
+      // Start the authentication even if there is no place to wait, because it may identify the caller at once, without
+      // a place. Do not start it if too many refused requests are still being authenticated.
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
@@ -138,7 +138,7 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  /** Refuses a request whose authentication has started. What it does counts until it ends. */
+  /** Refuses a request whose authentication has already started. The authentication counts as refused until it ends. */
   #refuseWaiting(entry: Entry, found: PromiseLike<unknown>): Response {
     this.#refused.wait(Promise.resolve(found), entry).catch(() => {});
     entry.abort(new Error("Cannot admit a caller: too many are waiting"));
@@ -161,7 +161,7 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  /** Returns what was found about a caller. Throws an error for anything but a principal or a refusal. */
+  /** Converts the result of an authentication. Throws if it is neither a principal nor a refusal. */
   #judge<P extends Place>(entry: Entry<P>, found: unknown, origin = "authenticate()"): Caller<P> | Response {
     if (found === undefined || found === null) return this.#refuse(entry, NO_CALLER);
     if (isRefusal(found)) return this.#refuse(entry, found);
@@ -169,13 +169,16 @@ export class HttpAuthenticator implements Authenticator {
     if ((principal.expiresAt ?? Infinity) <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
-    // The principal of code in front is not this server's to check.
+    // The server cannot check again a principal that the caller of `fetch` passed.
     const source = origin === FRONT ? undefined : { entry, toChecks: this.#toChecks };
     const seen = new VisibleRequest(request, this.#hidden, source);
     return new Caller(request, info, { principal, seen, place });
   }
 
-  /** Returns the checks of the caller of a request. They keep a copy, because a runtime may drop the request. */
+  /**
+   * Returns functions that check the caller of a request again. They keep a copy of the request, because a runtime may
+   * drop it.
+   */
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
     if (principal.expiresAt !== undefined && !this.#auth[RECHECKS]?.(principal)) return { renew };
@@ -244,7 +247,7 @@ export class HttpAuthenticator implements Authenticator {
         ? RETRY_AFTER
         : { "retry-after": `${Math.ceil(refusal.retryAfterMs / 1000)}` }
       : toChallengeHeaders(challenges);
-    // The codes are those of the statuses, outside the range that the specification reserves.
+    // The code contains the HTTP status, and is outside the range that the specification reserves.
     const code = -31_000 - status;
     const refused = { status, message: toMessage(reason), headers, reason: "authentication", code } as const;
     return refuse(this.#core, refused, { transport });
@@ -257,12 +260,12 @@ export class HttpAuthenticator implements Authenticator {
   }
 }
 
-/** Maximum characters of the path of a route with parameters. */
+/** Maximum length, in characters, of a path that is matched with routes with parameters. */
 const MAX_PATH = 2048;
 const NO_CALLER = refuseRequest(401);
 const LATE = refuseRequest(401, { reason: EXPIRED });
 const CLOSING = refuseRequest(503, { reason: "the server is closing; try again later" });
-/** The refusal of a request that finds no place to wait. */
+/** The refusal of a request when too many requests are being authenticated. */
 const TOO_MANY = refuseRequest(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
@@ -272,7 +275,10 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<Authentica
   readonly limits: AuthenticationLimits;
 }
 
-/** A request at the authenticator. It is the `AuthFacts` of `authenticate`, and computes each fact when it is read. */
+/**
+ * A request that is being authenticated. It is the `AuthFacts` of `authenticate`, and computes each fact when the fact
+ * is read.
+ */
 class Entry<P extends Place = Place> implements AuthFacts {
   readonly transport: TransportName;
   readonly route: ReadRoute;
@@ -345,7 +351,7 @@ function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): str
   const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
   for (const [at, { path, fetch }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
-    // Any other spelling would never be found.
+    // A path in any other spelling would never match a request.
     if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
     if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
     if (hasParams(path) && new PathTemplate(path).names.toSorted().join(", ") !== wanted) {
@@ -359,7 +365,7 @@ function hasParams(path: string): boolean {
   return path.includes("/:");
 }
 
-/** Names of credentials, in lower case where case does not matter. */
+/** Names of the places of credentials. Names that are not case-sensitive are in lower case. */
 interface Hidden {
   readonly headers: ReadonlySet<string>;
   readonly cookies: readonly string[];
@@ -370,21 +376,21 @@ function toHidden({ headers = [], cookies = [], query = [] }: Credentials = {}):
   return { headers: new Set(["authorization", ...headers.map((name) => name.toLowerCase())]), cookies, query };
 }
 
-/** Tests whether two principals are the same caller with the same rights. */
+/** Tests whether two principals are the same caller with the same scopes. */
 function isSame(one: Pick<Principal, "id" | "scopes">, other: Principal): boolean {
-  // As JSON, because a scope may contain a comma.
+  // Compare JSON, because a scope may contain a comma.
   return one.id === other.id && JSON.stringify(one.scopes) === JSON.stringify(other.scopes);
 }
 
-/** How the caller of a request is checked while its stream is open. */
+/** The source of the checks of a caller while its stream is open. */
 interface CheckSource {
   readonly entry: Entry;
   readonly toChecks: (entry: Entry, principal: Principal) => CallerChecks;
 }
 
-/** A request without its credentials. The copy is made when a handler reads it. */
+/** A request without its credentials. The copy is created when a handler reads it. */
 class VisibleRequest implements SeenRequest {
-  // Private, so that a printed context shows no credentials.
+  // Private, so that printing a context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;
   readonly #source?: CheckSource;

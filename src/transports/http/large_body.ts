@@ -1,5 +1,5 @@
 /**
- * Reads request bodies that are large or do not declare their length, and limits them while they arrive.
+ * Reads request bodies that are large or do not declare their length. Limits are checked while the bytes arrive.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
 import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./refusals.ts";
 
-/** Maximum bytes of a small body. Even thousands of them take little memory. */
+/** Maximum size of a small body in bytes. Even thousands of small bodies take little memory. */
 export const SMALL = 65_536;
 
-/** Milliseconds after which a body counts as slow, and is charged. */
+/** Milliseconds after which a body counts as slow, so that the memory of the runtime is charged too. */
 export const SLOW_MS = 25;
 
 /** A body that is arriving. */
@@ -21,17 +21,17 @@ interface IncomingBody {
   readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   readonly buffer: BodyBuffer;
   size: number;
-  /** The memory of the buffer and of the runtime. */
+  /** The charge for the memory of the buffer and of the runtime. */
   charge?: Holding;
-  /** The place among all bodies over {@linkcode SMALL} bytes. */
+  /** The charge in the pot of all bodies over {@linkcode SMALL} bytes. */
   place?: Holding;
-  /** Reason to stop reading. */
+  /** The reason why reading was stopped. */
   refusal?: Refusal;
-  /** Set when the body has arrived. */
+  /** The turn of a large body. Set when the body has arrived. */
   turn?: Turn;
 }
 
-/** Reads large bodies. Limits apply to each body, and to all arriving bodies together. */
+/** Reads large bodies. Some limits apply to each body, and others to all arriving bodies together. */
 export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
@@ -53,12 +53,13 @@ export class LargeBodies {
   /**
    * Returns the body, or the reason why it was not read. Throws if the client disconnects.
    *
-   * Decode the body in microtasks: if it is over {@linkcode HEAVY} bytes, it is detached with the next timer.
+   * The caller must decode the body within microtasks: the buffer of a body over {@linkcode HEAVY} bytes is freed with
+   * the next timer.
    */
   async read(request: Request, account: Account): Promise<ArrayBuffer | Refusal> {
     const { bodyBytes, bodyMs } = this.#limits;
     const length = request.headers.get("content-length");
-    // An invalid length counts as too large.
+    // A length that is not a number counts as too large.
     if (!(Number(length) <= bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
@@ -86,7 +87,7 @@ export class LargeBodies {
             this.#list(body, account, lose);
             await body.turn.begun;
           }
-          // There may have been no room for it, or it had to make room for others.
+          // The body may have been refused while it waited: for lack of room, or to make room for other bodies.
           return body.refusal ?? buffer.lend();
         }
         const from = body.size;
@@ -95,13 +96,13 @@ export class LargeBodies {
         if (!this.#hold(body)) lose();
         if (body.size > SMALL) this.#list(body, account, lose);
         if (body.refusal) return body.refusal;
-        // Each piece costs some microseconds, however small it is.
+        // Limit the number of small pieces, because each piece takes some microseconds, even if it has one byte.
         if (++reads > MAX_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
-        // Copied, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
+        // Copy the piece, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
         buffer.write(value, from);
       }
     } catch (error) {
-      // If reading is cancelled, one runtime reports the end of the body and another one an error.
+      // Cancelling the reader makes one runtime report the end of the body, and another runtime an error.
       if (body.refusal) return body.refusal;
       throw error;
     } finally {
@@ -115,19 +116,19 @@ export class LargeBodies {
     }
   }
 
-  /** Stops reading. */
+  /** Stops reading all bodies. */
   close(refusal: Refusal): void {
     for (const body of this.#reading) stop(body, refusal);
   }
 
-  // Before its bytes are written, because the buffer grows for them.
+  // Charge the bytes before they are written, because the buffer grows when they are.
   #hold({ buffer, size, charge }: IncomingBody): boolean {
     const more = buffer.toSize(size) - buffer.size;
     return more <= 0 || !!charge?.grow(more);
   }
 
-  // At the limit, the client with most bytes loses its oldest body. So a slow body cannot block all others, and no client
-  // can evict the bodies of others. A single body may exceed the limit.
+  // At the limit, the client with the most bytes loses its oldest body. A slow body can therefore not block all others,
+  // and no client can evict the bodies of other clients. A single body may exceed the limit.
   #list(body: IncomingBody, account: Account, lose: Drop): void {
     const pot = this.#toPot(account);
     const place = body.place ??= pot.keep(account, 0, lose);
@@ -144,25 +145,25 @@ export class LargeBodies {
 /**
  * The bytes of one body.
  *
- * Memory that is no longer needed is freed at once, by detaching its buffer. An engine frees other buffers only when it
- * collects garbage, and many more bodies may arrive before that.
+ * Memory that is no longer needed is freed at once, by detaching its buffer. An engine would free the buffer only when
+ * it collects garbage, and many more bodies may arrive before that.
  */
 class BodyBuffer {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(FIRST);
   readonly #expected: number;
   #isLent = false;
 
-  /** Creates a buffer for a body with this number of bytes. It may get more. */
+  /** Creates a buffer for a body of `expected` bytes. The body may turn out to be larger. */
   constructor(expected: number) {
     this.#expected = expected;
   }
 
-  /** Bytes of its memory. */
+  /** Bytes of memory that the buffer takes. */
   get size(): number {
     return this.#bytes.length;
   }
 
-  /** Returns the bytes that its memory has with this many bytes of the body. */
+  /** Returns the bytes of memory that the buffer takes when it contains this many bytes of the body. */
   toSize(bytes: number): number {
     const { size } = this;
     return bytes <= size ? size : Math.max(bytes, Math.min(2 * size, this.#expected));
@@ -175,12 +176,12 @@ class BodyBuffer {
     this.#bytes.set(piece, at);
   }
 
-  /** Releases spare room. */
+  /** Releases memory that the body does not need. */
   trim(size: number): void {
     if (size < this.#bytes.length) this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(size));
   }
 
-  /** Returns all bytes. A large buffer is detached with the next timer. */
+  /** Returns all bytes. A large buffer is detached with the next timer, so the caller must use it before that. */
   lend(): ArrayBuffer {
     this.#isLent = true;
     const { buffer } = this.#bytes;
@@ -188,7 +189,7 @@ class BodyBuffer {
     return buffer;
   }
 
-  /** Frees the memory, unless it is lent. */
+  /** Frees the memory, unless `lend` has returned it. */
   close(): void {
     if (!this.#isLent) free(this.#bytes.buffer);
   }
@@ -198,12 +199,15 @@ function free(buffer: ArrayBuffer): void {
   buffer.transfer(0);
 }
 
-/** Bytes of a new buffer. */
+/** Initial size of a buffer in bytes. */
 const FIRST = 1024;
-/** Bytes that a runtime holds for a body that arrives slowly: 205 KB on Deno, 18 KB on Bun, with 1500 bodies of one byte. */
+/**
+ * Bytes that a runtime holds for a body that arrives slowly. Measured with 1500 bodies of one byte: 205 KB on Deno, 18
+ * KB on Bun.
+ */
 const RUNTIME_BYTES = 196_608;
 
-/** Number of pieces in which a body may arrive. Above it, the average piece must have a minimum size. */
+/** Number of pieces from which the average piece of a body must have a minimum size. */
 const MAX_READS = 10_000;
 const SMALLEST_PIECE = 64;
 

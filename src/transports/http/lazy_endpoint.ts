@@ -1,6 +1,5 @@
 /**
- * The HTTP endpoint of a server before its first request. The transport is loaded with that request, because a server
- * on stdio never gets one.
+ * The HTTP endpoint of a server. Loads the transport with the first request, because a server on stdio never gets one.
  *
  * @module
  */
@@ -10,7 +9,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import type { Caller } from "./caller.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
-/** What other HTTP transports know of the HTTP endpoint of a server. */
+/** The HTTP endpoint of a server, as other HTTP transports see it. */
 export interface HttpEntry {
   readonly core: Core;
   /** Path of the endpoint, which may have parameters. */
@@ -40,7 +39,7 @@ export class LazyEndpoint {
     this.#fetchLater = serveBy(engine.core, this.#room);
   }
 
-  /** The endpoint, once it is loaded. */
+  /** The endpoint. `undefined` until it is loaded. */
   get loaded(): Endpoint | undefined {
     return this.#room.loaded;
   }
@@ -56,7 +55,7 @@ export class LazyEndpoint {
     return loaded ? loaded.fetch(request, info) : this.#fetchLater(request, info);
   };
 
-  /** Handles the request of a caller. */
+  /** Serves the request of an identified caller. */
   async serve(caller: Caller): Promise<Response> {
     return await (await this.load()).serve(caller);
   }
@@ -75,7 +74,10 @@ export class LazyEndpoint {
   }
 }
 
-/** Serves by a part that is loaded on demand. While it cannot be loaded, every request is refused with status 500. */
+/**
+ * Returns a `fetch` that loads the part that serves it on demand. If the part cannot be loaded, every request is
+ * refused with status 500.
+ */
 export function serveBy(core: Pick<Core, "report">, room: Room<{ readonly fetch: Fetch }>): Fetch {
   return async (request, info) => {
     let loaded;

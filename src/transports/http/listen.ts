@@ -19,11 +19,17 @@ export interface Listener {
   readonly port: number;
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
-  /** Ends it after `stop()` without waiting for clients. On Deno, they may keep the process running. */
+  /**
+   * Closes connections after `stop()` without waiting for clients. On Deno, clients may otherwise keep the process
+   * running.
+   */
   force(): void;
 }
 
-/** Bun's default of 10 seconds would disconnect clients without streams during longer calls. In seconds. */
+/**
+ * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect clients without streams during longer
+ * calls.
+ */
 const BUN_IDLE = 255;
 
 /** Listens for HTTP requests. Throws the error of the runtime if the address cannot be used. */
@@ -41,14 +47,14 @@ function toListener(server: BunServer): Listener {
   return { port: server.port, stop: () => server.stop(), force: () => void server.stop(true) };
 }
 
-/** What to do about each reason. */
+/** The remedies for each reason why an address cannot be used. */
 export interface ListenRemedies {
   readonly inUse: string;
   readonly lowPort: string;
   readonly other: string;
 }
 
-/** Explains why an address cannot be used: the state and the remedy. */
+/** Returns a text that explains why an address cannot be used: the state and the remedy. */
 export function explainListenError(
   error: unknown,
   { hostname, port }: Omit<ListenOptions, "fetch">,
@@ -63,7 +69,7 @@ export function explainListenError(
   return `cannot listen on ${hostname}, port ${port}: ${message}; ${other}`;
 }
 
-/** A host as URLs write it. An address that stands for all interfaces becomes that of this machine. */
+/** Returns a host as URLs spell it. An address that stands for all interfaces becomes the loopback address. */
 export function toReachable(hostname: string): string {
   if (hostname === "0.0.0.0" || hostname === "::") return "127.0.0.1";
   return hostname.includes(":") ? `[${hostname}]` : hostname;

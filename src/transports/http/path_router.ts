@@ -27,10 +27,10 @@ import type { RequestBodies } from "./request_body.ts";
 import type { Spot, Wanted } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
 
-/** Parameters of a path by name. With a schema, they have its types. */
+/** Parameters of a path by name. If the server has a schema for them, they have its types. */
 export type RouteParams = Readonly<Record<string, unknown>>;
 
-/** The parts that the server of one concrete path gets from the server with the parameters. */
+/** The parts that the server of one concrete path gets from the server whose path has parameters. */
 export interface Branch {
   readonly trunk: Engine;
   /** Reads the bodies of all concrete paths. */
@@ -39,7 +39,7 @@ export interface Branch {
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
-  /** Returns the handlers of the path for its own handlers, which may change them. */
+  /** Wraps the handlers of the path, so that the router notices when one of them changes the handlers. */
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
 
@@ -56,7 +56,7 @@ export interface BranchServer extends PipeServer {
   };
 }
 
-/** Returns the handlers of a concrete path, or `undefined` if there is nothing at the path. */
+/** Returns the handlers of a concrete path, or `undefined` if the path does not exist. */
 export type MakeHandlers = (params: never) => MadeHandlers | Promise<MadeHandlers>;
 
 type MadeHandlers = readonly Handler[] | undefined;
@@ -82,29 +82,37 @@ interface FullPlace extends Place {
   readonly params: RouteParams;
 }
 
-/** A concrete path whose server is being made or in memory. */
+/** A concrete path whose server is being created or is in memory. */
 interface Entry {
   readonly making: Promise<BranchServer | undefined>;
-  /** Its place among the open paths, once its server is made. */
+  /** The charge in the pot of open paths. Set when the server of the path is created. */
   place?: Holding;
   server?: BranchServer;
-  /** Whether a handler has changed the handlers of this path only. A new server of the path would not know. */
+  /**
+   * Whether a handler has changed the handlers of this path alone. A new server of the path would not have these
+   * changes, so the path must stay in memory.
+   */
   isChanged?: boolean;
-  /** Requests without a response, and open channels. */
+  /** Number of requests without a response and of open channels. */
   users: number;
 }
 
-/** The servers of the concrete paths. The client with most paths loses the one that was used least recently. */
+/**
+ * The servers of the concrete paths. At the limit, the client with the most paths loses its least recently used path.
+ */
 export class PathRouter {
   readonly #options: PathRouterOptions;
   readonly #template: PathTemplate;
   readonly #way: WayIn<FullPlace>;
   readonly #limits: AuthenticationLimits;
-  /** Slow handlers must not keep others from being checked, so they are counted separately. */
+  /**
+   * Limits the functions that create handlers. Separate from `#limits`, so that slow functions do not block the checks
+   * of other paths.
+   */
   readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
   readonly #entries = new Map<string, Entry>();
-  /** Paths whose server is made. */
+  /** The pot of paths whose server was created. */
   readonly #made: Pot;
   readonly #connected?: Promise<void>;
   #isClosed = false;
@@ -131,7 +139,8 @@ export class PathRouter {
     const making: PotOptions = { name: "endpoints.making", total: open, share, limitName: "endpoints.open" };
     this.#makingLimits = new AuthenticationLimits(core, accounts, making);
     this.#made = accounts.pot({ name: "endpoints.open", total: open, isCache: true });
-    // Without one of its own, a path that is dropped and used again could not open what it had sealed.
+    // Create a secret if the server has none. Otherwise the new server of a path that was dropped could not open values
+    // that the previous server had sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
     this.#connected = changes.connect?.();
@@ -152,7 +161,7 @@ export class PathRouter {
   async #serve(caller: Caller<FullPlace>): Promise<Response> {
     const { engine, endpoint } = this.#options;
     const { place, request: { method } } = caller;
-    // Other requests take no room for a path.
+    // Only requests for an endpoint may create the server of a path.
     if (!place || !METHODS.includes(method)) return await endpoint.serve(caller);
     const entry = this.#open(place, endpoint.parts.account(caller));
     if (!entry) return refuse(engine.core, toOverload(toBusy(TOO_MANY).message));
@@ -168,7 +177,7 @@ export class PathRouter {
   /**
    * Returns the server of a concrete path for a channel.
    *
-   * @throws {TypeError} if a parameter is missing or does not fit.
+   * @throws {TypeError} if a parameter is missing or invalid.
    * @throws {McpError} if too many paths are in use.
    */
   async enter(params: RouteParams): Promise<PipeServer> {
@@ -182,9 +191,9 @@ export class PathRouter {
   }
 
   /**
-   * Finds the concrete path whose parameters are at their places in another path, such as that of a socket.
+   * Finds the concrete path whose parameters occur in a path of another template, such as the path of a socket.
    *
-   * @throws {McpError} if too many requests are being checked, or from `open` if too many paths are in use.
+   * @throws {McpError} if too many requests are being checked. `open` throws it if too many paths are in use.
    */
   async find({ template, ...from }: Wanted): Promise<Spot | undefined> {
     const place = await this.#match(new PathTemplate(template), from.request, this.#toEntering(from));
@@ -196,7 +205,8 @@ export class PathRouter {
     const entry = this.#open(place, account);
     if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
-    // The channel opens some time after its server is made. Until then, the path must not be dropped for another one.
+    // Count the channel as a user until it opens, which is some time after the server is created. Otherwise the path
+    // could be dropped in between.
     const release = toRelease(entry);
     let server: BranchServer | undefined;
     try {
@@ -226,7 +236,7 @@ export class PathRouter {
     return [...this.#entries.values()].flatMap(({ server }) => server ?? []);
   }
 
-  /** Adds handlers to all servers. If one of them refuses, changes none and throws. */
+  /** Adds handlers to all servers. If a server rejects the handlers, removes them from all servers and throws. */
   add(handlers: readonly Handler[]): void {
     const done: Engine[] = [];
     try {
@@ -278,23 +288,23 @@ export class PathRouter {
   // Runs before the caller is authenticated, because the authentication may depend on the parameters.
   async #locate(values: PathValues, entering: Entering): Promise<FullPlace | undefined> {
     const { schema, params: source } = this.#options;
-    // However it is encoded, a path leads to the same endpoint.
+    // Build the path from the decoded parameters, so that all encodings of a path lead to the same endpoint.
     const path = this.#template.build(values);
     const checked = schema ? await this.#check(schema, values, entering) : { value: values };
     if (checked.problem !== undefined) return;
     const convert = async (values: PathValues) => schema ? await this.#check(schema, values, entering) : checked;
     if (schema && !await isCanonical(values, checked.value, convert)) return;
-    // A schema may return anything, which is what handlers get.
+    // A schema may return any value, and handlers get it as it is.
     const params = checked.value as RouteParams;
     const route = (wanted?: Schema) => {
       if (wanted === undefined || wanted === source) return params;
       throw new TypeError("Cannot read path parameters: this is not the schema that the server has as `params`");
     };
-    // The schema of the server has the type of its values.
+    // The type of the values is the output type of the server's schema.
     return { path, values, params, route: route as ReadRoute };
   }
 
-  // Anybody can start an asynchronous check, so it is limited like an authentication.
+  // Any client can start an asynchronous check, so its number and time are limited like those of authentications.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
     if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
@@ -318,7 +328,8 @@ export class PathRouter {
     return toBusy(late);
   }
 
-  // A path counts for the client with the fewest paths of those that use it, so that nobody can claim those of others.
+  // A path that several clients use counts for the client with the fewest paths, so that no client can use up the share
+  // of another by opening paths.
   #open(place: FullPlace, account: Account): Entry | undefined {
     const { path } = place;
     const known = this.#entries.get(path);
@@ -338,9 +349,9 @@ export class PathRouter {
     return entry;
   }
 
-  // Handlers that are never made must not hold their place and their requests forever.
+  // Limits the time, because handlers that are never created must not hold their place and their requests forever.
   async #limit(grow: () => Promise<BranchServer | undefined>, account: Account): Promise<BranchServer | undefined> {
-    // The entry has to be there before.
+    // Start later, because `#grow` needs the entry, which is created from this promise.
     const growing = Promise.resolve().then(grow);
     try {
       return await this.#makingLimits.wait(growing, { account });
@@ -354,21 +365,21 @@ export class PathRouter {
     entry: Entry,
     account: Account,
   ): Promise<BranchServer | undefined> {
-    // Otherwise a client could subscribe before changes of other instances arrive.
+    // Wait for the connection to other instances. Otherwise a client could subscribe and miss their changes.
     await this.#connected;
     const { engine, endpoint, makeHandlers, grow } = this.#options;
     if (this.#isClosed) return;
-    // The schema of the server has the type of its values.
+    // The type of the parameters is the output type of the server's schema.
     const own: MadeHandlers = makeHandlers ? await makeHandlers(params as never) : [];
-    // A text or a set can be spread too, and the path would exist.
+    // Check for a list: a string or a set could be spread too, and the path would exist by mistake.
     if (own !== undefined && !Array.isArray(own)) {
       throw new TypeError(
         `Cannot open ${path}: handlers returned no list; return a list, or undefined if nothing is there`,
       );
     }
-    // They may come too late.
+    // The handlers may have been created too late.
     if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
-    // Only now, so that paths that do not exist drop none that do.
+    // Take the place only now, so that a path that does not exist does not evict a path that does.
     entry.place = this.#made.keep(account, 1, () => this.#drop(path, entry));
     if (!entry.place) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
@@ -393,7 +404,7 @@ export class PathRouter {
     return true;
   }
 
-  // Changes that the server announces hold for all paths, also those of other instances.
+  // Changes that the server announces apply to all concrete paths. Changes of other instances are announced here too.
   #announce(change: Change): void {
     if (change.kind === "close" || change.kind === "list" && change.handlers) return;
     for (const { [INTERNALS]: { engine: { changes, registry } } } of this.list()) {
@@ -403,7 +414,7 @@ export class PathRouter {
   }
 }
 
-/** Returns handlers that report that they are about to change. */
+/** Wraps a set of handlers. Calls `onChange` before each change. */
 function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): HandlerSet<Handler> {
   const watched = <A extends readonly unknown[]>(change: (...args: A) => void) => (...args: A) => {
     onChange();
@@ -418,7 +429,7 @@ function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): Hand
   };
 }
 
-/** Counts a user of an entry. Returns a function that ends the use. */
+/** Marks the entry as in use. Returns a function that releases it. */
 function toRelease(entry: Entry): () => void {
   entry.users++;
   let isUsed = true;
@@ -428,7 +439,7 @@ function toRelease(entry: Entry): () => void {
   };
 }
 
-/** Work for a path that takes too long. */
+/** Describes work for a path that took too long. */
 interface Slow {
   readonly verb: string;
   readonly part: string;
@@ -436,11 +447,11 @@ interface Slow {
   readonly late: string;
 }
 
-/** Milliseconds for which a path is kept for a channel that opens. */
+/** Milliseconds for which a path stays in memory for a channel that has not opened yet. */
 const RESERVED_MS = 1000;
 /** Methods of requests to an endpoint. */
 const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
-/** Maximum characters of a concrete path, which is kept in memory. */
+/** Maximum length of a concrete path in characters, because paths are kept in memory. */
 const MAX_PATH = 1024;
 
 const TOO_MANY = "serve the request: too many paths are in use (endpoints.open)";

@@ -12,7 +12,7 @@ export type PathValues = Readonly<Record<string, string>>;
 /** A path with parameters. */
 export class PathTemplate {
   readonly #path: string;
-  /** The segments. Those of parameters start with a colon. */
+  /** The segments. A segment that is a parameter starts with a colon. */
   readonly #segments: readonly string[];
 
   /** Reads a path whose syntax has been checked. */
@@ -27,11 +27,12 @@ export class PathTemplate {
   }
 
   /**
-   * Returns the parameters of a concrete path. Returns `undefined` for another path, and if a value is empty, leads to
-   * another folder, or is not valid UTF-8.
+   * Returns the parameters of a concrete path. Returns `undefined` if the path does not match, or if a value is empty,
+   * `.` or `..`, contains a slash, or is not valid UTF-8.
    */
   match(pathname: string): PathValues | undefined {
-    // One more than the number of segments shows that there are too many.
+    // Split into at most one part more than the template has segments, which is enough to notice that there are too
+    // many.
     const given = pathname.split("/", this.#segments.length + 1);
     if (given.length !== this.#segments.length) return;
     const values: Record<string, string> = {};
@@ -48,9 +49,9 @@ export class PathTemplate {
   }
 
   /**
-   * Returns the concrete path of these values. Each value has one spelling.
+   * Returns the concrete path for these values. Equal values give an equal path.
    *
-   * @throws {TypeError} if a parameter is missing or unknown, or its value cannot be part of a path.
+   * @throws {TypeError} if a parameter is missing or unknown, or if a value cannot be part of a path.
    */
   build(values: PathValues): string {
     const refuse = (state: string) => new TypeError(`Cannot open ${this.#path}: ${state}`);
@@ -69,9 +70,9 @@ export class PathTemplate {
 }
 
 /**
- * Checks that a path of another transport has the parameters of the server's path.
+ * Checks that a path of another transport has the same parameters as the server's path.
  *
- * @throws {TypeError} if it has others, or is not a path.
+ * @throws {TypeError} if it has other parameters, or is not a path.
  */
 export function checkTemplate(path: string, serverPath: string): void {
   const [own, wanted] = [readTemplate(path), serverPath].map((each) => new PathTemplate(each).names);

@@ -1,5 +1,5 @@
 /**
- * The responses to HTTP requests that are refused: all that a client gets instead of the reply to its message.
+ * The responses to HTTP requests that are refused before their message is served.
  *
  * @module
  */
@@ -10,18 +10,18 @@ import type { Core } from "../../core/core.ts";
 import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";
 import type { RefusalReason, TransportName } from "../../core/call/observer.ts";
 
-/** Why a request is refused, and the parts of the response. */
+/** The reason why a request is refused, and the parts of the response. */
 export interface Refusal {
   readonly status: number;
   readonly message: string;
-  /** For the observer. */
+  /** The reason for the observer. */
   readonly reason: RefusalReason;
   readonly headers?: Reply["headers"];
-  /** Code of the JSON-RPC error. Defaults to that of an invalid request. */
+  /** Code of the JSON-RPC error. Defaults to -32600 (invalid request). */
   readonly code?: number;
 }
 
-/** Where a refused request came in. */
+/** The transport and the caller of a refused request. */
 export interface Source {
   readonly transport: TransportName;
   readonly principal?: Principal;
@@ -32,14 +32,14 @@ const HTTP: Source = { transport: "http" };
 /** Headers of a JSON body. */
 export const JSON_HEADERS = { "content-type": "application/json" };
 
-/** Refuses a request with a JSON-RPC error, and reports that. */
+/** Refuses a request with a JSON-RPC error, and reports the refusal to the observer. */
 export function refuse(core: Core, refusal: Refusal, { transport, principal }: Source = HTTP): Response {
   const { status, message, reason, code = INVALID_REQUEST } = refusal;
   core.observing?.refuse({ transport, principal, http: true }, { status, message, reason, code });
   return toRefusal(refusal);
 }
 
-/** Refuses a request with a text, because it carries no message that the client expects a JSON-RPC response to. */
+/** Refuses a request with plain text, because its client does not expect a JSON-RPC response. */
 export function refuseInText(core: Core, { status, message, reason, headers }: Refusal, source: Source): Response {
   core.observing?.refuse({ ...source, http: true }, { status, message, reason });
   return new Response(message, { status, headers });
@@ -60,22 +60,22 @@ export function toFaultReply(core: Core, error: unknown): Reply {
   return { text: toFailure(undefined, core.report(error)), status: 200 };
 }
 
-/** Returns the message of a request that is not served. */
+/** Returns the error message for a request that is not served. */
 export function toMessage(state: string): string {
   return `Cannot serve the request: ${state}`;
 }
 
-/** Returns the refusal that an error stands for: one at a limit. `undefined` for an unexpected error. */
+/** Returns the refusal for an error that a limit caused. Returns `undefined` for an unexpected error. */
 export function findRefusal(error: unknown): Refusal | undefined {
   return isMcpError(error) && error.code === BUSY ? toOverload(error.message) : undefined;
 }
 
-/** Creates the refusal at a limit. */
+/** Creates the refusal of a request that exceeds a limit. */
 export function toOverload(message: string): Refusal {
   return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY };
 }
 
-/** The refusal while the server is closing. */
+/** The refusal of a request while the server closes. */
 export const CLOSING: Refusal = {
   status: 503,
   message: toMessage("the server is closing; try again later"),
@@ -106,7 +106,7 @@ export const TOO_LARGE: Refusal = {
   reason: "body",
 };
 
-/** The refusal of a body that costs more than its bytes, because it comes in very many pieces. */
+/** The refusal of a body that arrives in very many pieces, because reading it takes too much CPU time. */
 export const TOO_SMALL_PIECES: Refusal = {
   status: 400,
   message: "Cannot read the body: it comes in too many small pieces",

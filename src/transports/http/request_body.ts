@@ -12,7 +12,7 @@ import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
 import { INCOMPLETE, type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";
 
-/** Bytes to charge for a slow small body, including the runtime's buffer. */
+/** Bytes that are charged for a slow small body, including the buffer of the runtime. */
 const SLOW_BYTES = 2 * SMALL;
 
 /** The client that sends a body. Its account is looked up only for a large or slow body. */
@@ -26,9 +26,9 @@ interface SmallBody {
   readonly sender: Sender;
   readonly take: TakeBody;
   isOver: boolean;
-  /** Set when it is found to be slow. */
+  /** The deadline and the charge. Set when the body is found to be slow. */
   slow?: { readonly deadline: Timeout; readonly charge: Holding };
-  /** Its place in the queue, if it is large and has arrived. */
+  /** The turn of the body. Set when a large body has arrived. */
   turn?: Turn;
 }
 
@@ -39,10 +39,10 @@ export class RequestBodies {
   readonly #small: number;
   readonly #arriving: Aging<SmallBody>;
   readonly #slow = new Set<SmallBody>();
-  /** The turns of bodies over {@linkcode HEAVY} bytes. Their reader reports the end of each step. */
+  /** The turns of bodies over {@linkcode HEAVY} bytes. The code that uses a body reports the end of each step. */
   readonly turns: Turns = new Turns();
   readonly #large: LargeBodies;
-  /** Why no body is read any more. */
+  /** The reason why no further bodies are read. */
   #closed?: Refusal;
 
   /** Creates a reader of bodies. */
@@ -56,14 +56,14 @@ export class RequestBodies {
   }
 
   /**
-   * Reads all bytes. `take` is called once, with them or with the reason why they were not read.
+   * Reads all bytes. Calls `take` once, with the bytes or with the reason why they were not read.
    *
-   * Returns no promise, because a second one would cost more than the rest of the reading.
+   * Returns no promise, because another promise would take more time than the rest of the reading.
    */
   read(request: Request, sender: Sender, take: TakeBody): void {
     if (this.#closed) return take(this.#closed);
     const length = request.headers.get("content-length");
-    // The runtime enforces the declared length of a small body, but no timeout.
+    // For a small body, the runtime enforces the declared length, but no timeout.
     if (length === null || !(Number(length) <= this.#small)) {
       this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(take);
       return;
@@ -73,7 +73,7 @@ export class RequestBodies {
     request.arrayBuffer().then((bytes) => this.#take(body, bytes), () => this.#end(body, INCOMPLETE));
   }
 
-  // A large message counts as arriving while it waits for its turn, so it is charged after a while.
+  // A large message stays in `#arriving` while it waits for its turn, so that it is charged after a while.
   #take(body: SmallBody, bytes: ArrayBuffer): void {
     if (bytes.byteLength <= HEAVY) return this.#end(body, bytes);
     if (body.isOver) return;
@@ -81,8 +81,8 @@ export class RequestBodies {
     turn.begun.then(() => this.#end(body, bytes));
   }
 
-  // A body that is no longer awaited must not stay in memory until its turn. A client that sends nothing more may keep
-  // the connection open for as long as it wants, so its charge must not last until then.
+  // Leaves the queue of turns, because a body that is no longer awaited must not stay in memory until its turn. Ends
+  // the charge now, and not with the connection, which the client may keep open for as long as it wants.
   #end(body: SmallBody, result: ArrayBuffer | Refusal): void {
     if (body.isOver) return;
     body.isOver = true;
@@ -96,7 +96,7 @@ export class RequestBodies {
     body.turn?.leave();
   }
 
-  /** Stops reading, because the server is closing: its calls could not run. */
+  /** Stops reading, because the server closes and could not run the calls. */
   close(refusal: Refusal): void {
     this.#closed = refusal;
     this.#arriving.flush();

@@ -1,5 +1,5 @@
 /**
- * The response to a request whose message was served.
+ * Creates the response to a request whose message was served.
  *
  * @module
  */
@@ -10,22 +10,23 @@ import type { Exchange, ExchangeParts, Rest } from "./exchange.ts";
 import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
 
 /**
- * Maximum characters of a response that the runtime receives whole, and buffers until it is read. The kernel takes that
- * much from the runtime even if the client reads nothing, so a stream would hold more: a list of 77 KB that is not read
- * takes 31 KiB on Deno and 2 KiB on Bun as one string, 167 and 6 KiB as a stream. It also takes a third of the CPU time.
+ * Maximum length, in characters, of a response that is passed to the runtime as one string. The runtime buffers the
+ * string until the client has read it. The kernel takes this much from the runtime even if the client reads nothing, so
+ * a stream would take more memory. Measured with a list of 77 KB that is not read: 31 KiB on Deno and 2 KiB on Bun as
+ * one string, 167 and 6 KiB as a stream. One string also takes a third of the CPU time.
  */
 const LARGE = 131_072;
 
-/** Where the response to a request goes, and what it is made with. */
+/** The receiver of the response to a request, and the parts that create it. */
 export interface Outlet {
   readonly parts: ExchangeParts;
   readonly respond: (response: Response) => void;
 }
 
 /**
- * Responds to a request with its reply, or with the stream if one opens before it.
+ * Responds to a request with its reply, or with the stream if a stream opens first.
  *
- * Returns no promise, because `fetch` has made one already.
+ * Returns no promise, because `fetch` has already created one.
  */
 export function respondTo(exchange: Exchange, reply: Reply | Promise<Reply>, outlet: Outlet): void {
   exchange.whenOpen((body) => outlet.respond(new Response(body, { headers: toHeaders(exchange) })));
@@ -60,7 +61,7 @@ function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangePart
   return toComplete(exchange, text, { parts, status, headers: all });
 }
 
-// A runtime buffers a whole body until the client reads it, so a large body is sent in slices.
+// Send a large body in slices, because a runtime would buffer a whole body until the client reads it.
 function toComplete(
   exchange: Exchange,
   body: string,

@@ -30,7 +30,7 @@ import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
-/** What a stream is opened with. */
+/** The parts with which a stream is opened. */
 interface Opening {
   readonly parts: HttpParts;
   /** The server of the stream. */
@@ -79,8 +79,8 @@ export interface SseServer extends PipeServer {
 }
 
 /**
- * Paths of the HTTP+SSE transport. If the path of the server has parameters, both need the same ones, such as
- * `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
+ * Paths of the HTTP+SSE transport. If the path of the server has parameters, both paths must have the same parameters,
+ * such as `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
  */
 export interface HttpSseOptions {
   /** Path of the event stream. Defaults to `/sse`. */
@@ -91,7 +91,7 @@ export interface HttpSseOptions {
 
 const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messages: true } };
 
-/** Serves the HTTP+SSE transport beside the server's own endpoint, with the same checks of Host and Origin. */
+/** Serves the HTTP+SSE transport beside the server's MCP endpoint. The same checks of Host and Origin apply. */
 export function httpSse(
   server: SseServer,
   options: HttpSseOptions = {},
@@ -114,7 +114,7 @@ class SseStreams {
   readonly #posting: WayIn<Spot>;
   readonly #path: string;
   readonly #messages: string;
-  /** By an id that nobody can guess. A stream lives as long as its connection. */
+  /** The open streams by id. Ids cannot be guessed. A stream exists as long as its connection. */
   readonly #open = new Map<string, OpenStream>();
 
   constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
@@ -128,7 +128,7 @@ class SseStreams {
     this.#posting = this.#toWay(messages, find);
   }
 
-  /** Answers a request. Those for other paths go to the server. */
+  /** Handles a request. Passes requests for other paths on to the server. */
   async fetch(request: Request, info?: ConnectionInfo): Promise<Response> {
     const pathname = URL.parse(request.url)?.pathname;
     const opens = request.method === "GET" && this.#isAt(this.#path, pathname);
@@ -145,7 +145,7 @@ class SseStreams {
       if (posts) return await this.#take(caller, parts);
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
-      // Meanwhile the server may have closed, which would never end this stream.
+      // The server may have closed in the meantime, and would then never end this stream.
       return parts.callers.refuseIfClosing(this.#opening) ?? this.#start(caller, { parts, served });
     } catch (error) {
       const refusal = findRefusal(error);
@@ -229,9 +229,9 @@ class SseStreams {
     } catch {
       return this.#refuse(NOT_UTF8, principal);
     }
-    // The stream may have ended while the body arrived.
+    // The stream may have ended while the body was arriving.
     if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
-    // Backpressure: the response waits until the server has room for another message.
+    // Backpressure: respond only when the server can accept another message.
     await open.pipe.receive(text, principal);
     return new Response("Accepted", { status: 202 });
   }
@@ -242,14 +242,15 @@ class SseStreams {
 }
 
 /**
- * Any page can make a browser open a stream with the user's cookies or stored password, as by an image, which sends no
- * Origin.
+ * Tests for a request that a web page of another site may have caused. A page can make a browser open a stream with the
+ * user's cookies or stored password, for example as the source of an image, which sends no Origin.
  */
 function isForeign(headers: Headers): boolean {
   const site = headers.get("sec-fetch-site");
-  // The Origin is checked with the Host. Browsers leave it out only for pages of the same origin, and for images and such.
+  // The Origin was checked together with the Host. Browsers omit it only for pages of the same origin, and for images
+  // and similar elements.
   if (headers.has("origin") || site === "same-origin") return false;
-  // Old browsers do not name the site. Other programs send no cookies.
+  // Old browsers do not send the site. Programs that are not browsers send no cookies.
   return headers.has("cookie") || site !== null && site !== "none";
 }
 

@@ -1,5 +1,5 @@
 /**
- * Lets large requests in one at a time, so that small ones are served between them.
+ * Runs large requests one at a time, so that small requests are served between them.
  *
  * @module
  */
@@ -7,44 +7,44 @@
 import { FairQueue } from "../../core/capacity/fair_queue.ts";
 import { bun, deno, node } from "../../runtime.ts";
 
-/** Bytes above which a body waits for its turn, because parsing and validating it may take milliseconds. */
+/** Size in bytes from which a body waits for its turn, because parsing and validating it may take milliseconds. */
 export const HEAVY = 16_384;
 
 /** A place in the queue. */
 export interface Turn {
-  /** Settles when the turn begins, or when it is given up. */
+  /** Settles when the turn begins, or when the request leaves the queue. */
   readonly begun: Promise<void>;
-  /** Gives up a turn that has not begun. */
+  /** Leaves the queue, if the turn has not begun. */
   readonly leave: () => void;
 }
 
 /**
  * The turns of large requests.
  *
- * A turn has two steps: parsing, and running. Report the end of each with {@linkcode Turns.pause} and
- * {@linkcode Turns.end}. After a step that was not short, the event loop serves other requests for half of its time.
+ * A turn has two steps: parsing, and running. Report the end of each step with {@linkcode Turns.pause} and {@linkcode
+ * Turns.end}. After a step that was not short, the event loop serves other requests for half as long as the step took.
  */
 export class Turns {
   readonly #waiting = new FairQueue<() => void>();
   readonly #tick = () => this.#goOn();
-  /** Lets in the next step. It is set while a turn runs, and while the event loop serves small requests. */
+  /** The timer that begins the next step. Set while a turn runs, and while the event loop serves small requests. */
   #timer?: ReturnType<typeof setTimeout>;
   /**
-   * Whether a turn has begun, and has neither paused nor ended. A message whose declared length was too small has no
-   * turn, and must not pause or end one that has paused.
+   * Whether a turn has begun, and has neither paused nor ended. A message that is larger than its declared length has
+   * no turn, and must not pause or end the turn of another message.
    */
   #isRunning = false;
   #hasRested = false;
-  /** Begin of the current step, or of several short ones, in milliseconds. */
+  /** Time at which the current step began, or the first of several short steps, in milliseconds. */
   #since = 0;
   #restUntil = 0;
-  /** Begins the second step of a turn. */
+  /** Begins the second step of a turn that has paused. */
   #resume?: () => void;
 
-  /** Waits for a turn. Clients take turns. */
+  /** Queues a request for its turn. The clients in the queue take turns. */
   take(client: unknown): Turn {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
-    // On Workers, a timer ends with its request, and no request can wait for another one.
+    // On Workers, a timer ends with its request, so no request can wait for another request's timer.
     if (!deno && !bun && !node) resolve();
     else if (this.#timer === undefined && performance.now() >= this.#restUntil) this.#begin(resolve);
     else {
@@ -59,7 +59,7 @@ export class Turns {
     return { begun, leave: () => {} };
   }
 
-  /** Ends the first step of the turn. Returns a promise for the next one, if small requests come first. */
+  /** Ends the first step of the turn. Returns a promise for the second step if small requests are served first. */
   pause(): Promise<void> | undefined {
     if (!this.#isRunning || this.#isShort()) return;
     this.#isRunning = false;
@@ -68,7 +68,7 @@ export class Turns {
     });
   }
 
-  /** Ends the turn. If nobody calls this, it ends with the turn of the event loop. */
+  /** Ends the turn. Without this call, the turn ends with the current turn of the event loop. */
   end(): void {
     if (!this.#isRunning) return;
     this.#isRunning = false;
@@ -77,7 +77,7 @@ export class Turns {
     if (next) this.#run(next);
   }
 
-  /** Tests whether the steps since the event loop last served others were short. */
+  /** Tests whether the steps since the event loop last served other requests were short together. */
   #isShort(): boolean {
     return performance.now() - this.#since < SHORT_MS;
   }
@@ -94,15 +94,15 @@ export class Turns {
     resolve();
   }
 
-  // No timer outlives the requests, because it would keep a process alive, and a test would report it. A request that
-  // comes soon after a long step waits for the rest of the time.
+  // Stops the timer, because a timer that outlives the requests would keep the process alive. A request that arrives
+  // soon after a long step waits for the remaining time.
   #stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#restUntil = this.#isShort() ? 0 : performance.now() + this.#toRest();
   }
 
-  /** Returns how long the event loop serves others after the current step, in milliseconds. */
+  /** Returns the milliseconds for which the event loop serves other requests after the current step. */
   #toRest(): number {
     return Math.min((performance.now() - this.#since) / 2, MAX_REST_MS);
   }
@@ -112,8 +112,8 @@ export class Turns {
     return setTimeout(this.#tick, Math.max(0, ms));
   }
 
-  // The first timer was set before the step, so it may be due as soon as the step ends. A small request needs several
-  // turns of the event loop: it arrives, its body is read, and it is answered.
+  // Rests first after a long step: the timer was set before the step, so it may be due as soon as the step ends. A
+  // small request needs several turns of the event loop: it arrives, its body is read, and the server responds.
   #goOn(): void {
     this.#isRunning = false;
     if (!this.#hasRested && !this.#isShort()) {
@@ -127,12 +127,12 @@ export class Turns {
 }
 
 /**
- * Milliseconds below which one step may follow another one in the same turn of the event loop. If the event loop came
- * between all of them, 330 bodies of 20 KiB were served per second, and 3,000 otherwise.
+ * Milliseconds up to which steps may follow each other in the same turn of the event loop. Measured with bodies of 20
+ * KiB: 3,000 per second, or 330 per second with a turn of the event loop after each step.
  */
 const SHORT_MS = 0.5;
 /**
- * Maximum milliseconds between two steps, which are half of what the first one took. A handler that blocks the process
- * makes a step longer than its body does.
+ * Maximum number of milliseconds between two steps. The pause is half as long as the step before it, and a handler that
+ * blocks the process may make a step much longer than its body does.
  */
 const MAX_REST_MS = 100;

@@ -1,5 +1,5 @@
 /**
- * The parts of the HTTP endpoint that other HTTP transports use, such as WebSocket.
+ * The interface of the HTTP endpoint for other HTTP transports, such as WebSocket.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import type { EventStreams } from "./event_stream.ts";
 import type { RequestBodies } from "./request_body.ts";
 import type { PipeServer } from "../channel.ts";
 
-/** The parts of the HTTP endpoint that other HTTP transports share. */
+/** The parts of the HTTP endpoint that other HTTP transports use too. */
 export interface HttpParts {
   /** Identifies callers. */
   readonly callers: Callers;
@@ -24,16 +24,19 @@ export interface HttpParts {
   readonly streams: EventStreams;
 }
 
-/** A request for a concrete path that is spelled by another template, such as that of sockets. */
+/** A request whose path follows another template, such as the path of a socket. */
 export interface Wanted {
   readonly template: string;
   readonly request: Request;
   readonly info?: ConnectionInfo;
 }
 
-/** A concrete path of a server whose path has parameters. It takes no room yet. */
+/** A concrete path of a server whose path has parameters. Its server may not be created yet. */
 export interface Spot extends Place {
-  /** Returns the server of the path, or `undefined` if there is none. Throws an `McpError` if too many are in use. */
+  /**
+   * Returns the server of the path, or `undefined` if the path does not exist. Throws an `McpError` if too many paths
+   * are in use.
+   */
   open(caller: Caller): Promise<PipeServer | undefined>;
 }
 

@@ -8,7 +8,10 @@
 /** A line of input, or the reason why it is invalid. */
 export type Line = { readonly text: string } | { readonly problem: "long" | "encoding" };
 
-/** Splits bytes into lines. It works on bytes, because in UTF-8 a line feed is never part of another character. */
+/**
+ * Splits bytes into lines. Works on bytes, which is safe because in UTF-8 a line feed is never part of another
+ * character.
+ */
 export class LineSplitter {
   readonly #limit: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -26,14 +29,14 @@ export class LineSplitter {
     const lines: Line[] = [];
     const end = bytes.lastIndexOf(10) + 1;
     let from = end && (this.#size || this.#skips) ? this.#cut(bytes, 0, lines) : 0;
-    // Fast path: whole lines are decoded together, unless one of them is invalid.
+    // Fast path: decode whole lines together, unless one of them is invalid.
     const isRead = end - from <= this.#limit && this.#read(bytes.subarray(from, end), lines);
     while (!isRead && from < end) from = this.#cut(bytes, from, lines);
     if (end < bytes.length) this.#take(bytes.slice(end));
     return lines;
   }
 
-  /** Returns the last line, if the input ended without a line break. */
+  /** Returns the last line, if the input ended without a line feed. */
   end(): Line[] {
     const lines: Line[] = [];
     if (this.#size || this.#skips) this.#complete(lines);

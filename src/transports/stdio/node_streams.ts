@@ -1,11 +1,11 @@
 /**
- * The standard streams and the pipes of Node, as other runtimes have them.
+ * Adapts the standard streams and the pipes of Node to web streams.
  *
  * @module
  */
 import type { NodeGlobal, NodeOutput, NodeReadable } from "../../runtime.ts";
 
-/** Reads a stream of Node. It is read only as fast as the result is read. */
+/** Reads a Node stream, only as fast as the returned stream is read. */
 export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<ArrayBuffer>> {
   let isOver = false;
   return new ReadableStream({
@@ -17,13 +17,13 @@ export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<
       };
       stream.on("data", (bytes) => {
         if (isOver) return;
-        // A copy: the bytes are a part of a larger buffer.
+        // Copy the bytes, because they are a part of a larger buffer.
         controller.enqueue(new Uint8Array(bytes));
         if ((controller.desiredSize ?? 0) <= 0) stream.pause();
       });
       stream.on("error", (error) => end(() => controller.error(error)));
       stream.on("end", () => end(() => controller.close()));
-      // A stream that was destroyed has no end.
+      // A stream that was destroyed emits "close", but no "end".
       stream.on("close", () => end(() => controller.close()));
       stream.pause();
     },
@@ -35,7 +35,7 @@ export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<
   });
 }
 
-/** Writes to a stream of Node. Settles when it accepts more. Rejects if nobody reads it. */
+/** Writes to a Node stream. Settles when the stream accepts more. Rejects if the reader has closed it. */
 export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   write(bytes, (error) => error ? reject(error) : resolve());
@@ -44,11 +44,14 @@ export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): 
 
 let write: NodeOutput["write"] | undefined;
 
-/** The own method of standard output, also while it is redirected. The first call must come before the redirection. */
+/**
+ * Returns the original write method of standard output, which also works while output is redirected. The first call
+ * must come before the redirection.
+ */
 export function findNodeWrite({ stdout }: NodeGlobal): NodeOutput["write"] {
   if (!write) {
     write = stdout.write.bind(stdout);
-    // Without a listener, a client that no longer reads would end the process.
+    // Without a listener, the error of a client that no longer reads would end the process.
     stdout.on("error", () => {});
   }
   return write;

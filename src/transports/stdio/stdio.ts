@@ -30,15 +30,15 @@ export type { PipeServer };
 export interface StdioOptions {
   /** Source of the bytes. Defaults to standard input. */
   readonly input?: ReadableStream<Uint8Array>;
-  /** Writes bytes. Settles when it accepts more. Defaults to standard output. */
+  /** Writes bytes. Settles when the output accepts more. Defaults to standard output. */
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
   /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
-  /** The caller, for `ctx.principal`. Without one, the caller has all scopes, because it started this process. */
+  /** The caller, for `ctx.principal`. Defaults to a caller with all scopes, because the client started this process. */
   readonly principal?: Principal;
   /** Parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Stops serving when it aborts, like the end of the input. */
+  /** Stops serving when it aborts, as if the input had ended. */
   readonly signal?: AbortSignal;
 }
 
@@ -47,15 +47,15 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
 };
 
 /**
- * Serves MCP until the input ends. Then it gives running calls time to finish, cancels the rest, and settles when
+ * Serves MCP until the input ends. Then gives running calls time to finish, cancels all other calls, and settles when
  * everything is written.
  *
- * If handlers have services, it makes those of the server before it reads, and rejects if one fails. At the end it
- * disposes them, unless the server has answered HTTP requests too. Ctrl-C and SIGTERM end the process after that. With
- * `input` or `signal`, it leaves signals to the caller.
+ * Creates the services of the server before it reads, and rejects if a service fails. At the end, disposes them, unless
+ * the server has served HTTP requests too. If there are services, Ctrl-C and SIGTERM end the process only after that.
+ * With `input` or `signal`, the caller must handle these signals.
  *
- * Meanwhile `console.log` and other output of this process go to standard error, because standard output carries the
- * protocol. Child processes that inherit standard output are not redirected.
+ * Meanwhile, `console.log` and other output of this process go to standard error, because standard output carries the
+ * protocol. The output of child processes that inherit standard output is not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
   checkOptions("serve stdio", options, OPTIONS);
@@ -77,7 +77,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const pipe: Pipe = openPipe(server, { write: writer.write, principal, transport: "stdio" });
   const lines = new LineSplitter(pipe.lineBytes);
-  // Without services, the process ends at a signal as it would anyway. With `signal`, the caller decides.
+  // Without services, a signal may end the process at once. With `input` or `signal`, the caller handles signals.
   const listens = (container || host?.lives) && !options.input && !options.signal;
   const signals = listens ? listenToSignals() : undefined;
   const signal = signals?.signal ?? options.signal;
@@ -95,7 +95,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
       for (const line of done ? lines.end() : lines.push(value)) {
         const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
         if (wait) await wait;
-        // Messages from one chunk must not all start before the first response shows whether the client reads.
+        // Do not start all messages of a chunk at once, because only a response shows whether the client still reads.
         else if (pipe.unanswered >= slow + Math.max(AHEAD, slow / 4)) {
           await untilAnswered(pipe, slow);
           slow = pipe.unanswered;
@@ -106,8 +106,8 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     const { promise: grace, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, drainMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
-    // Not a background timer: the input has ended, and a call may wait for something that does not keep the process
-    // alive. Otherwise the process could exit before the call is cancelled and its error is written.
+    // The timer must keep the process alive: the input has ended, and a call may wait for something that does not.
+    // Otherwise the process could exit before the call is cancelled and its error is written.
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -126,14 +126,14 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 }
 
 /**
- * Number of messages that start before the reader waits for their replies. If many wait for I/O, it is a quarter of them,
- * because turns of the event loop cost a third of such a call.
+ * Number of messages that start before the reader waits for their replies. If many messages wait for I/O, the number is
+ * a quarter of them instead, because waiting for a turn of the event loop takes a third of the time of such a call.
  */
 const AHEAD = 4;
 
 /**
- * Waits until at most `count` messages are unanswered, or until the event loop has turned. A message without a reply then
- * waits for I/O, perhaps for the next message.
+ * Waits until at most `count` messages are unanswered, or for one turn of the event loop. A message that has no reply
+ * by then waits for I/O, perhaps for the next message.
  */
 async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
   const { promise: turned, resolve } = Promise.withResolvers<void>();
@@ -142,12 +142,12 @@ async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
   clearImmediate(turn);
 }
 
-/** Number of unwritten characters above which calls wait. */
+/** Number of characters in the queue above which calls wait. */
 const MAX_WAITING = 1024 * 1024;
-/** Characters per write. */
+/** Maximum number of characters per write. */
 const WRITE_SIZE = 1024 * 1024;
 
-/** Writes lines. Lines that are ready together share a write. Writes do not overlap. */
+/** Writes lines. Lines that are queued together share a write. Writes never overlap. */
 class LineWriter {
   /** Settles when the client no longer reads. */
   readonly lost: Promise<void>;
@@ -165,9 +165,9 @@ class LineWriter {
     this.#onDisconnect = resolve;
   }
 
-  /** Writes a line. Returns a promise if the writer should wait for room. */
+  /** Writes a line. Returns a promise if the writer should wait until the client has read more. */
   readonly write: Write = (text) => {
-    // A client that exceeds its memory limit with unread data counts as disconnected.
+    // A client that exceeds its memory limit with unread data is treated as disconnected.
     if (!this.#outbox.push(`${text}\n`)) this.#onDisconnect();
     this.#writing ??= this.#drain();
     return this.#outbox.length > MAX_WAITING ? this.#outbox.untilRoom() : undefined;
@@ -179,7 +179,7 @@ class LineWriter {
   }
 
   async #drain(): Promise<void> {
-    // One microtask later, so that the responses to one chunk of input share a write.
+    // Wait for a microtask, so that the responses to one chunk of input share a write.
     await undefined;
     try {
       while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
@@ -191,7 +191,7 @@ class LineWriter {
   }
 }
 
-// Read before the guard starts, because it redirects both to standard error.
+// Read both before the guard starts, because it redirects them to standard error.
 const write = deno?.stdout.write.bind(deno.stdout);
 const stdout = bun?.stdout;
 

@@ -32,13 +32,14 @@ const HARMLESS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Redirects everything that prints to standard output: the methods of `console`, and the runtime's own streams. Returns
- * a function that ends the redirection. Standard output carries the protocol, so a stray line could forge a message.
+ * Redirects everything that prints to standard output: the methods of `console`, and the runtime's own streams. Without
+ * this, a printed line could be read as a message, because standard output carries the protocol. Returns a function
+ * that ends the redirection.
  */
 export function guardConsole(): () => void {
   const before = listPrinting();
   const { error } = console;
-  // Without arguments, Bun's own method prints an empty line to standard output.
+  // Print an empty text, because Bun's own method prints an empty line to standard output if it has no arguments.
   const print: Print = (...data) => error(...data.length ? data : [""]);
   const redirected = redirectConsole(print);
   for (const [name] of before) {
@@ -53,12 +54,12 @@ export function guardConsole(): () => void {
 }
 
 /**
- * Lists the methods of `console` that may print. It reads the console itself, so that methods of later runtimes are
- * included.
+ * Lists the methods of `console` that may print. Lists the properties of the console itself, so that methods of later
+ * runtimes are included.
  */
 function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
-  // Skips harmless and non-enumerable properties such as `_stdout`. Reading them makes Bun load its Node.js streams,
-  // which takes a quarter of the startup time.
+  // Skip harmless and non-enumerable properties such as `_stdout`, because reading them makes Bun load its Node.js
+  // streams, which takes a quarter of the startup time.
   return Object.keys(console).filter((name) => !HARMLESS.has(name)).flatMap((name) => {
     const property = Object.getOwnPropertyDescriptor(console, name);
     return typeof property?.value === "function" ? [[name, property] as const] : [];
@@ -83,7 +84,7 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   return {
     clear() {},
     dir: (item) => print(item),
-    // Includes bytes, which Bun writes unchanged.
+    // Bytes are included, because Bun writes them unchanged.
     write(...data) {
       const texts = data.map((each) => typeof each === "string" ? each : new TextDecoder().decode(toBytes(each)));
       print(texts.join("").replace(/\n$/, ""));
@@ -114,7 +115,7 @@ function toBytes(data: unknown): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
-// Replaces the methods and not the object, because Node.js streams write through it too.
+// Replace the methods and not the object, because Node.js streams write through it too.
 function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   const { write, writeSync } = stdout;
   stdout.write = (bytes) => stderr.write(bytes);
@@ -128,8 +129,8 @@ function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   };
 }
 
-// Bun creates its Node.js stream on first access, which takes longer than the rest of the startup. So it is not read
-// here, and cannot be restored.
+// Replaces the stream without reading it: Bun creates its Node.js stream on first access, which takes longer than the
+// rest of the startup. The stream can therefore not be restored.
 function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   const { stdout } = bun;
   bun.stdout = bun.stderr;
@@ -139,8 +140,8 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
       return typeof value === "function" ? value.bind(process.stderr) : value;
     },
   });
-  // These functions would print, and read the client's next line as input. The replacements return what Deno does
-  // without a terminal.
+  // Replace these functions, because they would print, and read the client's next line as input. The replacements
+  // return the same values as on Deno without a terminal.
   const { alert, confirm, prompt } = globalThis;
   Object.assign(globalThis, { alert() {}, confirm: () => false, prompt: () => null });
   return () => {
@@ -149,7 +150,7 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   };
 }
 
-// Replaces the method and not the stream, because the console of Node keeps the stream.
+// Replaces the method and not the stream, because the console of Node keeps a reference to the stream.
 function guardNode(node: NodeGlobal): () => void {
   findNodeWrite(node);
   const { stdout, stderr } = node;

@@ -5,12 +5,12 @@
  */
 import { deno, findProcess } from "../../runtime.ts";
 
-/** The signals, with the exit codes that shells expect after them. */
+/** The signals, and the exit codes that shells expect after each. */
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
 /** Signals of the operating system that stop a server. */
 export interface StopSignals {
-  /** Aborts at the first signal. The second one ends the process at once. */
+  /** Aborts at the first signal. A second signal ends the process at once. */
   readonly signal: AbortSignal;
   /** Stops listening. Ends the process if a signal has arrived. */
   finish(): void;

@@ -155,7 +155,11 @@ Deno.test("a value of an engine that has no version is refused, because writes w
   ];
   for (const value of odd) {
     const store = customStore(await spoil(() => ({ get: () => value as never }))); // as an author errs
-    await assertRejects(async () => await store.get("key"), Error, "must return a value and a version that are strings");
+    await assertRejects(
+      async () => await store.get("key"),
+      Error,
+      "must return a value and a version that are strings",
+    );
     await store.close();
   }
   for (const absent of [undefined, null]) {

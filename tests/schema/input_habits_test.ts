@@ -8,6 +8,7 @@ import { z as z3 } from "zod/v3";
 import { createServer, McpError, prompt, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
 import type { Schema } from "../../src/schema/schema.ts";
+import { connect } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../support/std.ts";
@@ -564,11 +565,16 @@ Deno.test("input: types follow shapes, literals and what is made ready", () => {
 });
 
 behaviour("output: a shape is listed, checked and converted like an object schema", async (connect) => {
-  const output = { at: toStandardSchema(z.date()), n: z.number().default(3), note: z.string().optional() };
+  const output = {
+    at: toStandardSchema(z.date()),
+    n: z.number().default(3),
+    tags: type("string[]"),
+    note: z.string().optional(),
+  };
   const results: Record<string, unknown> = {
-    whole: { at: day, n: 1, note: "x", other: true },
-    least: { at: day },
-    full: { content: [], structuredContent: { at: day, n: 2 } },
+    whole: { at: day, n: 1, tags: ["x"], note: "y", other: true },
+    least: { at: day, tags: [] },
+    full: { content: [], structuredContent: { at: day, n: 2, tags: [] } },
     wrong: { at: "soon", n: "many" },
   };
   const show = tool({
@@ -579,20 +585,34 @@ behaviour("output: a shape is listed, checked and converted like an object schem
   });
   const { client, takeFaults } = await connect({ handlers: [show] });
   const [{ outputSchema }] = await client.listTools();
-  const { type, properties, required } = Object(outputSchema);
-  assertEquals([type, Object.keys(properties), required], ["object", ["at", "n", "note"], ["at", "n"]]);
+  const { properties, required, ...rest } = Object(outputSchema);
+  assertEquals(rest, { type: "object" });
+  assertEquals([Object.keys(properties), required], [["at", "n", "tags", "note"], ["at", "n", "tags"]]);
   const call = async (key: string) => (await client.callTool("show", { key })).structuredContent;
   const shown = day.toISOString();
-  assertEquals(await call("whole"), { at: shown, n: 1, note: "x" });
-  assertEquals(await call("least"), { at: shown, n: 3 });
-  assertEquals(await call("full"), { at: shown, n: 2 });
+  assertEquals(await call("whole"), { at: shown, n: 1, tags: ["x"], note: "y" });
+  assertEquals(await call("least"), { at: shown, n: 3, tags: [] });
+  assertEquals(await call("full"), { at: shown, n: 2, tags: [] });
   await assertRejects(() => call("wrong"), McpError);
   const [{ error }] = takeFaults();
   assertStringIncludes(String(error), "at: ");
   assertStringIncludes(String(error), "; n: ");
 });
 
-Deno.test("output: a shape gives run its types", () => {
+Deno.test("output: a shape gives run and a typed client its types", async () => {
+  const half = tool({
+    name: "half",
+    input: { n: z.number() },
+    output: { n: z.number() },
+    run: ({ n }) => ({ n: n / 2 }),
+  });
+  const server = createServer({ name: "t", version: "1", handlers: [half] });
+  await using client = await connect<typeof server>(server);
+  const { structuredContent } = await client.callTool("half", { n: 4 });
+  const n: number | undefined = structuredContent?.n;
+  assertEquals(n, 2);
+  // @ts-expect-error: n is a number
+  structuredContent?.n satisfies string | undefined;
   const made = [
     tool({ name: "a", output: { n: z.number(), note: z.string().optional() }, run: () => ({ n: 1 }) }),
     tool({ name: "b", output: { n: z.number() }, run: () => ({ content: [], isError: true }) }),

@@ -1,11 +1,11 @@
 // The tools, resources and prompts that the official conformance suite requires of a server, with the names and texts
 // it checks. `deno task conformance` runs the suite against this file on both runtimes.
 //
-// With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server), it
-// requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
+// With `MCP_ISSUERS` (URLs of authorization servers, separated by spaces) and `MCP_RESOURCE` (the URL of this server),
+// it requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
 //
-// With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several instances
-// act as one server, and four more tools tell how.
+// With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several
+// instances act as one server, and four more tools show that they do.
 import { existsSync } from "node:fs";
 import process from "node:process";
 import {
@@ -29,7 +29,7 @@ import { redisStore } from "@x/mcp/stores/redis";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { z } from "zod";
 
-/** Without the permission to read variables, the server is the one without them. */
+/** Returns the words of a variable. Without permission to read variables, the variable counts as not set. */
 function readWords(variable: string): readonly string[] {
   try {
     return process.env[variable]?.split(" ").filter((word) => word !== "") ?? [];
@@ -47,12 +47,12 @@ const scopes = issuers.length ? readWords("MCP_SCOPES") : [];
 const [storeUrl] = readWords("MCP_STORE");
 const auth = issuers.length ? oauth({ resource: resourceUrl, issuers, scopes }) : storeUrl ? admitAll : undefined;
 
-/** Makes all callers one, so that idempotency keys and links to results hold for each of their requests. */
+/** Gives all requests the same principal, so that idempotency keys and links to results are valid for all of them. */
 function admitAll(): Principal {
   return { id: "everybody", scopes: [] };
 }
 
-/** Opens the store that a URL names. Its client is loaded with its first operation. */
+/** Opens the store at a URL. Its client is loaded with the first operation. */
 function openStore(url: string): Store {
   const [, kind, path] = /^(\w+):?(.*)$/s.exec(url) ?? [];
   switch (kind) {
@@ -102,7 +102,7 @@ function toQuestion(text: string): Parameters<Context["sample"]>[1] {
   return { messages: [{ role: "user", content: toText(text) }], maxTokens: 100 };
 }
 
-// Every kind of content that a tool can return.
+// One tool for every kind of content.
 
 const contents: readonly Handler[] = [
   tool({
@@ -194,7 +194,7 @@ const contents: readonly Handler[] = [
   }),
 ];
 
-// Notifications before the result.
+// Tools that send notifications before their result.
 
 const talkers: readonly Handler[] = [
   tool({
@@ -242,7 +242,7 @@ const talkers: readonly Handler[] = [
   }),
 ];
 
-// Requests to the client.
+// Tools that send requests to the client.
 
 const name = z.object({ name: z.string() });
 
@@ -413,7 +413,7 @@ const askers: readonly Handler[] = [
   }),
 ];
 
-// Resources and prompts.
+// The resources and prompts.
 
 const resources: readonly Handler[] = [
   resource({
@@ -492,7 +492,7 @@ const prompts: readonly Handler[] = [
   }),
 ];
 
-// Lists that change at runtime.
+// Tools that change lists at runtime.
 
 const extraTool = tool({ scopes, name: "test_extra_tool", description: "Comes and goes", run: () => "Here." });
 const extraPrompt = prompt({ scopes, name: "test_extra_prompt", description: "Comes and goes", run: () => "Here." });
@@ -600,7 +600,10 @@ const jobs: readonly Handler[] = [
 
 const folder = new URL("./skills", import.meta.url);
 
-/** The skills beside this file. A copy of this file alone has none, and without the permission to read there are none. */
+/**
+ * Returns the skills in the folder of this file. Returns none if there is no such folder, or reading it is not
+ * permitted.
+ */
 function createSkills(): readonly Handler[] {
   try {
     return existsSync(folder) ? [skills({ dir: folder })] : [];
@@ -636,7 +639,7 @@ function createClusterTools(store: Store): readonly Handler[] {
       description: "Adds one to a counter, once for each key, and tells the new value",
       input: z.object({ key: z.string() }),
       idempotency: { key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 },
-      // A handler that runs again appends the same token, which is done once and has the same number.
+      // `token` makes a repeated run safe: the entry is appended once, and always has the same number.
       run: async (_, { idempotencyToken: token }) =>
         `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`,
     }),
@@ -664,8 +667,9 @@ const server = createServer({
 });
 
 /**
- * With `?cap=2025-06-18`, the server acts as if the client had proposed no newer revision: the suite always proposes
- * its newest, and would not test older ones. Its client still supports the forms of its newest revision, and says so.
+ * Makes the server respond to `?cap=2025-06-18` as if the client had proposed that revision. The suite always proposes
+ * its newest revision, and would not test older revisions. Its client still supports the forms of its newest revision,
+ * and declares them.
  */
 async function cap(request: Request): Promise<Request> {
   const newest = /[?&]cap=([\d-]+)/.exec(request.url)?.[1];

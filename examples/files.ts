@@ -1,5 +1,5 @@
-// Text files below one folder. A guard keeps every path inside of it, and another one hides keys that a file contains.
-// Serve another folder with: FOLDER=/srv/docs deno run -A mod.ts examples/files.ts
+// Text files below one folder. One guard rejects paths outside of the folder. Another guard hides keys that a file
+// contains. Serve another folder with: FOLDER=/srv/docs deno run -A mod.ts examples/files.ts
 import { readdir, readFile, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
 import process from "node:process";
@@ -9,11 +9,13 @@ import { z } from "zod";
 
 const root = await realpath(process.env.FOLDER ?? fileURLToPath(new URL("./project/docs", import.meta.url)));
 
-/** Replaces a path by the real path of a file below the folder, or refuses it. Symbolic links are followed first. */
+/**
+ * Replaces a path by the real path of a file below the folder, or rejects the path. Symbolic links are resolved first.
+ */
 const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
   const real = await realpath(resolve(root, path)).catch(() => undefined);
   const inner = real === undefined ? ".." : relative(root, real);
-  // The same words for both, because they must not tell which files exist elsewhere.
+  // The message is the same in both cases. Otherwise it would reveal which files exist outside of the folder.
   if (real === undefined || inner.split(/[\\/]/)[0] === ".." || isAbsolute(inner)) {
     throw new ToolError(`There is no ${path} in the folder. Call list_files, and use a path from there.`);
   }
@@ -22,7 +24,7 @@ const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
 
 const KEY = /\b(sk|ghp|xoxb)[-_][\w-]{8,}/g;
 
-/** Replaces keys in every text of a value, so that none is left in a copy. */
+/** Replaces keys in every text of a value, so that no copy contains a key. */
 function hideKeys(value: unknown): unknown {
   if (typeof value === "string") return value.replace(KEY, "[hidden]");
   if (Array.isArray(value)) return value.map(hideKeys);
@@ -30,7 +32,7 @@ function hideKeys(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, hideKeys(part)]));
 }
 
-// For all tools, also those that are added later.
+// The guards apply to all tools, including tools that are added later.
 const guards: Guards = { output: [hideKeys] };
 
 const readText = tool({

@@ -1,11 +1,11 @@
-// A tool that calls an HTTP API with a rate limit of its own. It keeps below that limit, and retries what the API
-// refuses. Run it with `mcp examples/http_api.ts`, with the API's address in WEATHER_API.
+// A tool that calls an HTTP API with its own rate limit. The tool stays below that limit, and retries requests that the
+// API rejects. Run it with `mcp examples/http_api.ts`, with the API's address in WEATHER_API.
 import { createServer, tool, ToolError } from "@x/mcp";
 import { quota } from "@x/mcp/quota";
 import process from "node:process";
 import { z } from "zod";
 
-/** How often to try, and how long to wait in between. */
+/** The number of attempts, and the delays between them. */
 interface Retries {
   readonly attempts: number;
   readonly firstDelayMs: number;
@@ -28,7 +28,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
         throw new ToolError(`The weather service is busy (${response?.status}); try again later`);
       }
       const delayMs = readRetryAfter(response) ?? jitter(Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1)));
-      // The model can wait for longer than this call.
+      // Tell the model to wait, because it can wait longer than this call.
       if (delayMs > maxDelayMs) {
         throw new ToolError(`The weather service is busy; try again in ${Math.ceil(delayMs / 1000)} seconds`);
       }
@@ -40,7 +40,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
     name: "forecast",
     description: "Returns the weather of a city",
     input: z.object({ city: z.string() }),
-    // One client cannot use up what the API allows all of them, and at most two requests are under way.
+    // One client alone cannot use up the rate limit of the API, and at most two requests run at a time.
     quota: quota({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } }),
     async run({ city }, { signal }) {
       const url = new URL("forecast", api);
@@ -53,7 +53,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
   return createServer({ name: "weather", version: "1.0.0", handlers: [forecast] });
 }
 
-/** Returns the milliseconds that a response asks to wait: `Retry-After` has seconds or a date. */
+/** Returns the delay in milliseconds that a response asks for. `Retry-After` contains seconds or a date. */
 function readRetryAfter(response: Response | undefined | void): number | undefined {
   const value = response?.headers.get("retry-after");
   if (!value) return;
@@ -61,7 +61,7 @@ function readRetryAfter(response: Response | undefined | void): number | undefin
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-// Clients that failed together must not retry together.
+// Returns a random part of a delay, so that clients that failed together do not retry together.
 function jitter(ms: number): number {
   return ms * (0.5 + Math.random() / 2);
 }

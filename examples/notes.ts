@@ -9,19 +9,19 @@ const notes = new Map<string, string>([
 
 const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
 
-/** The titles that begin with the typed text. */
+/** Returns the titles that begin with the typed text. */
 function completeTitle(value: string): string[] {
   return [...notes.keys()].filter((title) => title.startsWith(value));
 }
 
-// Every note is its own resource, and the list is built when a client requests it.
+// Each note is a resource. The list is created when a client requests it.
 const note = resource({
   uri: "note://{title}",
   name: "note",
   description: "One note",
   complete: { title: completeTitle },
   list: () => [...notes.keys()].map((title) => ({ uri: `note://${title}`, name: title })),
-  read: ({ title }) => notes.get(title), // undefined: the client gets the error for a missing resource
+  read: ({ title }) => notes.get(title), // If it returns undefined, the client gets the error for a missing resource.
 });
 
 const write = tool({
@@ -35,7 +35,7 @@ const write = tool({
       const answer = await ctx.elicit("overwrite", { message: `There is a note ${title}.`, schema });
       if (answer.action !== "accept" || !answer.content.overwrite) throw new ToolError("The user keeps the old note.");
     }
-    notes.set(title, text); // after the last question, because a question may run this function again
+    notes.set(title, text); // Write after the last question, because each question makes this function run again.
     const uri = note.uri({ title });
     ctx.server.resourceUpdated(uri);
     return resourceLink(uri);

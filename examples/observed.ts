@@ -1,5 +1,5 @@
-// A server that can be operated: metrics at /metrics, health at /health and /ready, a log of JSON lines, and an audit log.
-// METRICS_TOKEN is the token of the scraper.
+// A server with everything that its operator needs: metrics at /metrics, health at /health and /ready, a log of JSON
+// lines, and an audit log. METRICS_TOKEN is the token of the scraper.
 import process from "node:process";
 import { createServer, tool, ToolError } from "@x/mcp";
 import { audit, type AuditRecord, health, jsonLog, prometheus } from "@x/mcp/observe";
@@ -17,11 +17,11 @@ const transfer = tool({
   },
 });
 
-/** Keeps the records that a bank must keep. A file or a table would take them here. */
+/** The records of the audit log. A real server would write them to a file or a table. */
 export const kept: AuditRecord[] = [];
 
 const auditLog = audit({
-  // Numbers of accounts stay out of the log, except for their last two characters.
+  // Account numbers are removed from the log, except for their last two characters.
   redact(intent) {
     const { cents, from, to } = Object(intent.arguments);
     const hide = (account: unknown) => typeof account === "string" ? `…${account.slice(-2)}` : undefined;

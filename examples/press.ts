@@ -1,5 +1,6 @@
-// A tool whose work takes a while and asks in the middle: `deno run -A mod.ts examples/press.ts`. Clients that know tasks
-// get a handle at once. With PRESS_DB, tasks are in a file, and go on when the server was killed and starts again.
+// A tool that takes a while, and asks the user meanwhile: `deno run -A mod.ts examples/press.ts`. Clients that support
+// tasks get a handle immediately. With PRESS_DB, tasks are stored in a file, and continue after the server was killed
+// and started again.
 import process from "node:process";
 import { createServer, tool } from "@x/mcp";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
@@ -25,7 +26,7 @@ const publish = tool({
     const files: string[] = [];
     for (let page = 1; page <= pages; page++) {
       await ctx.progress(page, { total: pages, message: `Rendering page ${page} of ${pages}` });
-      // A page that was rendered is not rendered again.
+      // `once`, so that a finished page is not rendered again.
       files.push(
         await ctx.once(`page ${page}`, async () => {
           await pause(300, ctx.signal);
@@ -41,7 +42,7 @@ const publish = tool({
   },
 });
 
-/** Without the permission to read variables, tasks are in memory. */
+/** Without permission to read variables, tasks are kept in memory. */
 function readVariable(name: string): string | undefined {
   try {
     return process.env[name];

@@ -1,6 +1,6 @@
-// Visibility by role: people sign in, and see the tools of their roles; a script has an API key instead. The claim `roles`
-// of a token names the roles. The environment has the public URL of the server, the issuer and the key of the script.
-// Without a key in the environment, no script can call.
+// Visibility by role: users sign in and see the tools of their roles. A script has an API key instead. The claim
+// `roles` of a token contains the roles. The environment contains the public URL of the server, the issuer and the key
+// of the script. Without a key in the environment, no script can call.
 import process from "node:process";
 import { type Context, createServer, tool } from "@x/mcp";
 import { allScopes, apiKey, findPrincipal, requirePrincipal } from "@x/mcp/auth";
@@ -14,7 +14,7 @@ const roles = z.array(z.enum(["support", "finance"]));
 const people = oauth({
   resource: MCP_RESOURCE,
   issuers: [MCP_ISSUER],
-  // A token without roles, or with a role that is not known here, is refused.
+  // Rejects a token without roles, or with an unknown role.
   claims: z.looseObject({ roles, name: z.string().optional() }),
 });
 const scripts = apiKey({
@@ -25,7 +25,7 @@ const scripts = apiKey({
 type Role = z.infer<typeof roles>[number];
 type Caller = Pick<Context, "principal">;
 
-/** Returns whether the caller has signed in, and has one of these roles. */
+/** Returns a function that tests whether the caller has signed in and has one of these roles. */
 const has = (...wanted: readonly Role[]) => (ctx: Caller): boolean =>
   findPrincipal(ctx, people)?.claims.roles.some((role) => wanted.includes(role)) === true;
 

@@ -1,7 +1,6 @@
-// A client of protected servers: it signs the user in when the server asks for it, and lists the tools.
+// A client of protected servers: it signs the user in when a server requires it, and lists the tools.
 //
-//   deno run -A examples/sign_in.ts https://mcp.example.com/mcp
-//   bun examples/sign_in.ts https://mcp.example.com/mcp
+// deno run -A examples/sign_in.ts https://mcp.example.com/mcp bun examples/sign_in.ts https://mcp.example.com/mcp
 import process from "node:process";
 import { connect } from "@x/mcp/client";
 import { loopback, signIn } from "@x/mcp/client/oauth";
@@ -11,7 +10,7 @@ const [url = "http://localhost:3000/mcp"] = process.argv.slice(2);
 const auth = signIn({
   userAgent: loopback({ open: ({ url, issuer }) => console.error(`Sign in at ${issuer}: ${url}`) }),
   clientName: "Tool lister",
-  // In memory. A program that should not ask again at its next start passes a `store` of its own.
+  // Tokens are kept in memory. Pass a `store`, so that the user need not sign in again after a restart.
 });
 
 const client = await connect(url, { auth });

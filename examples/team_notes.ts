@@ -1,5 +1,6 @@
 // Notes of a team in a SQLite database. Each user has an API key, and sees, changes and watches only their own notes.
-// The environment has the keys, and the file of the database. Keys that are not set are for a demo: everybody knows them.
+// The environment contains the keys and the file of the database. The default keys are only for a demonstration,
+// because they are public.
 import { DatabaseSync } from "node:sqlite";
 import process from "node:process";
 import { type Context, createServer, resource, resourceLink, service, tool, ToolError } from "@x/mcp";
@@ -14,7 +15,7 @@ function userOf({ principal }: Pick<Context, "principal">): string {
   throw new ToolError("These notes belong to users. Connect over HTTP with an API key.");
 }
 
-/** The notes of one user, on one connection. */
+/** The notes of one user, read through one connection. */
 class Notes {
   constructor(readonly connection: DatabaseSync, readonly user: string) {}
 
@@ -43,23 +44,26 @@ class Notes {
 
 function open(): DatabaseSync {
   const connection = new DatabaseSync(NOTES_DB);
-  connection.exec("pragma busy_timeout = 2000; pragma journal_mode = wal"); // readers do not wait for writers
+  // With `wal`, readers do not wait for writers.
+  connection.exec("pragma busy_timeout = 2000; pragma journal_mode = wal");
   return connection;
 }
 
-/** The connection for reading, and the end of the queue of transactions: SQLite has one writer at a time. */
+/**
+ * The connection for reading, with the queue of transactions. They take turns, because SQLite has one writer at a time.
+ */
 export const database = service("database", () => {
   const reader = open();
   reader.exec("create table if not exists notes (user text, title text, text text, primary key (user, title))");
   return { reader, last: Promise.resolve() };
 }, { dispose: ({ reader }) => reader.close() });
 
-/** The notes of the caller, for reading. */
+/** The notes of the caller, only for reading. */
 export const mine = service("mine", async ({ get, key = "" }) => new Notes((await get(database)).reader, key), {
   per: userOf,
 });
 
-/** A turn in the queue. */
+/** A turn in the queue of transactions. */
 const turn = service("turn", async ({ get }) => {
   const queue = await get(database);
   const before = queue.last;
@@ -70,8 +74,8 @@ const turn = service("turn", async ({ get }) => {
 }, { per: "call", dispose: (end) => end() });
 
 /**
- * The notes of the caller in a transaction, which ends with the call. It has a connection of its own: a handler that
- * goes on after its call was cancelled cannot write into the transaction of another call.
+ * The notes of the caller within a transaction, which ends with the call. Each transaction has its own connection.
+ * Otherwise a handler that continues after its call was cancelled could write into the transaction of another call.
  */
 export const transaction = service("transaction", async ({ get, ctx }) => {
   await get(turn);
@@ -90,7 +94,7 @@ export const note = resource({
   uri: "note://{user}/{title}",
   name: "note",
   services: { mine },
-  // Without a note it is about the list. The notes of others do not exist, and nobody is notified of their changes.
+  // `note` is undefined for lists. For other users, the note does not exist, and they are not notified of its changes.
   allow: ({ principal }, note) => !note || note.user === principal?.user,
   list: ({ services: { mine } }) => mine.titles().map((title) => ({ uri: uriOf(mine, title), name: title })),
   read: ({ title }, { services: { mine } }) => mine.read(title),
@@ -98,7 +102,7 @@ export const note = resource({
 
 const uriOf = ({ user }: Notes, title: string): string => note.uri({ user, title });
 
-/** Notifies subscribers once the change is in the database, and not if it was rolled back. */
+/** Notifies subscribers after the transaction was committed. Does nothing if it was rolled back. */
 function announce(ctx: Pick<Context, "defer" | "server">, uri: string): void {
   ctx.defer((end) => end === "result" && ctx.server.resourceUpdated(uri));
 }
@@ -134,7 +138,8 @@ export const remove = tool({
     if (ctx.services.mine.read(title) === undefined) throw new ToolError("There is no such note.");
     const answer = await ctx.elicit("sure", { message: `Remove the note ${title}?`, schema: z.object({}) });
     if (answer.action !== "accept") return "The user keeps the note.";
-    const notes = await ctx.get(transaction); // not earlier, as all other transactions would wait for the user
+    // Begin the transaction after the question. Otherwise all other transactions would wait for the user.
+    const notes = await ctx.get(transaction);
     notes.remove(title);
     announce(ctx, uriOf(notes, title));
     return "Removed.";

@@ -1,18 +1,18 @@
-// One endpoint for each tenant at /tenants/:tenant/mcp. The notes are in SQLite: TENANTS_DB names the file.
+// One endpoint for each tenant at /tenants/:tenant/mcp. The notes are in the SQLite file of TENANTS_DB.
 import { createServer, resource, service, tool } from "@x/mcp";
 import { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
 
 const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
-// One database for all tenants. Handlers never see it.
+// One database for all tenants. Handlers do not use it directly.
 const db = service("db", () => {
   const db = new DatabaseSync(process.env.TENANTS_DB ?? ":memory:");
   db.exec("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, text TEXT NOT NULL)");
   return db;
 }, { dispose: (db) => db.close() });
 
-// The notes of the tenant whose path the client uses. Every statement names the tenant, in this one place.
+// The notes of the tenant whose path the client uses. All SQL is here, and every statement contains the tenant.
 const notes = service("notes", async ({ get, ctx }) => {
   const sql = await get(db);
   const { tenant } = ctx.route(params);

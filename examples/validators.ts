@@ -1,4 +1,4 @@
-// Two tools whose arguments are described by other libraries than zod: valibot and arktype.
+// Two tools whose arguments are described with valibot and arktype instead of zod.
 import { createServer, tool } from "@x/mcp";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
@@ -9,7 +9,7 @@ const Order = v.object({
   count: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(20)), 1),
 });
 
-// valibot has its JSON Schema in a package of its own.
+// For valibot, a separate package converts schemas to JSON Schema.
 const order = tool({
   name: "order",
   description: "Orders a product",
@@ -20,7 +20,7 @@ const order = tool({
 const Route = type({ from: "string > 0", to: "string > 0", "stops?": "string[] <= 5" });
 const Distance = type({ km: "number >= 0", stops: "number.integer" });
 
-// arktype has it built in. The output schema checks what the tool returns.
+// arktype converts schemas to JSON Schema itself. The output schema checks the value that the tool returns.
 const route = tool({
   name: "route",
   description: "Measures a route",

@@ -1,4 +1,4 @@
-// A tool with an app: hosts that can show apps show a clock, and all others get a text.
+// A tool with an app. Hosts that support apps show a clock. All other hosts get text.
 import { createServer, tool } from "@x/mcp";
 import { app, canShow, ui } from "@x/mcp/apps";
 import { z } from "zod";
@@ -19,7 +19,7 @@ const showTime = tool({
   },
 });
 
-/** For the app only: hosts hide it from their model. */
+/** Only for the app: hosts hide this tool from their model. */
 const readClock = tool({
   name: "read_clock",
   description: "Returns the time of the server",

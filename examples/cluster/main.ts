@@ -1,7 +1,7 @@
-// Starts Redis, three instances of server.ts and a proxy that sends each request to the next one, and stops them all with
-// Ctrl-C. An instance that is killed is missed by nobody: its clients go on at the others.
+// Starts Redis, three instances of server.ts, and a proxy that sends each request to the next instance. Ctrl-C stops
+// all of them. If an instance is killed, its clients continue with the other instances.
 //
-//   deno run -A examples/cluster/main.ts [port]
+// deno run -A examples/cluster/main.ts [port]
 import { Buffer } from "node:buffer";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ const here = new URL("./", import.meta.url).pathname;
 const tool = new URL("../../mod.ts", import.meta.url).pathname;
 const folder = mkdtempSync(`${tmpdir()}/mcp-cluster-`);
 
-/** Functions that stop what was started, the last one first. */
+/** Functions that stop what was started. The function that was added last is called first. */
 const stops: (() => void)[] = [() => rmSync(folder, { recursive: true, force: true })];
 
 function findFreePort(): Promise<number> {
@@ -27,7 +27,7 @@ function findFreePort(): Promise<number> {
   });
 }
 
-/** Waits until somebody listens on a port. */
+/** Waits until a port accepts connections. */
 async function untilListening(port: number, what: string): Promise<void> {
   const isListening = () =>
     new Promise<boolean>((resolve) => {
@@ -87,7 +87,7 @@ async function startInstance(runtime: string, number: number, env: Record<string
   return { ...started, name, port };
 }
 
-/** Sends each request to the next instance that lives, and prints where it goes. */
+/** Sends each request to the next instance that is running, and prints its name. */
 function startProxy(instances: readonly Instance[], port: number): Promise<number> {
   let turn = 0;
   const proxy = createHttpServer(async (incoming, outgoing) => {
@@ -104,7 +104,7 @@ function startProxy(instances: readonly Instance[], port: number): Promise<numbe
       answer.once("error", () => outgoing.destroy());
     });
     forwarded.once("error", () => outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end());
-    // A client that has gone cancels its call.
+    // Destroy the forwarded request when the client disconnects, which cancels its call.
     outgoing.once("close", () => forwarded.destroy());
     forwarded.end(Buffer.concat(chunks));
   });

@@ -1,4 +1,5 @@
-// A list that a team shares. Its instances share a store in Redis, and so act as one server. It also keeps the list there.
+// A list that a team shares. The instances of this server share a store in Redis, and so act as one server. The list is
+// in Redis too.
 import process from "node:process";
 import { createServer, resource, tool } from "@x/mcp";
 import { redisStore } from "@x/mcp/stores/redis";
@@ -53,6 +54,7 @@ export default createServer({
   handlers: [add, suggest, where, list],
   store,
   secret,
-  // All callers are one user here, so that a key holds for all. docs/guides/authentication.md tells callers apart.
+  // All callers are the same user here, so that an idempotency key is valid for all of them.
+  // docs/guides/authentication.md shows how to distinguish callers.
   auth: () => ({ id: "household", scopes: [] }),
 });

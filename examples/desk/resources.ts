@@ -1,7 +1,7 @@
 import { resource } from "@x/mcp";
 import { store } from "./store.ts";
 
-/** Each note by its title. */
+/** The notes by title. */
 export const note = resource({
   uri: "note://{title}",
   name: "note",

@@ -1,4 +1,4 @@
-// One server in five files: its state, its tools, its resources, its prompts, and this file, which puts them together.
+// A server in five files: its state, its tools, its resources, its prompts, and this file, which combines them.
 import { createServer, group } from "@x/mcp";
 import * as prompts from "./prompts.ts";
 import * as resources from "./resources.ts";

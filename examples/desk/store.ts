@@ -1,5 +1,5 @@
-// The state of the server, as a service that all handlers share.
+// The state of the server: a service that all handlers share.
 import { service } from "@x/mcp";
 
-/** The notes by their titles. */
+/** The notes by title. */
 export const store = service("store", () => new Map([["welcome", "Write notes with notes_write."]]));

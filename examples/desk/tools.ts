@@ -19,7 +19,7 @@ export const write = tool({
   },
 });
 
-/** Removes a note. The server shows it only to people who have signed in. */
+/** Removes a note. The server shows this tool only to callers who have signed in. */
 export const remove = tool({
   name: "remove",
   description: "Removes a note",

@@ -1,4 +1,4 @@
-// The server in an app of Elysia, on Bun.
+// An MCP server in an Elysia app, on Bun.
 import process from "node:process";
 import { Elysia } from "elysia";
 import { mcp } from "./server.ts";

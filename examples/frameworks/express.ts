@@ -1,11 +1,12 @@
-// The server in an app of Express, on Node.
+// An MCP server in an Express app, on Node.
 import process from "node:process";
 import { getRequestListener } from "@hono/node-server";
 import express from "express";
 import { mcp } from "./server.ts";
 
 const app = express();
-app.all("/mcp", getRequestListener(mcp.fetch)); // before parsers of bodies, such as express.json()
+// Register it before body parsers such as express.json(), because the server reads the body itself.
+app.all("/mcp", getRequestListener(mcp.fetch));
 app.use(express.json());
 app.get("/", (_request: unknown, response: { send(body: string): unknown }) => response.send("Hello"));
 

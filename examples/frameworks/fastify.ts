@@ -1,4 +1,4 @@
-// The server in an app of Fastify, on Node.
+// An MCP server in a Fastify app, on Node.
 import process from "node:process";
 import { getRequestListener } from "@hono/node-server";
 import fastify from "fastify";
@@ -9,7 +9,7 @@ const listener = getRequestListener(mcp.fetch);
 
 app.get("/", () => "Hello");
 app.register((scope, _options, done) => {
-  // The server reads the bodies itself.
+  // Remove the body parsers, because the server reads the body itself.
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser("*", (_request, _body, done) => done(null));
   scope.all("/mcp", async (request, reply) => {

@@ -1,4 +1,4 @@
-// The server in an app of h3, on Deno, Bun and Node.
+// An MCP server in an h3 app, on Deno, Bun and Node.
 import process from "node:process";
 import { H3, serve } from "h3";
 import { mcp } from "./server.ts";

@@ -1,4 +1,4 @@
-// The server in an app of Hono, on Deno and Bun.
+// An MCP server in a Hono app, on Deno and Bun.
 import type { ConnectionInfo } from "@x/mcp";
 import { Hono } from "hono";
 import { mcp } from "./server.ts";

@@ -1,4 +1,4 @@
-// The server in an app of Hono, on Node.
+// An MCP server in a Hono app, on Node.
 import process from "node:process";
 import { serve } from "@hono/node-server";
 import type { ConnectionInfo } from "@x/mcp";

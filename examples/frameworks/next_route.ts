@@ -1,4 +1,4 @@
-// The server as a route of Next, in the file app/mcp/route.ts.
+// An MCP server as a route of Next, in the file app/mcp/route.ts.
 import { mcp } from "./server.ts";
 
 const respond = (request: Request) => mcp.fetch(request);

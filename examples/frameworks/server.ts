@@ -1,4 +1,4 @@
-// The server that the programs of this folder mount.
+// The MCP server that the programs in this folder mount.
 import { createServer, tool } from "@x/mcp";
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-// The server as a route of SvelteKit, in the file src/routes/mcp/+server.ts.
+// An MCP server as a route of SvelteKit, in the file src/routes/mcp/+server.ts.
 import { mcp } from "./server.ts";
 
 interface Event {

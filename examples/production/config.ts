@@ -1,17 +1,18 @@
-// What differs between installations: read once from the environment, and checked before anything starts.
+// The settings that differ between installations. They are read from the environment and checked before anything
+// starts.
 import process from "node:process";
 import { z } from "zod";
 
 const Environment = z.object({
-  /** Where clients reach the server, without a path. */
+  /** URL at which clients reach the server, without a path. */
   PUBLIC_URL: z.url(),
-  /** The authorization server. */
+  /** URL of the authorization server. */
   ISSUER: z.url(),
-  /** The same for all processes: seals sessions, cursors and what is in the store. */
+  /** Must be the same for all processes, because it seals sessions, cursors and the values in the store. */
   MCP_SECRET: z.string().min(32),
   /** The folder of the databases. */
   DATA: z.string().default("data"),
-  /** Addresses of the proxy in front, separated by blanks. */
+  /** Addresses of the proxies in front of the server, separated by spaces. */
   PROXIES: z.string().default(""),
   PORT: z.coerce.number().int().default(8000),
 });

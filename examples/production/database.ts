@@ -1,4 +1,4 @@
-// The tickets of all tenants in one SQLite file. Only this file has SQL, and every statement names the tenant.
+// The tickets of all tenants in one SQLite file. SQL is only in this file, and every statement contains the tenant.
 import { DatabaseSync } from "node:sqlite";
 import { service } from "@x/mcp";
 import { params } from "./access.ts";
@@ -10,7 +10,7 @@ export interface Ticket {
   readonly state: string;
 }
 
-/** Opens a database that other processes may use too. */
+/** Opens a database that other processes may use at the same time. */
 export function openDatabase(name: string): DatabaseSync {
   const db = new DatabaseSync(`${config.data}/${name}.db`);
   db.exec("PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL");
@@ -25,7 +25,7 @@ const database = service("database", () => {
   return db;
 }, { dispose: (db) => db.close() });
 
-/** The tickets of the tenant whose path the caller uses. */
+/** The tickets of the tenant to which the caller's path belongs. */
 export class Tickets {
   readonly db: DatabaseSync;
   readonly tenant: string;

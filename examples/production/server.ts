@@ -1,5 +1,5 @@
-// The server: what it offers, to whom, and within which limits. `mcp check`, `inspect` and tests use this file; main.ts
-// serves it.
+// The server: its handlers, its callers and its limits. `mcp check`, `inspect` and tests use this file; main.ts serves
+// it.
 import { createServer } from "@x/mcp";
 import { audit, health, jsonLog, prometheus } from "@x/mcp/observe";
 import { openTelemetry } from "@x/mcp/observe/opentelemetry";
@@ -22,8 +22,9 @@ export default createServer({
   hosts: [config.host],
   proxies: config.proxies,
   secret: config.secret,
-  store: sqliteStore(() => openDatabase("state")), // tasks, ended sessions, limits: all processes share it
-  limits: { perTenant: { running: 50 } }, // a tenant cannot take the places of the others
+  // All processes share tasks, ended sessions and limits in this store.
+  store: sqliteStore(() => openDatabase("state")),
+  limits: { perTenant: { running: 50 } }, // A tenant cannot use the calls of the other tenants.
   handlers: [ticket, list, open, close, report, tasks()],
   use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
   observer: [openTelemetry(), metrics, jsonLog()],

@@ -1,4 +1,4 @@
-// What models do with tickets.
+// The tools and resources for tickets.
 import { resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { quota } from "@x/mcp/quota";
 import { z } from "zod";
@@ -30,7 +30,7 @@ export const list = tool({
   run: ({ state }, { services: { tickets } }) => ({ tickets: [...tickets.list(state)] }),
 });
 
-// A model in a loop opens no more than ten tickets a minute.
+// The quota allows ten tickets a minute, which stops a model in a loop.
 export const open = tool({
   name: "open_ticket",
   description: "Opens a ticket",
@@ -41,7 +41,7 @@ export const open = tool({
   run: ({ title }, { services: { tickets } }) => resourceLink(uriOf(tickets.open(title))),
 });
 
-// Only agents see this tool and can call it.
+// Only agents can see and call this tool.
 export const close = tool({
   name: "close_ticket",
   description: "Closes a ticket",

@@ -34,8 +34,8 @@ import {
 } from "./transports.ts";
 
 /**
- * The options of `connect` of `@x/mcp/client`, and those of a test. All are optional: without any, the client is a modern
- * one, in memory, without capabilities.
+ * The options of `connect` of `@x/mcp/client`, with further options for tests. All are optional. By default, the client
+ * is modern, connects in memory, and has no capabilities.
  */
 export interface ConnectTestOptions extends
   Pick<
@@ -56,21 +56,23 @@ export interface ConnectTestOptions extends
     | "timeoutMs"
   > {
   /**
-   * The era of the client: a `modern` one describes itself in every request, a `legacy` one shakes hands first. Defaults
-   * to that of the first of `revisions`.
+   * The era of the client. A `modern` client describes itself in every request. A `legacy` client begins with a
+   * handshake. Defaults to the era of the first of `revisions`.
    */
   readonly era?: "modern" | "legacy";
-  /** The protocol revisions; the first is used. Defaults to 2026-07-28, and to 2025-11-25 in the legacy era. */
+  /**
+   * The protocol revisions, of which the first is used. Defaults to 2026-07-28, and to 2025-11-25 in the legacy era.
+   */
   readonly revisions?: readonly string[];
-  /** Defaults to `memory`. */
+  /** The transport. Defaults to `memory`. */
   readonly transport?: Transport;
-  /** The caller, as if code in front of the server had authenticated it. Not for `stdio`. */
+  /** The caller, as if code in front of the server had authenticated it. Not supported for `stdio`. */
   readonly principal?: Principal;
   /** The path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
   /**
-   * Answers every elicitation, sampling and roots request with a result that is sent as it is, for tests of wrong answers.
-   * The client then declares all capabilities, unless `capabilities` is set.
+   * Responds to all elicitation, sampling and roots requests. Its result is sent unchanged, which allows tests of
+   * invalid responses. The client then declares all capabilities, unless `capabilities` is set.
    */
   readonly answer?: RequestHandler;
 }
@@ -102,26 +104,26 @@ const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
   hints: REQUEST.hints,
 };
 
-/** A client of `@x/mcp/client` that is connected to a server, and what a test wants to know about the connection. */
+/** A client of `@x/mcp/client` that is connected to a server, with facts about the connection for tests. */
 export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   /** The era of the client. */
   readonly era: "modern" | "legacy";
-  /** How messages travel. */
+  /** The transport of messages. */
   readonly transport: Transport;
   /** The path of the HTTP endpoint. */
   readonly path: string;
-  /** The authenticated caller, if any. */
+  /** The authenticated caller. `undefined` if there is none. */
   readonly principal?: Principal;
-  /** The result of `initialize`, in the legacy era. */
+  /** The result of `initialize` in the legacy era. */
   readonly handshake?: Result;
-  /** The session id, in the legacy era over HTTP. */
+  /** The session id in the legacy era over HTTP. */
   readonly sessionId?: string;
   /** All notifications so far. */
   readonly received: readonly Notification[];
   /**
-   * The messages so far: `→` marks a sent one, `←` a received one. Over HTTP, the head of the request or the response
-   * comes before it. Session ids, request states and the like are replaced by names such as `<session 1>`, so that the
-   * lines are the same on every run.
+   * The messages so far, with `→` for sent and `←` for received messages. Over HTTP, the head of the request or
+   * response comes before its message. Names such as `<session 1>` replace values that differ from run to run, such as
+   * session ids and request states.
    */
   readonly transcript: readonly string[];
   /** Subscribes to changes. */
@@ -129,9 +131,10 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
 }
 
 /**
- * Connects to a server; to a file that serves over stdio, for `stdio`. The server's `development` option is turned on.
+ * Connects to a server. For `stdio`, `server` is a file that serves over stdio. The server's `development` option is
+ * turned on.
  *
- * The client does not recover from anything, so that a test sees every failure: it never detects the era, resumes a
+ * The client does not recover from failures, so that a test sees each of them: it never detects the era, resumes a
  * stream, renews a session or sends a request again. Errors outside of requests fail the running test.
  *
  * ```ts
@@ -163,7 +166,8 @@ export async function connectTest(
   if (typeof server === "object" && INTERNALS in server) {
     const { develop, load } = server[INTERNALS];
     develop?.();
-    // So that the first call starts as soon as any other, for tests that advance a clock.
+    // Load the code of the first request now, so that the first call takes no longer than others. Tests that advance a
+    // clock rely on it.
     await load?.();
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
@@ -212,7 +216,7 @@ export async function connectTest(
   }
 }
 
-/** The path of the endpoint with these parameters. */
+/** Returns the path of the endpoint with these parameters. */
 function toPath(server: TestServer | string | URL, params: ConnectTestOptions["params"]): string {
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
   if (!params || template === undefined) return "/mcp";
@@ -225,7 +229,7 @@ function readRevision(
 ): Required<Pick<ConnectTestOptions, "era">> & Revision {
   const [version = era === "legacy" ? "2025-11-25" : "2026-07-28"] = revisions;
   const isOld = VERSIONS.includes(version) && !isModern(version);
-  // A test may shake hands for a revision without a handshake, but no server understands the reverse.
+  // A test may use a handshake with the modern revision. The reverse is rejected, because no server supports it.
   if (isOld && era === "modern") {
     throw new TypeError(`Cannot connect with ${version}: it is a revision of the legacy era; leave era out`);
   }
@@ -252,7 +256,7 @@ interface Connected {
 }
 
 function toConnection({ rpc, protocol, answers }: Connected, facts: Facts): Connection {
-  // Assigned to the client, not copied with it: its `server` is a getter.
+  // Assign to the client instead of copying it, because its `server` is a getter.
   return Object.assign(toClient(rpc, protocol, { known: REQUESTS, answers }), {
     ...facts,
     handshake: protocol.handshake,
@@ -278,13 +282,13 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
       try {
         return await handle(request, signal);
       } catch (error) {
-        // The message names the missing option.
+        // Name the missing option in the message.
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new McpError(METHOD_NOT_FOUND, `${error.message}; give connect onElicit, onElicitUrl, onSample or roots`);
       }
     }),
     onWarning: onWarning ?? ((text) => fail(new Error(text))),
-    // A test wants to see what is lost.
+    // Do not recover, because a test must see lost messages.
     recovers: false,
   };
 }

@@ -5,19 +5,20 @@
  */
 import type { Clock } from "../core/capacity/timers.ts";
 
-/** A clock that stands still until a test advances it. */
+/** A clock whose time changes only when a test advances it. */
 export interface FakeClock extends Clock {
-  /** How many jobs are waiting. */
+  /** The number of waiting jobs. */
   readonly waiting: number;
   /**
-   * Advances the clock by `ms` milliseconds and runs the jobs that become due, in order, each at its own time. After each
-   * job, promises settle for a turn of the event loop, so they may start jobs that are due within the same `ms`.
+   * Advances the clock by `ms` milliseconds, and runs the jobs that become due, in order, each at its time. After each
+   * job, it waits for a turn of the event loop, so that promises settle. Jobs that they start run too, if they are due
+   * within the same `ms`.
    */
   advance(ms: number): Promise<void>;
 }
 
 /**
- * Makes a clock for `createServer({ clock })`.
+ * Creates a clock for `createServer({ clock })`.
  *
  * ```ts
  * import { fakeClock } from "@x/mcp/testing";
@@ -38,7 +39,7 @@ export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
   let now = 0;
 
   function findDue(end: number): { readonly due: number; readonly job: () => void } | undefined {
-    // A set keeps jobs of the same time in the order in which they were started.
+    // The set has the order in which jobs were started, which is kept for jobs of the same time.
     const due = [...jobs].filter((each) => each.due <= end);
     return due.reduce<typeof due[number] | undefined>(
       (first, each) => first && first.due <= each.due ? first : each,

@@ -25,29 +25,32 @@ import type { Service, ServiceEnd } from "../core/call/service.ts";
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
   /**
-   * The answers of the client by the key of the question, and `"roots"` for `ctx.roots()`. An answer is the result that a
-   * client sends, such as `{ action: "accept", content: { ok: true } }`, and is checked like one.
+   * The responses of the client by the key of the question. The key for `ctx.roots()` is `"roots"`. A response is the
+   * result that a client sends, such as `{ action: "accept", content: { ok: true } }`, and is checked in the same way.
    */
   readonly answers?: Readonly<Record<string, unknown>>;
-  /** The client. Defaults to one with all capabilities that wants all log messages. */
+  /** The client. Defaults to a client with all capabilities that wants all log messages. */
   readonly client?: Partial<ClientFacts>;
-  /** The caller. Defaults to none. */
+  /** The caller. Defaults to an unauthenticated caller. */
   readonly principal?: Principal;
-  /** Fakes of the handler's services, by the names under which it uses them. Without one, using it throws. */
+  /**
+   * Fakes of the handler's services, by the names under which the handler uses them. Using a service without a fake
+   * throws.
+   */
   readonly services?: Readonly<Record<string, unknown>>;
   /** The parameters of the path, for `ctx.route()`. They are not checked. */
   readonly route?: Readonly<Record<string, unknown>>;
-  /** The resources for `ctx.readResource`, as text or contents by their URI. Others do not exist. */
+  /** The resources for `ctx.readResource`, as text or contents by URI. Other resources do not exist. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
   /** The value that `ctx.session()` returns. */
   readonly session?: unknown;
   /** The method. Defaults to `tools/call`. */
   readonly method?: string;
-  /** The parameters as the client sent them. */
+  /** The parameters as the client sends them. */
   readonly params?: Meta;
   /** The HTTP request. */
   readonly http?: Request;
-  /** The token of a tool with an idempotency key. */
+  /** The token of a tool that has an idempotency key. */
   readonly idempotencyToken?: string;
   /** Cancels the call when it is aborted. */
   readonly signal?: AbortSignal;
@@ -72,7 +75,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
 
 /** A context that records what the handler does with it. */
 export interface FakeContext extends Context<never> {
-  /** The progress reports. Values that do not grow are dropped, as they are for a real client. */
+  /** The progress reports. Values that do not increase are dropped, as for a real client. */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
   /** The log messages. */
   readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
@@ -81,16 +84,16 @@ export interface FakeContext extends Context<never> {
     | { readonly kind: "resource"; readonly uri: string }
     | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
-  /** The questions, in order. */
+  /** The questions, in the order in which they were asked. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
-  /** The functions that were passed to `defer`, in order. They run only if the test calls them. */
+  /** The functions that were passed to `defer`, in order. They do not run unless the test calls them. */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
   /** Cancels the call. */
   cancel(message?: string): void;
 }
 
 /**
- * Makes a context for `tool.run(input, ctx)`, and for the functions of resources and prompts.
+ * Creates a context for `tool.run(input, ctx)`, and for the functions of resources and prompts.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -115,26 +118,26 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   return makeContext(options, new Rounds());
 }
 
-/** The runs of a handler. Here there is a single one, in which each question is answered at once. */
+/** The runs of a handler. This class has a single run, in which each question is answered at once. */
 export class Rounds {
-  /** Watches for repeated work. */
+  /** Finds repeated work. */
   readonly reruns?: RerunWatch;
 
   readonly #made = new OnceValues({ limits: readLimits().calls });
 
-  /** Called with the call of each run. */
+  /** Called at the beginning of each run. */
   begin(_call: Call): void {}
 
-  /** Returns the value that was made under this key in an earlier run, or makes it. */
+  /** Returns the value that an earlier run made under this key. If there is none, makes the value. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#made.get(key, make);
   }
 
-  /** Throws to end this run if the question is answered in the next one. */
+  /** Throws to end this run if the question is to be answered in the next run. */
   ask(_key: string, _question: Question): void | Promise<void> {}
 }
 
-/** Makes a context for one of several runs. */
+/** Creates the context of one of several runs. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   checkOptions("make a context", options, OPTIONS);
   const { client, method = "tools/call", params = {}, idempotencyToken, signal } = options;
@@ -150,9 +153,9 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   if (signal?.aborted) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const services = toFakes(options.services);
-  // The fakes have the types that the test gave them.
+  // Safe, because the test is responsible for the types of its fakes.
   const get = async <T>({ name }: Service<T>) => await (services[name] as T);
-  // Getters of the call, which an assignment cannot replace.
+  // Define properties, because the call has getters of these names, which an assignment cannot replace.
   Object.defineProperties(call, { services: { value: services }, get: { value: get } });
   return Object.assign(call, { ...records, cancel: stop });
 }
@@ -161,12 +164,12 @@ function toMessage(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
-/** Lists of what a handler did with its fake context. */
+/** The lists of a fake context, which record the work of a handler. */
 type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };
 
-/** What a fake context is made of. */
+/** The parts of a fake context. */
 interface FakeParts {
   readonly options: FakeContextOptions;
   readonly rounds: Rounds;
@@ -179,7 +182,7 @@ class FakeCall extends Call {
 
   constructor(parts: FakeParts, request: Message, client: ClientFacts) {
     const { options, rounds, records } = parts;
-    // The value has the type that the test gave it.
+    // Safe, because the test is responsible for the type of its value.
     const session = () => () => options.session as never;
     super({ host: makeHost(options, rounds, records), session }, makeLink(options), request, client);
     this.#parts = parts;
@@ -188,9 +191,9 @@ class FakeCall extends Call {
   notify(name: string, { progressToken: _token, ...rest }: Params): undefined {
     const { progressed, logged } = this.#parts.records;
     const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-    // Made by Call, so it has the shape that the method stands for.
+    // Safe, because `Call` creates the parameters of both methods.
     if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
-    else logged.push(sent as FakeContext["logged"][number]); // As above.
+    else logged.push(sent as FakeContext["logged"][number]); // Safe, see above.
   }
 
   async askClient(key: string, question: Question): Promise<unknown> {
@@ -211,7 +214,7 @@ class FakeCall extends Call {
 }
 
 function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
-  // The fake has the type that the test gave it.
+  // Safe, because the test is responsible for the type of its fake.
   const readFake = () => route as never;
   return {
     server: {
@@ -251,7 +254,7 @@ function makeLink({ principal, http }: FakeContextOptions): Link {
   };
 }
 
-/** Wraps fakes, so that a missing one throws and names itself. */
+/** Wraps fakes, so that using a missing fake throws an error with its name. */
 function toFakes(fakes: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> {
   return new Proxy({ ...fakes }, {
     get(fakes: Readonly<Record<PropertyKey, unknown>>, name) {

@@ -19,7 +19,10 @@ export interface HttpServer {
   stop(): Promise<void>;
 }
 
-/** Serves on a free port of 127.0.0.1, on every runtime. Node has no port before it listens. */
+/**
+ * Serves on a free port of 127.0.0.1, on every runtime. Asynchronous, because on Node the port is known only after
+ * listening has started.
+ */
 export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   if (!node) return startHttpServer(fetch);
   const http = node.getBuiltinModule("http");
@@ -43,7 +46,7 @@ export function startHttpServer(fetch: Fetch): HttpServer {
   return { origin: `http://127.0.0.1:${server.port}`, stop: async () => await server.stop(true) };
 }
 
-/** Wraps a `fetch` so that every caller is `principal`, as if code in front had authenticated it. */
+/** Wraps `fetch` so that all its callers are `principal`, as if code in front of the server had authenticated them. */
 export function withPrincipal(fetch: Fetch, principal: unknown): Fetch {
   return (request, info) => fetch(request, { ...toInfo(info), principal });
 }
@@ -55,7 +58,7 @@ function toInfo(info: ConnectionInfo | undefined): ConnectionInfo {
     : { remoteAddr: info?.remoteAddr };
 }
 
-/** Returns the command that runs a file on this runtime, on Deno without permissions. */
+/** Returns the command that runs a file on this runtime. On Deno, the file gets no permissions. */
 export function toCommand(file: string | URL): readonly string[] {
   const path = file instanceof URL && file.protocol === "file:" ? decodeURIComponent(file.pathname) : String(file);
   if (deno) return [deno.execPath(), "run", "--quiet", "--no-prompt", path];
@@ -64,7 +67,7 @@ export function toCommand(file: string | URL): readonly string[] {
   throw new Error("Cannot run a file: this is neither Deno, Bun nor Node");
 }
 
-/** Starts a child process with three piped standard streams. */
+/** Starts a child process whose standard streams are pipes. */
 export function startChild([command, ...args]: readonly string[]): Child {
   return startChildOf({ command, args }, { readsErrors: true });
 }

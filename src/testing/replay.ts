@@ -25,10 +25,10 @@ export interface Replayed {
   readonly runs: readonly FakeContext[];
 }
 
-/** The most runs. */
+/** Maximum number of runs. */
 const MAX_RUNS = 64;
 
-/** The runs of one handler: a question is answered in the run after the one that asked it. */
+/** The runs of a handler. A question is answered in the next run after the run that asked it. */
 class ReplayRounds extends Rounds {
   readonly repeated: string[] = [];
   override readonly reruns: RerunWatch = new RerunWatch(STILL, ({ key, work }) => {
@@ -44,7 +44,7 @@ class ReplayRounds extends Rounds {
     this.#watched = this.#runs.begin(call);
   }
 
-  /** Throws if the run that has ended has not awaited a question. */
+  /** Throws if the handler did not await a question of the run that has ended. */
   async check(): Promise<void> {
     if (this.#watched) await this.#runs.check(this.#watched);
     if (this.#forgotten.length) throw new Error(this.#forgotten.join("\n"));
@@ -59,7 +59,7 @@ class ReplayRounds extends Rounds {
     throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
   }
 
-  /** Answers what the last run has asked. Returns whether the handler is to be run again. */
+  /** Answers the questions of the last run. Returns whether the handler must run again. */
   next(): boolean {
     const isOpen = this.#open.size > 0;
     for (const [key, question] of this.#open) this.#asked.set(key, question);
@@ -68,16 +68,16 @@ class ReplayRounds extends Rounds {
   }
 }
 
-// Time is not measured, because a slow machine would fail the test.
+// A clock that stands still, because a test on a slow machine would fail if time were measured.
 const STILL = { now: () => 0 };
 
 /**
- * Runs a handler up to its first question, and then again from the top with each answer. A server does the same for
+ * Runs a handler up to its first question, and then from its beginning after each answer. A server does the same for
  * clients without a session.
  *
  * Throws if the handler repeats work that clients see: log messages, progress, announced changes, or a question that
- * differs from run to run. It also throws if the handler does not await a question. To find other repeated work, count the
- * calls of your fakes.
+ * differs from run to run. It also throws if the handler does not await a question. To find other repeated work, count
+ * the calls of your fakes.
  *
  * ```ts
  * import { tool } from "@x/mcp";

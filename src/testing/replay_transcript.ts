@@ -1,5 +1,5 @@
 /**
- * Replays a transcript: sends what a client sent, and returns what the server answers now.
+ * Replays a transcript: sends the messages of its client, and returns the responses of the current server.
  *
  * @module
  */
@@ -9,17 +9,17 @@ import { openPipe, type Pipe } from "../transports/channel.ts";
 import type { Server } from "../server/server.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 
-/** Time in which an expected message must come, in milliseconds. */
+/** Milliseconds within which an expected message must arrive. */
 const WAIT_MS = 5000;
 
 /**
- * Sends the messages of clients in a transcript to a server, and returns the transcript with what the server answers now.
- * It equals the given one as long as the server answers as it did.
+ * Sends the messages of clients in a transcript to a server, and returns the transcript with the current responses of
+ * the server. If the server still responds as before, the returned transcript equals the given transcript.
  *
- * Lines start with `→` for messages of clients and `←` for those of the server, as `record` of `@x/mcp/observe` writes
- * them; other lines, such as comments and heads of HTTP requests, are left out. Each message is sent once the server has
- * sent what comes before it in the transcript. A message that does not come within 5 seconds is missing in the result.
- * Each `initialize` begins a new connection. Record the clients of one transcript one after the other.
+ * Lines start with `→` for messages of clients and `←` for messages of the server, as `record` of `@x/mcp/observe`
+ * writes them. Other lines, such as comments and heads of HTTP requests, are omitted. A message is sent when the server
+ * has sent all messages that come before it in the transcript. A message that does not come within 5 seconds is missing
+ * in the result. Each `initialize` begins a new connection. Record the clients of one transcript one after the other.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -35,8 +35,8 @@ const WAIT_MS = 5000;
  * if (replayed.join() !== [sent, received].join()) throw new Error("The server has changed");
  * ```
  *
- * @throws {TypeError} if a line with `→` or `←` holds invalid JSON, or the server is one of `mount` or of a path with
- * parameters.
+ * @throws {TypeError} if a line with `→` or `←` contains invalid JSON, or if the server was made by `mount` or has a
+ * path with parameters.
  */
 export async function replayTranscript(server: Server, transcript: string | readonly string[]): Promise<string[]> {
   const lines = readLines(transcript);
@@ -53,7 +53,7 @@ export async function replayTranscript(server: Server, transcript: string | read
   }
 }
 
-/** A message of the server, with names in place of values that differ from run to run. */
+/** A message of the server. In its text, names replace values that differ from run to run. */
 interface Heard {
   readonly text: string;
   readonly message: unknown;
@@ -64,9 +64,9 @@ class Player {
   readonly #transcript = new Transcript();
   readonly #lines: string[] = [];
   readonly #pipes: Pipe[] = [];
-  /** Messages that are not in the lines yet. */
+  /** Received messages that are not in the lines yet. */
   readonly #heard: Heard[] = [];
-  /** Ids of requests of the server, by those in the transcript. */
+  /** The ids of the server's requests, by the ids in the transcript. */
   readonly #ids = new Map<string, unknown>();
   #onMessage: () => void = () => {};
 
@@ -85,7 +85,7 @@ class Player {
     this.#pipes.at(-1)?.receive(JSON.stringify(sent));
   }
 
-  /** Waits for the message that is expected in the transcript. */
+  /** Waits for a message of the transcript. */
   async take(text: string): Promise<void> {
     const expected: unknown = JSON.parse(text);
     let at = this.#find(expected);
@@ -105,7 +105,7 @@ class Player {
     if (heard) this.#lines.push(`← ${this.#toExpectedId(heard, expected)}`);
   }
 
-  /** Returns the lines. Messages that the transcript lacks come last. */
+  /** Returns the lines. Messages that are not in the transcript come last. */
   finish(): string[] {
     return [...this.#lines, ...this.#heard.map(({ text }) => `← ${text}`)];
   }
@@ -125,7 +125,10 @@ class Player {
     });
   }
 
-  /** Finds the message in place of the expected one: the response with its id, or the next other one of its method. */
+  /**
+   * Finds the message that corresponds to a message of the transcript: the response with the same id, or the next
+   * message with the same method.
+   */
   #find(expected: unknown): number {
     if (!isObject(expected)) return this.#heard.length ? 0 : -1;
     const { id, method } = expected;

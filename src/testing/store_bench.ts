@@ -1,5 +1,5 @@
 /**
- * What the tests of a store share: stores whose engines fail on request, and assertions without a package.
+ * The common code of the tests of a store: stores whose engines fail on request, and assertions.
  *
  * @module
  */
@@ -10,25 +10,25 @@ import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 /** A rule that a store must keep, and its test. */
 export type Rule = readonly [name: string, check: (bench: Bench) => Promise<void>];
 
-/** How an engine mishandles the commands of a test. */
+/** The faults of an engine in a test. */
 export interface Faults {
   /** Runs each command twice. */
   repeats?: boolean;
-  /** Number of commands whose answers are lost. */
+  /** Number of commands whose responses are lost. */
   loses?: number;
-  /** Whether rings of `listen` are lost. */
+  /** Whether notifications of `listen` are lost. */
   isDeaf?: boolean;
-  /** Whether commands are never answered. */
+  /** Whether commands never get a response. */
   stalls?: boolean;
-  /** Whether the present engines fail for ever. Those that are made later work. */
+  /** Whether the existing engines fail from now on. Engines that are created later work. */
   isKilled?: boolean;
   /** Called with the name and the arguments of each command. */
   onCommand?: (name: string, args: readonly unknown[]) => void;
 }
 
-/** Makes stores with faults. */
+/** Creates stores whose engines have faults. */
 export class Bench {
-  /** A key of this test. */
+  /** A key for this test. */
   readonly key: string = crypto.randomUUID();
   readonly #make: () => Awaitable<Store>;
   readonly #stores: Store[] = [];
@@ -37,7 +37,7 @@ export class Bench {
     this.#make = make;
   }
 
-  /** Opens a store, as another process does. */
+  /** Opens a store as another process would. */
   open(faults: Faults = {}, options: StoreOptions = {}): Store {
     const connect = async (options: EngineOptions) => toFaulty(await this.connect(options), faults);
     const store = customStore(connect, { pollMs: 100, ...options });
@@ -50,7 +50,7 @@ export class Bench {
     return await (await this.#make())[INTERNALS].connect(options);
   }
 
-  /** Tests whether the engine has a method that it may lack. */
+  /** Whether the engine has an optional method. */
   async has(name: "listen" | "heads"): Promise<boolean> {
     const engine = await this.connect();
     const isThere = typeof engine[name] === "function";
@@ -93,11 +93,11 @@ function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
   });
 }
 
-/** Options of a value, and of a log, that live long enough for each test. */
+/** Options of a value, and of a log, whose time to live is longer than a test. */
 export const MINUTE = { ttlMs: 60_000 };
 export const LOG = { ttlMs: 60_000, max: 100 };
 
-/** Waits. */
+/** Waits `ms` milliseconds. */
 export function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
@@ -111,7 +111,7 @@ export async function until(condition: () => Awaitable<boolean>): Promise<void> 
   }
 }
 
-/** Throws unless something rejects with a message that contains the word. */
+/** Throws unless `run` rejects with a message that contains the word. */
 export async function rejects(run: () => unknown, word: string): Promise<void> {
   try {
     await run();
@@ -129,7 +129,7 @@ export function equal(actual: unknown, expected: unknown): void {
   if (found !== wanted) throw new Error(`The store returns ${found}; expected ${wanted}`);
 }
 
-// Engines may return the same fields in another order.
+// Sort the fields, because engines may return them in another order.
 function toText(value: unknown): string {
   const sorted = (_key: string, value: unknown) =>
     typeof value === "object" && value && !Array.isArray(value)

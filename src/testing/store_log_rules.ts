@@ -100,7 +100,7 @@ export const LOG_RULES: readonly Rule[] = [
       1,
     ]);
     equal(await a.append(bench.key, "3", { ...LOG, token: "three" }), 3);
-    // Another log may have the same token.
+    // The same token may be used in another log.
     equal(await a.append(`${bench.key}-2`, "1", { ...LOG, token: "three" }), 1);
     equal((await a.read(bench.key, { limit: 10 })).entries.map(({ value }) => value), ["1", "2", "3"]);
   }],
@@ -126,7 +126,7 @@ export const LOG_RULES: readonly Rule[] = [
   }],
 ];
 
-/** Reads a log whose epoch is not known. */
+/** Reads a log without its epoch, which differs from run to run. */
 async function readAll(store: Store, log: string, options: ReadOptions): Promise<Omit<LogPage, "epoch">> {
   const { entries, first, last } = await store.read(log, options);
   return { entries, first, last };

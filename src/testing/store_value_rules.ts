@@ -112,7 +112,7 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await store.list(bench.key, { limit: 1 }), []);
     equal((await store.read(bench.key, { limit: 1 })).last, 0);
     if (late > 300) return;
-    // Not before, either.
+    // A value must not expire before its time either.
     await store.set(bench.key, "2", { ttlMs: 2000 });
     await wait(1000);
     equal((await store.get(bench.key))?.value, "2");
@@ -132,7 +132,7 @@ export const VALUE_RULES: readonly Rule[] = [
       (await store.list(bench.key + prefix, options)).map(({ key, value }) => [key.slice(bench.key.length), value]);
     const names = ["_a", "_B", "_-", "__", "_1", "xa"];
     for (const [index, name] of names.entries()) await store.set(bench.key + name, `${index}`, MINUTE);
-    // By code: a key is no number, has no case that is ignored, and no wildcards.
+    // Sorted by character code: a key is not a number, its case matters, and it contains no wildcards.
     const all = [["_-", "2"], ["_1", "4"], ["_B", "1"], ["__", "3"], ["_a", "0"]];
     equal(await list("_", { limit: 10 }), all);
     equal(await list("_", { limit: 2 }), all.slice(0, 2));
@@ -154,5 +154,5 @@ export const VALUE_RULES: readonly Rule[] = [
   }],
 ];
 
-/** Text of one to four bytes per character. */
+/** Text with characters of one to four bytes. */
 const WORDS = "aé✓中😀\u2028";

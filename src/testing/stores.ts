@@ -19,21 +19,22 @@ import { LOG_RULES } from "./store_log_rules.ts";
 import { TOPIC_RULES } from "./store_topic_rules.ts";
 import { VALUE_RULES } from "./store_value_rules.ts";
 
-// Types in the signatures below that `@x/mcp/stores` also exports.
+// Types in the signatures below. `@x/mcp/stores` exports them too.
 export type { Awaitable, Store } from "../core/store.ts";
 
 /** Options of {@linkcode testStore}. */
 export interface TestStoreOptions {
-  /** Registers a test, such as `Deno.test`, or `test` of `bun:test`. */
+  /** Registers a test. For example `Deno.test`, or `test` of `bun:test`. */
   readonly test: (name: string, run: () => Promise<void>) => unknown;
 }
 
 const OPTIONS: KnownOptions<keyof TestStoreOptions> = { names: { test: "function" } };
 
 /**
- * Registers one test for each rule that a store must keep, also when commands are repeated, answers and notifications
- * of `listen` are lost, or the engine stands still. `make` is called for each process that a test imitates, so all
- * stores that it returns must reach the same data. Each test uses keys of its own, which expire.
+ * Registers a test for each rule that a store must keep. Some rules are tested with a faulty engine: commands are
+ * repeated, responses and notifications of `listen` are lost, or the engine does not respond. `make` is called for each
+ * process that a test simulates, so all stores that it returns must have the same data. Each test uses its own keys,
+ * which expire.
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
@@ -49,11 +50,11 @@ export function testStore(make: () => Awaitable<Store>, options: TestStoreOption
   for (const { name, run } of listStoreCases(make)) test(`store: ${name}`, run);
 }
 
-/** Lists the tests of {@linkcode testStore}, for test runners with another way to register one. */
+/** Lists the tests of {@linkcode testStore}, for test runners that register tests in another way. */
 export function listStoreCases(make: () => Awaitable<Store>): readonly {
-  /** The rule that must hold. */
+  /** The rule that is tested. */
   readonly name: string;
-  /** Runs the test. Rejects if the store breaks the contract. */
+  /** Runs the test. Rejects if the store violates the rule. */
   run(): Promise<void>;
 }[] {
   return [...VALUE_RULES, ...LOG_RULES, ...TOPIC_RULES, ...FAULT_RULES].map(([name, check]) => ({

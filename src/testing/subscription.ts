@@ -1,16 +1,16 @@
 /**
- * Subscriptions of the client that record what they have received.
+ * Subscriptions of the client that record the notifications that they receive.
  *
  * @module
  */
 import type { Notification } from "../client/message.ts";
 import { type Subscription as ClientSubscription, toSubscription, type Watch } from "../client/subscription.ts";
 
-/** An open subscription of the client that also records what it has received. */
+/** An open subscription of the client that records the notifications that it receives. */
 export interface Subscription extends ClientSubscription {
-  /** All notifications so far, iterated over or not. */
+  /** All notifications so far, whether or not they were iterated over. */
   readonly received: readonly Notification[];
-  /** Returns the first `count` notifications, as soon as there are so many. Throws if the subscription ends before. */
+  /** Resolves with the first `count` notifications when they have arrived. Throws if the subscription ends before. */
   take(count: number): Promise<readonly Notification[]>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Runs a handler again after a crash at every place where a task can be resumed.
+ * Tests a task by running its handler again after a crash at every place where the task can be resumed.
  *
  * @see ext-tasks specification/draft/tasks
  * @module
@@ -12,8 +12,8 @@ import { type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts"
 /** The options of {@linkcode testTask}. */
 export interface TestTaskOptions extends Pick<FakeContextOptions, "answers" | "services" | "principal" | "client"> {
   /**
-   * Functions of services that may be called again, such as `notes.find` for `ctx.services.notes.find()`, because they only
-   * read.
+   * Functions of services that the handler may call again, because they only read, such as `notes.find` for
+   * `ctx.services.notes.find()`.
    */
   readonly mayRepeat?: readonly string[];
 }
@@ -23,12 +23,13 @@ const OPTIONS: KnownOptions<keyof TestTaskOptions> = {
 };
 
 /**
- * Tests that a handler with `task({ resume: true })` can run again. The process crashes after each value of `ctx.once`,
- * after each question, and before the result is stored. Each time, the handler runs again over what was recorded.
+ * Tests that a handler with `task({ resume: true })` can run again. Simulates a crash of the process after each value
+ * of `ctx.once`, after each question, and before the result is stored. After each crash, the handler runs again with
+ * the recorded values and answers.
  *
  * Throws if a function of a service is called again outside of `ctx.once`, with the line of the call, or if the handler
- * returns something else than without a crash. Calls that are made while a function of `ctx.once` runs belong to it.
- * Resolves with what the handler returns, and the number of crashes.
+ * returns another value than without a crash. Calls that are made while a function of `ctx.once` is running count as
+ * calls of that function. Resolves with the value that the handler returns, and the number of crashes.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -48,7 +49,7 @@ const OPTIONS: KnownOptions<keyof TestTaskOptions> = {
  * if (value !== "receipt 5" || crashes !== 2) throw new Error("paid twice");
  * ```
  *
- * @throws {Error} if the handler repeats a call of a service, or returns something else.
+ * @throws {Error} if the handler repeats a call of a service, or returns another value after a crash.
  */
 export async function testTask<Input>(
   tool: { readonly run: (input: Input, ctx: Context<never>) => unknown },
@@ -75,10 +76,10 @@ export async function testTask<Input>(
   return { value: whole.value, crashes };
 }
 
-/** What is recorded of a task, and what its handler calls outside of `once`. */
+/** The recorded values of a task, and the calls of services outside of `once`. */
 class Journal {
   readonly values = new Map<string, string>();
-  /** The lines of the calls of each function of a service. */
+  /** The places in the code that called each function of a service. */
   readonly calls = new Map<string, string[]>();
 }
 
@@ -88,13 +89,13 @@ interface Test<Input> {
   readonly options: TestTaskOptions;
 }
 
-/** One run of the handler, which never goes on after its last place. */
+/** A run of the handler that ends at its last place, as in a crash. */
 class CrashingRun extends Rounds {
-  /** Values and questions so far. */
+  /** The number of values and questions so far. */
   places = 0;
-  /** Settles at the crash. */
+  /** Settles when the run has reached its last place. */
   readonly crashed = Promise.withResolvers<void>();
-  /** Functions of `once` that run. */
+  /** The number of functions of `once` that are running. */
   making = 0;
   readonly #last: number;
   readonly #journal: Journal;
@@ -139,7 +140,7 @@ async function runTo<Input>(last: number, journal: Journal, { tool, input, optio
   return { value: await Promise.race([value, run.crashed.promise]), places: run.places };
 }
 
-/** Calls `note` before each call of a function of a service. */
+/** Wraps a fake so that `note` is called before each call of its functions. */
 function watch(fake: unknown, name: string, note: (name: string) => void): unknown {
   if (typeof fake === "function") {
     return new Proxy(fake, {
@@ -170,7 +171,7 @@ function refuseRepeated(before: Journal["calls"], after: Journal["calls"]): void
   }
 }
 
-/** Returns the first line of a stack that is not of this file. */
+/** Returns the first line of a stack that is outside of this file. */
 function toLine(stack = ""): string {
   const own = new URL(import.meta.url).pathname;
   const frame = stack.split("\n").slice(1).find((line) => line.includes("/") && !line.includes(own));

@@ -17,12 +17,12 @@ import type { Message } from "../client/message.ts";
 import { type HttpServer, openHttpServer, startChild, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "../kit/transcript.ts";
 
-/** A server that `createServer` made. */
+/** A server that `createServer` has created. */
 export interface TestServer extends PipeServer {
-  /** Answers web-standard requests. */
+  /** Handles web-standard requests. */
   readonly fetch: Fetch;
   /**
-   * Internals for the test kit.
+   * Internals that the test kit uses.
    *
    * @ignore
    */
@@ -34,7 +34,7 @@ export interface TestServer extends PipeServer {
 }
 
 /**
- * How messages travel:
+ * The transport of messages:
  *
  * - `memory`: web requests to `server.fetch`
  * - `http`: a real HTTP server on a free port of 127.0.0.1
@@ -45,11 +45,11 @@ export type Transport = "memory" | "http" | "pipe" | "stdio";
 
 /** Facts about the transport of a connection. */
 export interface TransportFacts {
-  /** The URL of the endpoint, over `http` and `memory`. */
+  /** The URL of the endpoint, for `http` and `memory`. */
   readonly url?: string;
-  /** The child process, over `stdio`. */
+  /** The child process, for `stdio`. */
   readonly child?: {
-    /** Settles with its standard error when it has exited. */
+    /** Resolves with the text of standard error when the process has exited. */
     readonly stderr: Promise<string>;
     readonly exitCode: Promise<number>;
   };
@@ -68,7 +68,7 @@ export interface TransportOptions {
   readonly onMessage: (message: Message) => void;
 }
 
-/** Starts the HTTP server of a transport. Returns `undefined` if the transport has none. */
+/** Starts the HTTP server of a transport. Returns `undefined` if the transport does not need a server. */
 export async function startHost(
   server: TestServer | string | URL,
   { transport, principal }: Pick<TransportOptions, "transport" | "principal">,
@@ -132,7 +132,7 @@ function openChild(
 /** Milliseconds that a child process may take to exit after its input ends. */
 const EXIT_MS = 10_000;
 
-// A line that is not a message fails the test that runs.
+// Fails the running test, because a server must not write a line that is not a message.
 function onBroken(error: unknown): never {
   throw error;
 }

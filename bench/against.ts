@@ -23,11 +23,11 @@ import { copyTrees, type Tree, type Trees } from "./trees.ts";
 
 /** The highest ratio that is not a regression: the noise on the two runtimes differs. */
 const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
-/** Milliseconds of work for each copy in one pair. */
+/** Milliseconds of work for each copy within one pair. */
 const SLICE = 40;
 /**
- * Each process arranges code and memory differently, which favours one of two equal copies by up to 4 %. Several
- * processes, each loading the other copy first, cancel this out.
+ * Number of processes. Each process arranges code and memory differently, which makes one of two equal copies faster by
+ * up to 4 %. Several processes, which load the copies in alternating order, cancel this out.
  */
 const PROCESSES = 10;
 
@@ -51,7 +51,8 @@ const root = new URL("../", import.meta.url).pathname;
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
 /**
- * Runs pairs of one workload in several processes. `uses` names the optional parts that the server of the own copy uses.
+ * Runs pairs of one workload in several processes. `uses` lists the optional parts that the server of the working tree
+ * uses.
  */
 async function compareCalls(
   { own, other }: Trees,
@@ -83,8 +84,8 @@ async function runPairs(runtime: Runtime, args: readonly string[]): Promise<read
 }
 
 /**
- * Starts both copies in turns: a file with `serveStdio`, and one through the command line. Also starts the file from the
- * npm package of the own copy, to compare it with the sources of the other.
+ * Starts both copies in turns: a file with `serveStdio`, and a file through the command line. Also starts the file with
+ * the npm package of the working tree, to compare it with the sources of the other copy.
  */
 async function compareStarts(
   { folder, own, other }: Trees,
@@ -112,9 +113,15 @@ async function compareStarts(
   ]);
 }
 
-/** Processes of each copy that serve pipelined calls, because equal processes differ by some percent. */
+/**
+ * Processes of each copy that serve pipelined calls. Several are needed, because equal processes differ by some
+ * percent.
+ */
 const PIPED_PROCESSES = 4;
-/** Turns before the measured ones, in which engines compile the code. With a quarter of them, equal code differs by a tenth. */
+/**
+ * Turns before the measured turns, in which engines compile the code. With a quarter of these turns, equal code differs
+ * by a tenth.
+ */
 const PIPED_WARM_UP = 12;
 /** Pipelined calls in one turn. */
 const PIPED_CALLS = 20_000;
@@ -150,10 +157,13 @@ async function comparePiped(
   return toRatios(micros.own, micros.other);
 }
 
-/** The highest ratio of a server that uses a service, an API key and an observer. */
+/** The highest allowed ratio of a server that uses a service, an API key and an observer. */
 const USES_LIMIT = 1.1;
 
-/** Processor time per request over sockets, of a server that uses optional parts and of one that does not, in turns. */
+/**
+ * Measures the processor time per request over sockets, of a server with optional parts and of a server without them,
+ * in turns.
+ */
 export async function compareSockets(runtime: Runtime, uses: string, turns: number): Promise<Ratios> {
   const words = [`uses:${uses}`, "call"].map((what) => toWords(runtime, "programs/ours.ts", [what]));
   const servers: Server[] = [];
@@ -163,7 +173,7 @@ export async function compareSockets(runtime: Runtime, uses: string, turns: numb
     const { headers, body } = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } });
     const ask = { headers: { ...headers, ...KEYED }, body };
     for (const { port } of servers) await readAnswer(port, ask, "add");
-    for (const { port } of servers) await load(port, ask, 32, 2); // until the code is compiled
+    for (const { port } of servers) await load(port, ask, 32, 2); // Run until the code is compiled.
     for (let turn = 0; turn < turns; turn++) {
       for (const i of turn % 2 ? [1, 0] : [0, 1]) {
         const { pid, port } = servers[i];
@@ -177,7 +187,7 @@ export async function compareSockets(runtime: Runtime, uses: string, turns: numb
   }
 }
 
-/** The optional parts that are measured: all together, and each alone. */
+/** The optional parts that are measured: all of them together, and each of them alone. */
 const USES: Readonly<Record<string, string>> = {
   "all three": "service,key,observer",
   "a service": "service",
@@ -187,8 +197,8 @@ const USES: Readonly<Record<string, string>> = {
 
 /**
  * Compares a server that uses a server-wide service, an API key and an observer of one event with a server that uses
- * none of them, each on its own copy of the working tree. Also measures each of them alone. Prints a Markdown table;
- * returns whether all together cost at most 10 % more.
+ * none of these parts. Each server uses its own copy of the working tree. Also measures each part alone. Prints a
+ * Markdown table. Returns whether all parts together cost at most 10 % more.
  */
 export async function measureUses(runtimes: readonly Runtime[], pairs: number): Promise<boolean> {
   const trees = await copyTrees();
@@ -228,7 +238,7 @@ export async function measureUses(runtimes: readonly Runtime[], pairs: number): 
   }
 }
 
-/** Compares the working tree with a revision. Prints a Markdown table; returns whether nothing is slower. */
+/** Compares the working tree with a revision. Prints a Markdown table. Returns whether nothing is slower. */
 export async function measureAgainst(
   revision: string,
   runtimes: readonly Runtime[],

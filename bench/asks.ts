@@ -4,7 +4,10 @@ import type { Ask } from "./load.ts";
 /** The method of a server to measure. */
 export type Subject = "add" | "count" | "list";
 
-/** The mode of requests to a server: each independent, in a session, or plain, with neither. */
+/**
+ * The mode of requests: `modern` requests are independent, `session` requests belong to a session, and `plain` requests
+ * have neither metadata nor a session.
+ */
 export type Manner = "modern" | "session" | "plain";
 
 const MODERN = "2026-07-28";
@@ -17,7 +20,7 @@ const envelope = {
 };
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** A message with the id that is replaced by all others. */
+/** Returns a message. Its id is replaced by the id of each call. */
 export function toMessage(subject: Subject, manner: Manner, id = 1_000_000): string {
   const _meta = {
     ...manner === "modern" ? envelope : {},
@@ -30,7 +33,7 @@ export function toMessage(subject: Subject, manner: Manner, id = 1_000_000): str
   return JSON.stringify({ jsonrpc: "2.0", id, method: toMethod(subject), params });
 }
 
-/** The first message of a session. */
+/** Returns the first message of a session. */
 export function toInitialize(id = 1): string {
   const params = { protocolVersion: OLDER, capabilities: {}, clientInfo: client };
   return JSON.stringify({ jsonrpc: "2.0", id, method: "initialize", params });
@@ -43,14 +46,14 @@ function toMethod(subject: Subject): string {
   return subject === "list" ? "tools/list" : "tools/call";
 }
 
-/** An independent request, with any parameters. */
+/** Returns an independent request with any parameters. */
 export function toModernAsk(method: string, params: Readonly<Record<string, unknown>> = {}): Ask {
   const names: Record<string, string> = typeof params.name === "string" ? { "mcp-name": params.name } : {};
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1_000_000, method, params: { ...params, _meta: envelope } });
   return { headers: { ...headers, "mcp-protocol-version": MODERN, "mcp-method": method, ...names }, body };
 }
 
-/** The headers of every request in a session. */
+/** Returns the headers of every request in a session. */
 export function toSessionHeaders(session: string): Record<string, string> {
   return { ...headers, "mcp-protocol-version": OLDER, "mcp-session-id": session };
 }
@@ -58,7 +61,7 @@ export function toSessionHeaders(session: string): Record<string, string> {
 /** The request that opens a session. */
 export const handshake: Ask = { headers, body: toInitialize(1_000_000) };
 
-/** The request to measure; opens a session if the mode needs one. */
+/** Returns the request to measure. Opens a session if the mode needs a session. */
 export async function toAsk(port: number, subject: Subject, manner: Manner): Promise<Ask> {
   const body = toMessage(subject, manner);
   if (manner === "modern") {
@@ -79,7 +82,7 @@ function post(port: number, { headers, body }: Ask): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
 }
 
-/** The messages of a server's response; throws if they are not as expected. */
+/** Returns the messages in a server's response. Throws if they are not as expected. */
 export async function readAnswer(port: number, ask: Ask, subject: Subject): Promise<string[]> {
   const response = await post(port, ask);
   const text = await response.text();

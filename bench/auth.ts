@@ -1,5 +1,5 @@
-// The cost of authentication: calls with a token that was seen before against calls of a server without `auth`, in one
-// process and in turns. Prints one line, and fails above the aim.
+// The cost of authentication: compares calls with a known token with calls of a server without `auth`, in turns in one
+// process. Prints one line, and fails if the cost exceeds the aim.
 //
 //     deno run -A --no-check bench/auth.ts
 //     bun bench/auth.ts
@@ -10,7 +10,7 @@ import { oauth } from "../src/auth/oauth/oauth.ts";
 import { toRequest } from "../tests/support/requests.ts";
 import { toRatios, toSpread } from "./ratios.ts";
 
-/** The most that a call with a known token may cost, to one of a server without `auth`. */
+/** The highest allowed cost of a call with a known token, relative to a call of a server without `auth`. */
 const AIM = 1.15;
 const PAIRS = 40;
 const TURNS = 60;
@@ -56,7 +56,7 @@ async function drive(server: Server, headers: Record<string, string>): Promise<n
   return (user + system) / CALLS;
 }
 
-/** The mean of the middle half, which leaves out garbage collection. */
+/** Returns the mean of the middle half, which excludes garbage collection. */
 function toMiddle(times: readonly number[]): number {
   const middle = [...times].sort((a, b) => a - b).slice(times.length / 4, times.length * 3 / 4);
   return middle.reduce((sum, each) => sum + each, 0) / middle.length;
@@ -66,11 +66,12 @@ const times = { open: [] as number[], known: [] as number[] };
 for (let pair = -5; pair < PAIRS; pair++) {
   const turns = { open: [] as number[], known: [] as number[] };
   for (let turn = 0; turn < TURNS; turn++) {
-    // The order alternates, because the first of two turns finds the caches of the processor as the other left them.
+    // Alternate the order, because the first of two turns finds the processor caches in the state that the other turn
+    // left.
     const order = turn % 2 ? ["open", "known"] as const : ["known", "open"] as const;
     for (const name of order) turns[name].push(await (name === "open" ? drive(open, {}) : drive(known, signed)));
   }
-  // The first pairs warm up.
+  // Ignore the first pairs, which warm up.
   if (pair < 0) continue;
   times.open.push(toMiddle(turns.open));
   times.known.push(toMiddle(turns.known));

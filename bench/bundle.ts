@@ -1,13 +1,15 @@
-// Bundles programs for either runtime, as a user would for a short start.
+// Bundles programs for both runtimes, as a user would for a short start.
 import type { Runtime } from "./machine.ts";
 
 /**
- * Where code goes that is loaded on demand: into the one file of the bundle, or into files of its own. An executable of
+ * The place of code that is loaded on demand: in the single file of the bundle, or in separate files. An executable of
  * Bun contains the runtime and compiled code.
  */
 export type Layout = "single" | "split" | "executable";
 
-/** Packs a program and its imports into a folder, and returns the path of its file. Only Bun makes executables. */
+/**
+ * Bundles a program and its imports into a folder, and returns the path of the bundle. Only Bun can create executables.
+ */
 export async function bundle(
   file: string,
   folder: string,

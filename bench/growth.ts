@@ -7,7 +7,7 @@ import { startVisitor } from "./visitor.ts";
 
 const OURS = "programs/ours_grown.ts";
 
-/** One request to one of several servers that take turns. */
+/** A request to one of several servers that take turns. */
 interface Turn {
   readonly server: Server;
   readonly ask: Ask;
@@ -16,7 +16,7 @@ interface Turn {
 }
 
 async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> {
-  for (const { server, ask } of turns) await load(server.port, ask, 32, 2); // until the code is compiled
+  for (const { server, ask } of turns) await load(server.port, ask, 32, 2); // Run until the code is compiled.
   for (let slice = 0; slice < slices; slice++) {
     for (const { server, ask, cpu } of turns) {
       const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
@@ -25,14 +25,17 @@ async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> 
   }
 }
 
-/** The median of the ratios slice by slice, because neighbours in time had the same conditions. */
+/**
+ * The median of the ratios of each slice. Measurements within a slice are neighbours in time, so they had the same
+ * conditions.
+ */
 function toRatio(cpu: readonly number[], base: readonly number[]): string {
   return toMedian(cpu.map((each, i) => each / base[i])).toFixed(2);
 }
 
 const add = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } });
 
-/** Measures calls with a growing number of tools; a Markdown table. */
+/** Measures calls with a growing number of tools. Returns a Markdown table. */
 async function measureTools(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -55,7 +58,7 @@ async function measureTools(runtimes: readonly Runtime[], slices: number): Promi
   return toTable("W8 tools/call among more tools", rows);
 }
 
-/** The cursor of a list's last page. */
+/** Returns the cursor of a list's last page. */
 async function findLast(port: number, method: string): Promise<string> {
   let cursor = "";
   while (true) {
@@ -67,7 +70,7 @@ async function findLast(port: number, method: string): Promise<string> {
   }
 }
 
-/** Measures one page of long and short lists; a Markdown table. */
+/** Measures one page of long and short lists. Returns a Markdown table. */
 async function measurePages(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const rows = new Map<string, Row>();
   const counts = [100, 10_000];
@@ -103,7 +106,10 @@ async function measurePages(runtimes: readonly Runtime[], slices: number): Promi
 }
 
 const LISTENERS = [10, 100, 1000, 10_000];
-/** The number of notifications measured at once: one to ten listeners is too short to measure. */
+/**
+ * The number of notifications that are measured together, because a single notification to few listeners is too short
+ * to measure.
+ */
 const NEWS = [100, 50, 20, 5];
 const crowds = [
   ["@x/mcp: subscriptions", OURS, "listen"],
@@ -111,7 +117,7 @@ const crowds = [
   ["floor: one frame to bare streams", "programs/floor_streams.ts", "listen"],
 ] as const;
 
-/** Measures notifications to a growing number of listeners; a Markdown table. */
+/** Measures notifications to a growing number of listeners. Returns a Markdown table. */
 async function measureNews(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -126,7 +132,7 @@ async function measureNews(runtimes: readonly Runtime[], slices: number): Promis
         const cpu = crowds.map(() => [] as number[]);
         for (const [i, { visitor }] of running.entries()) {
           await visitor.open(crowds[i][2], more);
-          await visitor.touch(NEWS[stage]); // until the code is compiled
+          await visitor.touch(NEWS[stage]); // Run until the code is compiled.
         }
         for (let slice = 0; slice < slices; slice++) {
           for (const [i, { server, visitor }] of running.entries()) {
@@ -151,7 +157,7 @@ async function measureNews(runtimes: readonly Runtime[], slices: number): Promis
   return toTable("W8 one resource update, µs CPU per listener (× floor), among so many listeners", rows);
 }
 
-/** Measures growth; Markdown tables. */
+/** Measures growth. Returns Markdown tables. */
 export async function measureAllGrowth(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const tools = await measureTools(runtimes, slices);
   const news = await measureNews(runtimes, slices);

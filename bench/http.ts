@@ -10,7 +10,7 @@ interface Workload {
   readonly title: string;
   readonly subject: Subject;
   readonly manner: Manner;
-  /** The kinds of the floor's responses; the cheapest one is the reference. */
+  /** The kinds of responses of the minimal server. The cheapest kind is the reference. */
   readonly floors: readonly (keyof typeof FLOORS)[];
 }
 
@@ -38,7 +38,7 @@ interface Runner {
   readonly name: string;
   readonly server: Server;
   readonly ask: Ask;
-  /** Microseconds of processor time per request, by slice; the same for the next two. */
+  /** Microseconds of processor time per request, by slice. The next two fields are by slice too. */
   readonly cpu: number[];
   readonly rate: number[];
   readonly latency: number[];
@@ -72,7 +72,7 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
       const runner = await add(peer.name, peer.file, [manner === "session" ? peer.session : what], peerManner);
       await readAnswer(runner.server.port, runner.ask, subject);
     }
-    for (const { server, ask } of runners) await load(server.port, ask, 32, 2); // until the code is compiled
+    for (const { server, ask } of runners) await load(server.port, ask, 32, 2); // Run until the code is compiled.
     for (let slice = 0; slice < slices; slice++) {
       for (const { server, ask, cpu, rate } of runners) {
         const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
@@ -91,7 +91,7 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
   }
 }
 
-/** Measures one workload on the runtimes; a Markdown table. */
+/** Measures one workload on the runtimes. Returns a Markdown table. */
 export async function measureHttp(
   name: string,
   runtimes: readonly Runtime[],

@@ -1,5 +1,5 @@
-// Sends requests to a server for a while: with wrk if it is installed, else with our own generator, which is slower and
-// uses more of the machine.
+// Sends requests to a server for a while. Uses wrk if it is installed, and otherwise the generator in
+// `programs/load.ts`, which is slower and uses more of the machine.
 import { LOAD_CORE, pinned } from "./machine.ts";
 
 /** One request of a workload. The body contains its id as 1000000. */
@@ -13,7 +13,7 @@ export interface Load {
   readonly requests: number;
   readonly micros: number;
   readonly failed: number;
-  /** Microseconds. */
+  /** The median latency in microseconds. */
   readonly p50: number;
   readonly p99: number;
 }
@@ -40,7 +40,7 @@ export async function load(port: number, ask: Ask, connections: number, seconds 
   const file = await Deno.makeTempFile();
   const lines = Object.entries(ask.headers).map(([name, value]) => `${name}: ${value}`);
   await Deno.writeTextFile(file, `${lines.join("\n")}\n\n${ask.body}\n`);
-  // Ids are used once and have seven digits.
+  // Ids have seven digits, and are used only once.
   if (nextId > 8_000_000) nextId = 1_000_000;
   const words = hasWrk
     ? ["wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "-s", lua, `http://127.0.0.1:${port}`, file, `${nextId}`]

@@ -1,25 +1,28 @@
-// The machine's activity: processor time of processes, read from Linux, and of other work.
+// The activity of the machine: the processor time of processes, which Linux reports, and the work of other processes.
 
-/** The core of the servers; their clients run on the other one. */
+/** The core of the servers. Their clients run on the other core. */
 export const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
-const TICK = 0.01; // in seconds; Linux shows every program times in hundredths
+const TICK = 0.01; // In seconds. Linux reports times in hundredths of a second.
 const folder = new URL(".", import.meta.url).pathname;
 
-/** The fields of /proc/<pid>/stat from the third on; the second may contain spaces. */
+/** Returns the fields of /proc/<pid>/stat from the third field on. The second field may contain spaces. */
 function readStat(pid: number | "self"): number[] {
   const text = Deno.readTextFileSync(`/proc/${pid}/stat`);
   return text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
 }
 
-/** Seconds of processor time, user and system, of all threads of a process. */
+/** Returns the processor time of a process in seconds, user and system, of all threads. */
 export function readCpu(pid: number): number {
   const stat = readStat(pid);
   return (stat[11] + stat[12]) * TICK;
 }
 
-/** The same to the nanosecond, of the threads that still exist: for work of a few hundredths of a second. */
+/**
+ * Returns the same in nanoseconds of resolution, but only for threads that still exist. Use it for work of a few
+ * hundredths of a second.
+ */
 export function readRunTime(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/task`)].reduce(
     (sum, { name }) => sum + Number(Deno.readTextFileSync(`/proc/${pid}/task/${name}/schedstat`).split(" ")[0]) / 1e9,
@@ -27,12 +30,12 @@ export function readRunTime(pid: number): number {
   );
 }
 
-/** The memory of a process in bytes. */
+/** Returns the memory of a process in bytes. */
 export function readRss(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }
 
-/** Seconds of work on all cores together, and of this process and its awaited children. */
+/** Returns the seconds of work on all cores together, and of this process with its awaited children. */
 function readWork(): { readonly all: number; readonly own: number } {
   const [user, nice, system, , , irq, softirq, steal] = Deno.readTextFileSync("/proc/stat").split("\n", 1)[0].split(
     /\s+/,
@@ -45,10 +48,12 @@ function readWork(): { readonly all: number; readonly own: number } {
   };
 }
 
-/** Slices measured so far, and those in which other processes used more than a tenth of a core. */
+/** The number of measured slices, and of slices in which other processes used more than a tenth of a core. */
 export const slices = { all: 0, shared: 0 };
 
-/** Measures one slice of time: seconds, the server's processor time, and whether other processes used the machine. */
+/**
+ * Measures one slice of time: its seconds, the server's processor time, and whether other processes used the machine.
+ */
 export async function measure<T>(
   pid: number,
   work: () => Promise<T>,
@@ -63,19 +68,19 @@ export async function measure<T>(
   return { cpu, wall, value };
 }
 
-/** Keeps this process, with all its threads, off the servers' core. */
+/** Keeps all threads of this process off the servers' core. */
 export async function pinSelf(): Promise<void> {
   await new Deno.Command("taskset", { args: ["-acp", `${LOAD_CORE}`, `${Deno.pid}`], stdout: "null" }).output();
 }
 
-/** A command that runs on one core. */
+/** Returns a command that runs on one core. */
 export function pinned(core: number, words: readonly string[], options: Deno.CommandOptions = {}): Deno.Command {
   return new Deno.Command("taskset", { args: ["-c", `${core}`, ...words], cwd: folder, ...options });
 }
 
 export type Runtime = "deno" | "bun";
 
-/** The command that runs a program on a runtime. */
+/** Returns the command that runs a program on a runtime. */
 export function toWords(runtime: Runtime, file: string, args: readonly string[]): string[] {
   return runtime === "deno" ? [Deno.execPath(), "run", "-A", "--quiet", file, ...args] : ["bun", "run", file, ...args];
 }
@@ -87,7 +92,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a server on the servers' core, and waits for the port that it prints. */
+/** Starts a server on the servers' core. Waits until it prints its port. */
 export async function startServer(words: readonly string[]): Promise<Server> {
   const child = pinned(SERVER_CORE, words, { stdin: "null", stdout: "piped", stderr: "null" }).spawn();
   const reader = child.stdout.getReader();
@@ -108,14 +113,14 @@ export async function startServer(words: readonly string[]): Promise<Server> {
   };
 }
 
-/** The median. */
+/** Returns the median. */
 export function toMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The machine and the versions, on one line. */
+/** Describes the machine and the versions on one line. */
 export async function describeMachine(): Promise<string> {
   const model = /model name\s*: (.*)/.exec(Deno.readTextFileSync("/proc/cpuinfo"))?.[1] ?? "unknown processor";
   const bun = new TextDecoder().decode((await new Deno.Command("bun", { args: ["--version"] }).output()).stdout).trim();

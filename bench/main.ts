@@ -1,7 +1,7 @@
-// Measures this library against a minimal server, with `--peers` against other libraries, and with `--against`
-// against another revision of itself. `deno task bench -- --help` lists all options.
+// Measures this library against a minimal server. With `--peers`, measures other libraries too. With `--against`,
+// measures another revision of this library. `deno task bench -- --help` lists all options.
 //
-// Figures go to standard output as Markdown, progress to standard error.
+// Figures are written to standard output as Markdown, and progress to standard error.
 import { readNumber } from "../tests/support/options.ts";
 import { measureAgainst, measureUses } from "./against.ts";
 import { measureAllGrowth } from "./growth.ts";

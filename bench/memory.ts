@@ -14,7 +14,7 @@ interface Pair {
   readonly visitor: Visitor;
 }
 
-/** Starts a server and its clients, uses them, and ends them. */
+/** Starts a server and its clients, calls `use`, and ends them. */
 async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) => Promise<T>): Promise<T> {
   const server = await startServer(toWords(runtime, file, []));
   const visitor = startVisitor(server.port);
@@ -26,7 +26,7 @@ async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) =
   }
 }
 
-/** KiB for each of many streams, once every one has had time for a keep-alive. */
+/** Returns KiB for each of many streams. Waits until every stream has sent a keep-alive. */
 function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): Promise<number> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     await visitor.send("call", 1000);
@@ -39,7 +39,7 @@ function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): P
   });
 }
 
-/** Measures idle streams; a Markdown table. */
+/** Measures idle streams. Returns a Markdown table. */
 async function measureStreams(runtimes: readonly Runtime[]): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -72,7 +72,7 @@ const jobs = [
   ["floor: tools/call", "programs/floor_streams.ts", "call"],
 ] as const;
 
-/** Bytes of resident memory after each step. */
+/** Returns the bytes of resident memory after each step. */
 function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshake" | "call"): Promise<number[]> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     const sizes = [];
@@ -84,7 +84,7 @@ function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshak
   });
 }
 
-/** Bytes of memory growth for each request of the second half: the slope of the best fit. */
+/** Returns the growth of memory in bytes for each request of the second half: the slope of the best fit. */
 function toSlope(sizes: readonly number[]): number {
   const half = sizes.slice(sizes.length >> 1);
   const middle = (half.length - 1) / 2;
@@ -96,7 +96,7 @@ function toSlope(sizes: readonly number[]): number {
   return rise / run / STEP;
 }
 
-/** Measures memory over many requests; a Markdown table. */
+/** Measures memory over many requests. Returns a Markdown table. */
 async function measureGrowth(runtimes: readonly Runtime[]): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -120,7 +120,7 @@ function rest(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Measures memory; Markdown tables. */
+/** Measures memory. Returns Markdown tables. */
 export async function measureMemory(runtimes: readonly Runtime[]): Promise<string> {
   return await measureStreams(runtimes) + "\n" + await measureGrowth(runtimes);
 }

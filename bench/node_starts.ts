@@ -22,7 +22,7 @@ const add = tool({ name: "add", input: ${SCHEMA}, run: ({ a, b }) => a + b });
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `;
 
-/** The words that start a file on each runtime. */
+/** Returns the command that starts a file, by runtime. */
 async function listRunners(): Promise<ReadonlyMap<string, readonly string[]>> {
   const runners = new Map<string, readonly string[]>();
   for (const version of NODE_VERSIONS) {

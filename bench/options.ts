@@ -1,20 +1,20 @@
-// Options of long-running tasks: unknown ones are refused before the task begins, and `--help` lists all.
+// Options of long-running tasks. Unknown options are rejected before the task begins, and `--help` lists all options.
 import { readOptions } from "../tests/support/options.ts";
 
-/** A task and its options, each with its explanation. */
+/** A task with its options and their explanations. */
 export interface Task {
   /** The name in deno.json. */
   readonly name: string;
-  /** One sentence. */
+  /** A summary in one sentence. */
   readonly summary: string;
-  /** Options with a value: `"--only W1,W5"` and what it does. */
+  /** Options with a value, such as `"--only W1,W5"`, with their explanations. */
   readonly values?: Readonly<Record<string, string>>;
   readonly flags?: Readonly<Record<string, string>>;
 }
 
 /**
- * Reads `--name value`, `--name=value` and flags; flags have an empty text. Ends the process after `--help`, and with
- * exit code 2 for an unknown option.
+ * Reads `--name value`, `--name=value` and flags. The value of a flag is the empty string. Ends the process after
+ * `--help`, and with exit code 2 for an unknown option.
  */
 export function readTaskOptions(args: readonly string[], task: Task): ReadonlyMap<string, string> {
   const { values = {}, flags = {} } = task;
@@ -27,12 +27,12 @@ export function readTaskOptions(args: readonly string[], task: Task): ReadonlyMa
     const at = arg.indexOf("=");
     return at > 0 && names.includes(arg.slice(0, at)) ? [arg.slice(0, at), arg.slice(at + 1)] : [arg];
   });
-  // Some versions of Deno pass on the `--` that separates a task from its options.
+  // Remove `--`, which separates a task from its options, because some versions of Deno pass it on.
   if (words[0] === "--") words.shift();
   return orUsageError(() => readOptions(words, { values: names, flags: Object.keys(flags) }));
 }
 
-/** Runs a check of options; ends the process with its message and exit code 2 if it throws. */
+/** Runs a check of options. If it throws, ends the process with its message and exit code 2. */
 export function orUsageError<T>(read: () => T): T {
   try {
     return read();

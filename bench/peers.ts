@@ -1,4 +1,4 @@
-// Other libraries, installed into a temporary folder for a run.
+// Other libraries. They are installed into a temporary folder for each run.
 import type { Manner } from "./asks.ts";
 
 /** Another library to measure. */
@@ -6,9 +6,9 @@ export interface Peer {
   readonly name: string;
   readonly file: string;
   readonly package: string;
-  /** The mode in which it accepts requests outside of a session. */
+  /** The mode of requests that the library accepts outside of a session. */
   readonly manner: Manner;
-  /** The argument with which it serves sessions. */
+  /** The program argument that makes the library serve sessions. */
   readonly session: string;
   readonly stdio: boolean;
 }
@@ -26,7 +26,7 @@ const known = [
   { name: "mcp-lite", file: "mcp_lite.ts", package: "mcp-lite", manner: "plain", session: "session", stdio: false },
 ] as const;
 
-/** Installs the peers; returns them with the paths of their programs. */
+/** Installs the peers. Returns them with the paths of their programs. */
 export async function installPeers(): Promise<{ readonly peers: readonly Peer[]; remove(): Promise<void> }> {
   const here = new URL(".", import.meta.url).pathname;
   const folder = await Deno.makeTempDir({ prefix: "mcp-bench-" });

@@ -1,4 +1,4 @@
-// Server files to start: one tool with a zod schema, on any copy of the library.
+// Server files to start: one tool with a zod schema, with any copy of the library.
 
 /** The entry points of a copy of the library, as paths. */
 export interface Entries {
@@ -6,12 +6,12 @@ export interface Entries {
   readonly stdio: string;
 }
 
-/** A file that serves itself over stdio. */
+/** Returns a file that serves itself over stdio. */
 export function toStdioFile({ library, stdio }: Entries): string {
   return `${toServer(library)}import { serveStdio } from ${JSON.stringify(stdio)};\n\nawait serveStdio(server);\n`;
 }
 
-/** A file for the command line: its default export is the server. */
+/** Returns a file for the command line, whose default export is the server. */
 export function toServerFile({ library }: Entries): string {
   return `${toServer(library)}\nexport default server;\n`;
 }

@@ -6,7 +6,7 @@ import { type Row, toTable } from "./table.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 
-/** Measures the bundle of a server; a Markdown table. */
+/** Measures the bundle of a server. Returns a Markdown table. */
 export async function measureBundles(): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
   try {
@@ -33,14 +33,14 @@ function toKb(bytes: number): string {
 const COUNT = 300;
 const LIBRARY = `import { createServer, tool } from "${root}mod.ts";`;
 const FLOOR = "plain objects, beside the library";
-/** The head of a file, and the beginning and end of one of its tools. */
+/** The beginning of a file, and the beginning and end of one of its tools. */
 const files: Readonly<Record<string, readonly [head: string, before: string, after: string]>> = {
   "plain objects, no library": ["", "(", ")"],
   [FLOOR]: [LIBRARY, "(", ")"],
   "tool()": [LIBRARY, "tool(", ")"],
 };
 
-// Plain objects declare the input of their functions, because nothing else does.
+// Declare the input of plain objects, because their types cannot be inferred.
 function toSource([head, before, after]: readonly [string, string, string], round: number): string {
   const isTool = before === "tool(";
   const tools = Array.from({ length: COUNT }, (_, i) => {
@@ -57,21 +57,21 @@ function toSource([head, before, after]: readonly [string, string, string], roun
   return `import { z } from "zod";\n${head}\n// round ${round}\n${used}${tools.join("")}`;
 }
 
-/** Seconds of processor time of all awaited child processes. */
+/** Returns the processor time of all awaited child processes in seconds. */
 function readChildren(): number {
   const text = Deno.readTextFileSync("/proc/self/stat");
   const stat = text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
   return (stat[13] + stat[14]) / 100;
 }
 
-/** Measures type checks; a Markdown table. */
+/** Measures type checks. Returns a Markdown table. */
 async function measureChecks(count: number): Promise<string> {
   const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
   const times = new Map(Object.keys(files).map((name) => [name, [] as number[]]));
   try {
     for (let round = 0; round < count; round++) {
       for (const [name, parts] of Object.entries(files)) {
-        // Checked files are cached, so each round has a file of its own.
+        // Use a new file for each round, because checked files are cached.
         const file = `${folder}/${times.size}_${round}_${name.length}.ts`;
         await Deno.writeTextFile(file, toSource(parts, Date.now()));
         const before = readChildren();
@@ -93,7 +93,7 @@ async function measureChecks(count: number): Promise<string> {
   return toTable(`deno check of ${COUNT} tools with a zod schema of four properties`, rows);
 }
 
-/** Measures the size of a server; Markdown tables. */
+/** Measures the size of a server. Returns Markdown tables. */
 export async function measureSize(count: number): Promise<string> {
   return await measureBundles() + "\n" + await measureChecks(count);
 }

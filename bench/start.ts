@@ -1,4 +1,4 @@
-// W6: from the start of a process to its first response on standard output.
+// W6: the time from the start of a process to its first response on standard output.
 import { toInitialize } from "./asks.ts";
 import { readRunTime, type Runtime, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
@@ -10,11 +10,11 @@ const question = new TextEncoder().encode(toInitialize() + "\n");
 /** The cost of one start up to the first response. */
 export interface StartTime {
   readonly ms: number;
-  /** Milliseconds of processor time, which other processes disturb less. */
+  /** Milliseconds of processor time. Other processes disturb it less than the elapsed time. */
   readonly cpu: number;
 }
 
-/** Times one start. */
+/** Measures one start. */
 async function time(words: readonly string[]): Promise<StartTime> {
   const start = performance.now();
   const server = startPiped(words);
@@ -27,11 +27,14 @@ async function time(words: readonly string[]): Promise<StartTime> {
   return { ms, cpu };
 }
 
-/** Starts programs in turns; returns the times of each, in the same order. The first starts fill the caches. */
+/**
+ * Starts programs in turns. Returns the times of each program, in the order of the arguments. The first starts are
+ * ignored, because they fill the caches.
+ */
 export async function timeStarts(programs: readonly (readonly string[])[], count: number): Promise<StartTime[][]> {
   const times: StartTime[][] = programs.map(() => []);
   for (let round = -2; round < count; round++) {
-    // Each goes first as often as last.
+    // Alternate the order, so that each program is the first as often as the last.
     const order = [...programs.keys()];
     for (const i of round % 2 ? order : order.reverse()) {
       const each = await time(programs[i]);
@@ -41,7 +44,7 @@ export async function timeStarts(programs: readonly (readonly string[])[], count
   return times;
 }
 
-/** Writes the response of the floor; returns the path of the file. */
+/** Writes the response of the minimal server. Returns the path of the file. */
 export async function writeAnswer(): Promise<string> {
   const answer = await Deno.makeTempFile({ suffix: ".json" });
   const result = { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "bench", version: "1.0.0" } };
@@ -49,7 +52,7 @@ export async function writeAnswer(): Promise<string> {
   return answer;
 }
 
-/** Measures starts; a Markdown table. */
+/** Measures starts. Returns a Markdown table. */
 export async function measureStart(
   runtimes: readonly Runtime[],
   peers: readonly Peer[],

@@ -32,7 +32,8 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   await Deno.writeTextFile(`${folder}/npm_file.ts`, toStdioFile(npm));
   const floor = `${root}bench/programs/floor_zod.ts`;
   const bundledFloor = await bundle(floor, `${folder}/${runtime}_floor`, { runtime, layout: "single" });
-  // Within one file, Bun wraps each module in a function if any code is loaded on demand, and starts more slowly.
+  // Split the bundle on Bun. In a single file, Bun wraps each module in a function if any code is loaded on demand, and
+  // starts more slowly.
   const layout = runtime === "bun" ? "split" : "single";
   const bundledFile = await bundle(`${folder}/file.ts`, `${folder}/${runtime}_file`, { runtime, layout });
   const toStart = (name: string, file: string, args: readonly string[], base: string, aim?: number): Start => ({
@@ -49,7 +50,7 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
     toStart(BUNDLED_FLOOR, bundledFloor, [answer], BUNDLED_FLOOR),
     toStart("(c) file with serveStdio, bundled", bundledFile, [], BUNDLED_FLOOR, 1.5),
   ];
-  // Only Bun compiles a program when it makes an executable.
+  // Only Bun compiles the code when it creates an executable.
   if (runtime === "deno") return starts;
   const compile = (file: string, name: string) => bundle(file, `${folder}/${name}`, { runtime, layout: "executable" });
   const [base, name] = [EXECUTABLE_FLOOR, "(d) the same as an executable"];
@@ -60,11 +61,11 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   ];
 }
 
-/** Measures starts and bundles; Markdown tables. */
+/** Measures starts and bundles. Returns Markdown tables. */
 export async function measureStarts(runtimes: readonly Runtime[], count: number): Promise<string> {
   const rows = new Map<string, Row>();
   const answer = await writeAnswer();
-  // Inside the project, so that zod is found.
+  // Create the folder inside the project, so that zod is found.
   const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
   try {
     for (const runtime of runtimes) {

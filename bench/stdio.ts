@@ -1,4 +1,4 @@
-// W5: calls over stdio, all at once and one by one. Servers take turns; the other one waits for input.
+// W5: calls over stdio, pipelined and one by one. Servers take turns. The server whose turn it is not waits for input.
 import { INITIALIZED, type Manner, toInitialize, toMessage } from "./asks.ts";
 import { measure, pinned, type Runtime, SERVER_CORE, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
@@ -12,12 +12,12 @@ const encoder = new TextEncoder();
 export interface Piped {
   readonly pid: number;
   send(bytes: Uint8Array): Promise<void>;
-  /** Waits for the given number of lines; returns the last one. */
+  /** Waits for the given number of lines. Returns the last line. */
   receive(lines: number): Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Starts a server on the servers' core, or another program on another. */
+/** Starts a server on the servers' core, or another program on another core. */
 export function startPiped(words: readonly string[], core = SERVER_CORE): Piped {
   const child = pinned(core, words, { stdin: "piped", stdout: "piped", stderr: "null" }).spawn();
   const writer = child.stdin.getWriter();
@@ -50,7 +50,7 @@ export function startPiped(words: readonly string[], core = SERVER_CORE): Piped 
   };
 }
 
-/** Opens a session, and returns the response to one call. */
+/** Opens a session. Returns the response to one call. */
 export async function open(server: Piped, manner: Manner): Promise<string> {
   if (manner === "session") {
     await server.send(encoder.encode(toInitialize() + "\n"));
@@ -65,14 +65,14 @@ export async function open(server: Piped, manner: Manner): Promise<string> {
 
 let nextId = 1_000_000;
 
-/** Returns the bytes of calls, each with an id of its own. */
+/** Returns the bytes of calls, each with its own id. */
 export function toCalls(manner: Manner, calls: number = CALLS): Uint8Array {
   if (nextId > 9_000_000) nextId = 1_000_000;
   const texts = Array.from({ length: calls }, () => toMessage("add", manner, nextId++) + "\n");
   return encoder.encode(texts.join(""));
 }
 
-/** Sends calls without waiting for results, and then waits for all results. */
+/** Sends calls without waiting for results. Then waits for all results. */
 export async function sendAll(server: Piped, bytes: Uint8Array, calls: number = CALLS): Promise<void> {
   const answered = server.receive(calls);
   for (let at = 0; at < bytes.length; at += 65_536) await server.send(bytes.subarray(at, at + 65_536));
@@ -95,7 +95,8 @@ interface Runner {
   readonly name: string;
   readonly server: Piped;
   /**
-   * The number of repetitions of the calls in one slice, because processor time is counted in hundredths of a second.
+   * How often the calls are repeated in one slice. Repetitions are needed, because processor time is counted in
+   * hundredths of a second.
    */
   readonly rounds: number;
   readonly cpu: number[];
@@ -144,7 +145,7 @@ async function run(manner: Manner, runtime: Runtime, peers: readonly Peer[], sli
 
 const FLOOR = "floor: batched loop";
 
-/** Measures calls over stdio; a Markdown table. */
+/** Measures calls over stdio. Returns a Markdown table. */
 export async function measureStdio(
   manner: Manner,
   runtimes: readonly Runtime[],

@@ -3,7 +3,7 @@
 /** The figures of one subject, by column. */
 export type Row = Map<string, string>;
 
-/** A table with one row for each subject, under its title. */
+/** Returns a table under its title, with one row for each subject. */
 export function toTable(title: string, rows: ReadonlyMap<string, Row>): string {
   const columns = [...new Set([...rows.values()].flatMap((row) => [...row.keys()]))];
   const lines = [

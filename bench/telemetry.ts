@@ -50,7 +50,7 @@ async function measure(server: Server, calls: number): Promise<number> {
   for (let left = calls; left; left--) {
     const request = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
     const url = urls?.get(server);
-    // The body of a request that is sent to another URL would be a stream.
+    // Copy the body, because the body of a request that is sent to another URL would be a stream.
     const sent = url === undefined
       ? undefined
       : { method: "POST", headers: request.headers, body: await request.text() };

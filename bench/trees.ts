@@ -1,11 +1,11 @@
-// Copies of the project to measure side by side: the working tree, and a git revision.
+// Copies of the project to measure together: the working tree, and a git revision.
 
 const root = new URL("../", import.meta.url).pathname;
 
-/** A copy of the project. Only its public entry points are used, since revisions differ in everything else. */
+/** A copy of the project. Only its public entry points are used, because revisions differ in all other files. */
 export interface Tree {
   readonly name: string;
-  /** Ends with a slash. */
+  /** The folder of the copy, with a slash at the end. */
   readonly folder: string;
   /** The file of the main export. */
   readonly library: string;
@@ -15,9 +15,9 @@ export interface Tree {
   readonly auth: string;
 }
 
-/** Copies that exist for the time of a run. */
+/** The copies that exist during a run. */
 export interface Trees {
-  /** The folder that contains both copies; ends with a slash. */
+  /** The folder that contains both copies, with a slash at the end. */
   readonly folder: string;
   readonly own: Tree;
   readonly other: Tree;
@@ -25,8 +25,9 @@ export interface Trees {
 }
 
 /**
- * Copies the working tree, with what is not committed, and a revision into one temporary folder. Both are copied, so
- * that neither has an advantage from its place or its configuration. Without a revision, both are the working tree.
+ * Copies the working tree, including uncommitted changes, and a revision into one temporary folder. Both are copied, so
+ * that neither copy has an advantage from its place or its configuration. Without a revision, both copies are of the
+ * working tree.
  *
  * @throws {Error} if git does not know the revision.
  */
@@ -60,7 +61,7 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   const { exports }: { exports: Readonly<Record<string, string>> } = JSON.parse(
     await Deno.readTextFile(`${folder}deno.json`),
   );
-  // The project's own configuration would install packages, and take time to read.
+  // Remove the configuration of the project, which would install packages and take time to read.
   await Deno.remove(`${folder}deno.json`);
   await Deno.remove(`${folder}deno.lock`).catch(() => {});
   const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");

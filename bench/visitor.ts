@@ -1,12 +1,12 @@
-// Drives many clients of one server, from a process on the other core.
+// Simulates many clients of one server, in a process on the other core.
 import { LOAD_CORE, toWords } from "./machine.ts";
 import { startPiped } from "./stdio.ts";
 
-/** Clients of one server; see programs/visitor.ts for their commands. */
+/** The clients of one server. Their commands are described in programs/visitor.ts. */
 export interface Visitor {
   /** Opens streams that wait for notifications. */
   open(kind: "listen" | "get", count: number): Promise<void>;
-  /** Makes the server notify all of them, and waits until all have received it, so many times. */
+  /** Makes the server notify all streams, and waits until all have received it, `rounds` times. */
   touch(rounds: number): Promise<void>;
   /** Sends requests. */
   send(what: "initialize" | "handshake" | "call", count: number): Promise<void>;

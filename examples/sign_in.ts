@@ -1,6 +1,7 @@
 // A client of protected servers: it signs the user in when a server requires it, and lists the tools.
 //
-// deno run -A examples/sign_in.ts https://mcp.example.com/mcp bun examples/sign_in.ts https://mcp.example.com/mcp
+//   deno run -A examples/sign_in.ts https://mcp.example.com/mcp
+//   bun examples/sign_in.ts https://mcp.example.com/mcp
 import process from "node:process";
 import { connect } from "@x/mcp/client";
 import { loopback, signIn } from "@x/mcp/client/oauth";

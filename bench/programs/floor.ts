@@ -1,9 +1,9 @@
-// The minimum of an HTTP server: no checks, and a response recorded from a real server. The first argument selects the
-// kind of response, the second is the file with the response.
+// A minimal HTTP server: it checks nothing, and sends a response that was recorded from a real server. The first
+// argument selects the kind of response. The second argument is the file with the response.
 import { args, serve } from "./serve.ts";
 
 const [how, file] = args;
-/** Texts of messages in order of arrival; the last one is the response. */
+/** The texts of messages in the order of their arrival. The last text is the response. */
 const { default: texts }: { default: readonly string[] } = await import(file, { with: { type: "json" } });
 const last = texts[texts.length - 1];
 const { result } = JSON.parse(last);
@@ -14,7 +14,7 @@ async function answerJson(request: Request): Promise<Response> {
   return Response.json({ jsonrpc: "2.0", id, result });
 }
 
-// The id is written into prepared bytes.
+// Encode the bytes before and after the id, so that only the id is encoded for each request.
 const [before, after] = last.split(/(?<="id":)\d+/).map((part) => encoder.encode(part));
 
 async function answerBytes(request: Request): Promise<Response> {
@@ -48,7 +48,7 @@ async function answerFrames(request: Request): Promise<Response> {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-// Everything that a correct server has to read: the URL, these headers, the body as strict UTF-8.
+// These are the parts that a correct server must read: the URL, these headers, and the body as strict UTF-8.
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const names = ["host", "origin", "accept", "content-type", "content-encoding", "content-length"];
 names.push("mcp-protocol-version", "mcp-method", "mcp-name");
@@ -61,4 +61,4 @@ async function answerRead(request: Request): Promise<Response> {
 }
 
 const answers = { json: answerJson, read: answerRead, text: answerText, bytes: answerBytes, frames: answerFrames };
-serve(answers[how as keyof typeof answers]); // the argument is one of the names
+serve(answers[how as keyof typeof answers]); // Safe, because the argument is one of these names.

@@ -1,6 +1,6 @@
-// The minimum of a stdio server: splits bytes into lines, parses them, and writes responses recorded from a real server
-// with the id of each request, all ready ones in one write. The argument is the file with the response; with `zod` as a
-// second one it loads that library first.
+// A minimal stdio server: it splits bytes into lines, parses them, and writes responses that were recorded from a real
+// server, with the id of each request. Responses that are ready are written together. The first argument is the file
+// with the response. If the second argument is `zod`, the program first loads zod.
 import { args, bun } from "./serve.ts";
 
 const [file, library] = args;

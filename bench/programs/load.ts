@@ -1,5 +1,6 @@
-// A small load generator for machines without wrk. Arguments: port, connections, seconds, a file with header lines, an
-// empty line and the body, and the first id. Responses are read by their length or their chunks, and not parsed.
+// A small load generator for machines without wrk. Arguments: the port, the number of connections, the seconds, a file
+// with header lines, an empty line and the body, and the first id. Responses are read by their length or their chunks,
+// and not parsed.
 import { isWhole } from "./wire.ts";
 
 const [port, connections, seconds, file, first] = Deno.args;

@@ -1,5 +1,5 @@
-// This library, in the mode of the first argument: `call`, `list`, `stdio`, a number of tools, or the optional parts that
-// the server uses, such as `uses:service,key,observer`.
+// This library, in the mode of the first argument: `call`, `list`, `stdio`, a number of tools, or the optional parts to
+// use, such as `uses:service,key,observer`.
 import * as library from "../../mod.ts";
 import * as auth from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";

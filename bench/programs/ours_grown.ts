@@ -1,4 +1,4 @@
-// This library with as many tools and resources as the first argument, pages of 50, and no limit on clients.
+// This library with pages of 50, and no limit per client. The first argument is the number of its tools and resources.
 import { createServer, resource, tool } from "../../mod.ts";
 import { args, serve } from "./serve.ts";
 import { pair, query, sum, toDescription } from "./shapes.ts";

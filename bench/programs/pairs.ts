@@ -1,7 +1,7 @@
-// Runs the same calls on two copies of the library in one process, in turns. Arguments: a workload as JSON, the number of
-// pairs, the milliseconds of a slice, then for each copy its main, stdio and auth entry, and what its server uses, such as
-// "service,key,observer", or "". Prints the microseconds per call of each pair as JSON. It opens no socket: requests go to
-// `server.fetch`, lines through `serveStdio`.
+// Runs the same calls on two copies of the library in one process, in turns. Arguments: a workload as JSON, the number
+// of pairs, the milliseconds of a slice, and then for each copy its main, stdio and auth entry, and the parts that its
+// server uses, such as "service,key,observer", or "". Prints the microseconds per call of each pair as JSON. It opens
+// no socket: requests are passed to `server.fetch`, and lines to `serveStdio`.
 import process from "node:process";
 import {
   handshake,
@@ -20,15 +20,21 @@ import { createUsingServer, heard, KEYED, type Library } from "./using.ts";
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
 type Server = ReturnType<Library["createServer"]>;
 
-/** Makes one turn of calls and returns the microseconds of processor time that it took. */
+/** Runs one turn of calls. Returns its processor time in microseconds. */
 type Drive = () => Promise<number>;
 
 const URL_OF_SERVER = "http://127.0.0.1:8000/mcp";
-/** Calls in one turn. Longer turns of `fetch` put the copies in different states of the heap and triple the spread. */
+/**
+ * Calls in one turn. With longer turns of `fetch`, the copies would have different states of the heap, which triples
+ * the spread.
+ */
 const HTTP_TURN = 16;
-/** Calls over stdio take a fifth of the time, and the processor time of a process has a resolution of 1 µs. */
+/**
+ * Calls in one turn over stdio. There are more of them, because they take a fifth of the time, and the processor time
+ * of a process has a resolution of 1 µs.
+ */
 const STDIO_TURN = 64;
-/** Calls in flight at a time over stdio, within the default limits of one client. */
+/** Calls in flight at the same time over stdio, within the default limits of one client. */
 const LINES = 8;
 
 function createBenchServer({ createServer, tool }: Library, subject: Subject): Server {
@@ -77,7 +83,8 @@ async function driveHttp(server: Server, own: Readonly<Record<string, string>>):
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
-      // A short response in one piece is ready. A stream ends when the call does, and a long response may be one.
+      // Wait for the end of the body: a stream ends when its call does, and a long response may be a stream. A short
+      // response is complete already.
       if (subject !== "add") await response.arrayBuffer();
     }
     return readCpu() - before;
@@ -163,19 +170,20 @@ function toMiddle(values: readonly number[]): number {
 }
 
 /**
- * Runs the copies in turns; returns the mean of the middle half of each, in microseconds per call. Turns with a garbage
- * collection or a preemption take many times longer, and would make two equal copies differ.
+ * Runs the copies in turns. Returns the mean of the middle half for each copy, in microseconds per call. The rest is
+ * ignored, because turns with a garbage collection or a preemption take many times longer, and would make two equal
+ * copies differ.
  */
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);
   for (let turn = 0; turn < turns; turn++) {
-    // Each goes first equally often.
+    // Alternate the order, so that each copy is the first equally often.
     for (const i of turn % 2 ? [1, 0] : [0, 1]) micros[i].push(await drives[i]() / calls);
   }
   return micros.map(toMiddle);
 }
 
-// Warms up until the code is compiled, and measures how many turns fill a slice.
+// Number of slices to warm up. They compile the code, and show how many turns fill a slice.
 const WARM_UP_SLICES = 12;
 const start = performance.now();
 let warm = 0;

@@ -1,4 +1,4 @@
-// Serves requests on a free port of 127.0.0.1, on either runtime, and prints the port on a line of its own.
+// Serves requests on a free port of 127.0.0.1, on both runtimes. Prints the port on a separate line.
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
@@ -11,7 +11,7 @@ interface BunHost {
   gc(isSynchronous: boolean): void;
 }
 
-/** The parts of Bun in use, because Deno, which checks this file, has no types for it. */
+/** The parts of Bun that are used. They are declared here, because Deno checks this file and has no types for Bun. */
 export const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost };
 
 /** The arguments of the program. */

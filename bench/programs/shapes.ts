@@ -1,4 +1,4 @@
-// The tools of every measured server, so that all do the same work.
+// The tools of all measured servers, so that all servers do the same work.
 import { z } from "zod";
 
 /** The input of `add`. */
@@ -7,7 +7,7 @@ export const pair = z.object({ a: z.number(), b: z.number() });
 export const sum = z.object({ sum: z.number() });
 /** A tool without parameters, for libraries that require a schema. */
 export const nothing = z.object({});
-/** How often `count` reports progress. */
+/** The number of progress reports of `count`. */
 export const STEPS = 10;
 
 /** The properties of each of the hundred tools on the long list. */
@@ -23,7 +23,7 @@ export const query = z.object({
 /** Names of the tools on the long list. */
 export const names: readonly string[] = Array.from({ length: 100 }, (_, i) => `search_${100 + i}`);
 
-/** The description of a tool on the long list. */
+/** Returns the description of a tool on the long list. */
 export function toDescription(name: string): string {
   return `Searches the archive ${name} and gives the results that fit best`;
 }

@@ -9,10 +9,13 @@ type Server = ReturnType<Library["createServer"]>;
 
 /** The header with the key of a server that authenticates. */
 export const KEYED: Readonly<Record<"authorization", string>> = { authorization: "Bearer a-key-of-the-benchmark" };
-/** The number of events that the observer has heard. */
+/** The number of events that the observer has received. */
 export const heard: { calls: number } = { calls: 0 };
 
-/** Creates a server that uses some of `service,key,observer`: a server-wide service, an API key, and an observer of one event. */
+/**
+ * Creates a server with some of the parts `service,key,observer`: a server-wide service, an API key, and an observer of
+ * one event.
+ */
 export function createUsingServer({ createServer, service, tool }: Library, { apiKey }: Auth, uses: string): Server {
   const adder = service("adder", () => ({ add: (a: number, b: number) => a + b }));
   const plain = { name: "add", input: pair, output: sum };

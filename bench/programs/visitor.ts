@@ -1,8 +1,8 @@
-// Many clients of one server, over sockets of their own. The argument is the port; each line of standard input is one
-// command, as JSON, and gets one line in response when it is done:
+// Many clients of one server, each with its own socket. The argument is the port. Each line of standard input is a
+// command as JSON. It gets one line in response when it is done:
 //
-//     ["open", kind, count]    opens streams for notifications: `listen` without a session, `get` with one
-//     ["touch", rounds]        makes the server notify all of them, and waits until all have received it, so many times
+//     ["open", kind, count]    opens streams for notifications: `listen` without a session, `get` with a session
+//     ["touch", rounds]        makes the server notify all streams and waits until they have received it, `rounds` times
 //     ["send", what, count]    sends `initialize`, `handshake` (with what follows it) or `call`, 16 at a time
 import { handshake, INITIALIZED, toModernAsk, toSessionHeaders } from "../asks.ts";
 import { isWhole, toBytes } from "./wire.ts";
@@ -35,7 +35,7 @@ async function ask(connection: Deno.TcpConn, bytes: Uint8Array, buffer: Uint8Arr
   return text;
 }
 
-/** Repeats an action, on 16 connections. */
+/** Repeats an action on 16 connections. */
 async function repeat(count: number, work: (ask: (bytes: Uint8Array) => Promise<string>) => Promise<void>) {
   let left = count;
   await Promise.all(Array.from({ length: 16 }, async () => {
@@ -63,7 +63,7 @@ async function open(kind: string, count: number): Promise<void> {
   });
 }
 
-/** Opens a stream, waits for its first event or comment, and reads on until it ends. */
+/** Opens a stream, waits for its first event or comment, and then reads until it ends. */
 async function openStream(bytes: Uint8Array): Promise<void> {
   const connection = await Deno.connect({ port });
   await write(connection, bytes);
@@ -76,7 +76,7 @@ async function openStream(bytes: Uint8Array): Promise<void> {
   }
   if (!text.startsWith("HTTP/1.1 200")) throw new Error(`Cannot open a stream: the server answered ${text}`);
   streams.push(connection);
-  follow(connection, buffer).catch(() => {}); // closed by us
+  follow(connection, buffer).catch(() => {}); // Ignore the error, because this program has closed the connection.
 }
 
 async function follow(connection: Deno.TcpConn, buffer: Uint8Array): Promise<void> {

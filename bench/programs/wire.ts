@@ -1,4 +1,4 @@
-// HTTP/1.1 messages, for programs that drive servers over sockets of their own.
+// HTTP/1.1 messages, for programs that use sockets directly.
 
 /** Whether a text contains a whole response. */
 export function isWhole(text: string): boolean {
@@ -9,7 +9,7 @@ export function isWhole(text: string): boolean {
   return length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length >= at + 4 + Number(length);
 }
 
-/** A request as bytes. */
+/** Returns a request as bytes. */
 export function toBytes(
   method: string,
   port: number,

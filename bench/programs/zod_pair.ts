@@ -1,4 +1,4 @@
-// The minimal use of zod: one schema.
+// A minimal use of zod: one schema.
 import { z } from "zod";
 
 /** The input of a tool that adds. */

@@ -1,5 +1,5 @@
 /**
- * Types that signatures of the other entries need, and that authors seldom write by name.
+ * Types in the signatures of the other entries. Authors of servers seldom need to write their names.
  *
  * ```ts
  * import type { TemplateVariables } from "@x/mcp/types";

@@ -1,5 +1,5 @@
 /**
- * Reads a folder, and nothing outside of it.
+ * Reads the files of a folder. Files outside of the folder cannot be read.
  *
  * @module
  */
@@ -9,57 +9,59 @@ import { toMatcher } from "./glob.ts";
 import { type FileFacts, isWindows, localFiles } from "./local_files.ts";
 import { joinPath, toRelativePath } from "./path.ts";
 
-/** The number of files that are listed. Files beyond it can still be read. */
+/** Maximum files that are listed. All other files can still be read. */
 export const MAX_LISTED_FILES = 5000;
 
-/** Which files of a folder can be read. */
+/** The folder, and the selection of files that can be read. */
 export interface FolderOptions {
   /**
-   * The path of the folder, without symbolic links, or a function that finds it. The function is called until it returns
-   * a path, which is then kept. It returns `undefined` if there is no such folder.
+   * The path of the folder without symbolic links, or a function that finds it. The function is called until it returns
+   * a path, which is then kept. It returns `undefined` if the folder does not exist.
    */
   readonly root: string | (() => Promise<string | undefined>);
   /** Whether to include names that begin with a dot. Defaults to `false`. */
   readonly hidden?: boolean;
   /**
-   * Patterns to leave out. A pattern without a slash applies to names, a pattern with a slash to paths in the folder.
-   * Defaults to `["node_modules"]`.
+   * Patterns of names and paths to exclude. A pattern without a slash applies to names, a pattern with a slash to paths
+   * in the folder. Defaults to `["node_modules"]`.
    */
   readonly exclude?: readonly string[];
-  /** The largest file that can be read, in bytes. */
+  /** Maximum bytes of a file that can be read. */
   readonly maxBytes: number;
 }
 
 /** A file or folder in a folder. */
 export interface FolderItem {
-  /** The path in the folder as requested, without `.` and repeated slashes. */
+  /** The path in the folder as it was requested, without `.` and repeated slashes. */
   readonly path: string;
-  /** The path of the whole folder, without symbolic links. */
+  /** The path of the folder itself, without symbolic links. */
   readonly root: string;
   /** The absolute path without symbolic links. */
   readonly real: string;
   readonly kind: "file" | "folder";
-  /** The size in bytes. */
+  /** Size in bytes. */
   readonly size: number;
 }
 
 /** A folder that can be read. */
 export interface Folder {
-  /** Finds the path of the folder, without symbolic links. Returns `undefined` if there is no such folder. */
+  /** Finds the path of the folder, without symbolic links. Returns `undefined` if the folder does not exist. */
   findRoot(): Promise<string | undefined>;
   /** Finds the file or folder at a path in the folder. */
   find(path: string): Promise<FolderItem | Unavailable>;
   /** Reads a file. */
   read(path: string): Promise<Uint8Array | Unavailable>;
-  /** Lists one folder by name. */
+  /** Lists the items of a folder, sorted by name. */
   list(path: string): Promise<readonly FolderItem[] | Unavailable>;
-  /** Lists the files in the folder and its subfolders by path, at most `limit`. Does not follow links to folders. */
+  /**
+   * Lists at most `limit` files in the folder and its subfolders, sorted by path. Links to folders are not followed.
+   */
   walk(limit: number): Promise<readonly FolderItem[]>;
-  /** Whether a path in the folder is not left out. */
+  /** Whether a path in the folder is not excluded. */
   includes(path: string): boolean;
 }
 
-/** Whether a result is the reason why there is none. */
+/** Whether a result is a reason why the file or folder is unavailable. */
 export function isUnavailable(value: object): value is Unavailable {
   return "state" in value;
 }
@@ -68,7 +70,7 @@ const MAX_DEPTH = 64;
 const MISSING: Unavailable = { state: "there is no such file", isMissing: true };
 const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
 
-/** Opens a folder that is confined to itself: the targets of symbolic links must be in it too. */
+/** Opens a folder. Symbolic links are followed only if their targets are in the folder. */
 export function openFolder(options: FolderOptions): Folder {
   return new ConfinedFolder(options);
 }
@@ -92,7 +94,7 @@ class ConfinedFolder implements Folder {
   }
 
   async findRoot(): Promise<string | undefined> {
-    // A folder that was replaced by a link must not lead elsewhere later.
+    // Keep the path, because the folder may be replaced by a link to another folder.
     return this.#root ??= await this.#findRoot();
   }
 
@@ -118,7 +120,7 @@ class ConfinedFolder implements Folder {
     if (typeof real === "object") return real;
     const inner = toRelativePath(root, real);
     if (inner === undefined) return OUTSIDE;
-    // A symbolic link must not make a file readable that is left out.
+    // Check the target too, because a symbolic link must not make an excluded file readable.
     if (!this.includes(inner)) return MISSING;
     const facts = await orUnavailable(localFiles.stat(real));
     if (!facts) return MISSING;
@@ -135,7 +137,7 @@ class ConfinedFolder implements Folder {
     if (item.size > this.#maxBytes) return tooLarge;
     const bytes = await orUnavailable(readConfined(item.root, item.real, this.#maxBytes + 1));
     if (isUnavailable(bytes)) return bytes;
-    // The file may have grown in the meantime.
+    // Check again, because the file may have grown since its size was read.
     return bytes.length > this.#maxBytes ? tooLarge : bytes;
   }
 
@@ -181,12 +183,15 @@ class ConfinedFolder implements Folder {
   }
 }
 
-/** Turns errors of the system into reasons. A missing permission of the runtime is thrown, because users can fix it. */
+/**
+ * Converts errors of the system to reasons. A missing permission of the runtime is thrown, because the user can grant
+ * it.
+ */
 async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   try {
     return await result;
   } catch (error) {
-    // The file was removed in the meantime.
+    // The file was removed after it was found.
     if (hasErrorCode(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return MISSING;
     if (hasErrorCode(error)) return { state: "it may not be read", isPrivate: true };
     throw error;
@@ -202,32 +207,33 @@ function byPath(a: FolderItem, b: FolderItem): number {
 }
 
 /**
- * Resolution of change times in milliseconds. File systems record them with the tick of the system clock, at most 10 ms
- * on Linux and 16 ms on Windows, so that two changes within one tick look the same.
+ * Resolution of change times in milliseconds. File systems record change times with the tick of the system clock, which
+ * takes at most 10 ms on Linux and 16 ms on Windows. Two changes within one tick have the same time.
  */
 const CHANGE_TIME_RESOLUTION_MS = 40;
 /** Deno reports change times in whole seconds. */
 const DENO_RESOLUTION_MS = 1000;
-/** How long to wait for a folder that keeps changing, in milliseconds. */
+/** Milliseconds to wait for a folder that keeps changing. */
 const TIMEOUT_MS = 5000;
 
-/** Why a path cannot be read, in words for people and models. */
+/** The reason why a path cannot be read, for users and models. */
 export interface Unavailable {
   readonly state: string;
   readonly isMissing?: boolean;
-  /** Whether the reason would reveal something about files outside the folder. */
+  /** Whether the reason would reveal facts about files outside of the folder. */
   readonly isPrivate?: boolean;
 }
 
 /**
- * Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links, and proves that it is
- * in the folder, whatever other programs do to the folder in the meantime.
+ * Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. Proves that the file
+ * is in the folder, even if other programs change the folder meanwhile.
  *
- * A path that was checked may lead elsewhere when it is opened, because a program that can write to the folder can swap
- * a part of the path for a symbolic link and back. Neither runtime opens files relative to an open folder, so this
- * function proves the path instead. The entries of a folder cannot change without changing the folder's change time, which
- * no program can set. If each folder on the path has the same identity and an older change time before and after the
- * file is opened, none of them has changed in between, and the open file is the one in the folder.
+ * A path that was checked may lead to another file when it is opened: a program that can write to the folder can
+ * replace a part of the path by a symbolic link, and undo that later. The runtimes cannot open a file relative to an
+ * open folder, so this function proves the path instead. The entries of a folder cannot change without changing the
+ * folder's change time, which no program can set. For each folder on the path, identity and change time are read before
+ * and after opening the file. If they are equal, and the change time is older than the first read, no folder has
+ * changed between the reads, and the open file is the file in the folder.
  */
 async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
   const names = toRelativePath(root, real)?.split("/") ?? [];
@@ -238,7 +244,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     const before = await statFolders(folders);
     if (!before) return MISSING;
     const end = Date.now();
-    // Change times in the future come from the clock of another machine. They are only compared for equality.
+    // Ignore change times in the future here, because they come from the clock of another machine. They are only
+    // compared for equality.
     const changes = before.map(({ changed }) => changed).filter((changed) => changed <= end);
     const waitMs = Math.max(0, ...changes) + settleMs - start;
     if (waitMs > 0) {
@@ -247,7 +254,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     }
     await using file = await localFiles.open(real);
     const facts = await localFiles.lstat(real);
-    // Innermost folder first: each folder is compared while the folders around it are still to be compared.
+    // Compare the innermost folder first, so that the folders around it are compared after it.
     const after = await statFolders([...folders].reverse());
     const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
     if (!isUnchanged) continue;
@@ -257,7 +264,10 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
   return { state: "its folder keeps changing; try again later" };
 }
 
-/** Looks at folders in the given order, which the proof depends on. Returns `undefined` if one is not a folder. */
+/**
+ * Returns the facts of folders in the given order, on which the proof depends. Returns `undefined` if a path is not a
+ * folder.
+ */
 async function statFolders(paths: readonly string[]): Promise<FileFacts[] | undefined> {
   const all: FileFacts[] = [];
   for (const path of paths) {

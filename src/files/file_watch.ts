@@ -6,12 +6,12 @@
 import { startBackgroundTimer } from "../runtime.ts";
 import { localFiles } from "./local_files.ts";
 
-/** The time between two checks, in milliseconds. */
+/** Milliseconds between two checks. */
 const POLL_MS = 500;
 
 /**
- * Calls `onChange` when a file was written, replaced, deleted or created. Returns a function that stops this. The watcher
- * does not keep the process alive.
+ * Calls `onChange` when a file was written, replaced, deleted or created. Returns a function that stops watching. The
+ * watcher does not keep the process alive.
  *
  * Polls the file, because the watchers of the system lose a file that an editor replaces.
  */

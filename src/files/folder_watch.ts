@@ -1,5 +1,5 @@
 /**
- * Watches a folder, and tells written files from added and removed ones.
+ * Watches a folder, and distinguishes written files from added and removed files.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
 import { localFiles } from "./local_files.ts";
 import { toRelativePath } from "./path.ts";
 
-/** One save causes several events of the file system, so the watcher waits this long for more, in milliseconds. */
+/** Milliseconds to wait for further events, because saving a file causes several events. */
 const SETTLE_MS = 50;
 
 /** Listeners for changes of a folder. */
@@ -19,13 +19,16 @@ export interface FolderListener {
   readonly onListChanged: () => unknown;
 }
 
-/** Watches a folder. Returns a function that stops it. The watcher does not keep the process alive. */
+/** Watches a folder. Returns a function that stops watching. The watcher does not keep the process alive. */
 export function watchFolder(folder: Folder, listener: FolderListener): () => void {
   const watcher = new FolderWatcher(folder, listener);
   return () => watcher.stop();
 }
 
-/** The system reports only paths. Comparing file lists shows whether a file was written, added or removed. */
+/**
+ * Compares lists of files to find out whether a file was written, added or removed, because the system reports only
+ * paths.
+ */
 class FolderWatcher {
   readonly #folder: Folder;
   readonly #listener: FolderListener;
@@ -55,7 +58,7 @@ class FolderWatcher {
   async #start(): Promise<void> {
     const root = await this.#folder.findRoot();
     if (root === undefined || this.#isStopped) return;
-    // Before the list is read, so that no change in between is missed.
+    // Start watching before the list is read, so that no change between them is missed.
     this.#stopWatching = startWatching(root, (path) => this.#onEvent(root, path));
     this.#files = await this.#listFiles();
     if (this.#files.size < MAX_LISTED_FILES) return;
@@ -72,7 +75,7 @@ class FolderWatcher {
     this.#schedule();
   }
 
-  // Not later with each event: a program that writes all the time would delay it forever.
+  // The timer is not restarted by further events, because a program that writes continuously would delay it forever.
   #schedule(): void {
     this.#timer ??= setTimeout(async () => {
       await this.#compareLists().catch((error) => console.error(formatError(error)));

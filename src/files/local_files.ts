@@ -1,8 +1,9 @@
 /**
- * Reads the files of this machine. Paths are absolute and have forward slashes. The functions throw what the runtime
- * throws, such as a missing permission.
+ * Reads the files of this machine. Paths are absolute and have forward slashes. The functions throw the errors of the
+ * runtime, such as for a missing permission.
  *
- * The file system loads with the first use, because that takes 21 ms on Deno and 3 ms on Bun.
+ * The file system module is loaded with the first use. Loading it takes 21 ms on Deno and 3 ms on Bun, which would
+ * delay the start of all servers.
  *
  * @module
  */
@@ -15,17 +16,17 @@ export type FileKind = "file" | "folder" | "link" | "other";
 /** A file or a folder. */
 export interface FileFacts {
   readonly kind: FileKind;
-  /** In bytes. */
+  /** Size in bytes. */
   readonly size: number;
   /** The permission bits. */
   readonly mode: number;
-  /** Changes when the file is written or replaced. */
+  /** A text that changes when the file is written or replaced. */
   readonly version: string;
-  /** The device and the inode. Equal only for the same file or folder. */
+  /** The device and the inode, which identify a file or folder. */
   readonly identity: string;
-  /** The last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
+  /** Time of the last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
   readonly changed: number;
-  /** The last change of content, in milliseconds since 1970, to the millisecond. Programs can set it. */
+  /** Time of the last change of content, in whole milliseconds since 1970. Programs can set it. */
   readonly modified: number;
 }
 
@@ -42,13 +43,13 @@ export interface FolderEntry {
   readonly kind: FileKind;
 }
 
-/** The codes for a path with nothing behind it, including one through a file or a circle of links. */
+/** Error codes for a path that leads to no file, including a path through a file, and a circle of links. */
 const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
 /** The permission bits of a mode. */
 export const PERMISSION_BITS = 0o7777;
 const CHUNK_BYTES = 65_536;
 
-/** Whether the files are those of Windows, whose paths may have drives and backslashes. */
+/** Whether paths may have drives and backslashes, because the system is Windows. */
 export function isWindows(): boolean {
   return deno ? deno.build.os === "windows" : findProcess().platform === "win32";
 }
@@ -57,22 +58,22 @@ const fs = () => findProcess().getBuiltinModule("fs");
 
 /** Reads files and folders. */
 export const localFiles = {
-  /** Examines a path and follows links. Returns `undefined` if there is nothing. */
+  /** Returns the facts of a path after following links. Returns `undefined` if there is no file. */
   async stat(path: string): Promise<FileFacts | undefined> {
     return await fs().promises.stat(path).then(toFacts, ignoreNotFound);
   },
 
-  /** Examines a path without following links. Returns `undefined` if there is nothing. */
+  /** Returns the facts of a path without following links. Returns `undefined` if there is no file. */
   async lstat(path: string): Promise<FileFacts | undefined> {
     return await fs().promises.lstat(path).then(toFacts, ignoreNotFound);
   },
 
-  /** Resolves the links in a path. Returns `undefined` if it leads nowhere. */
+  /** Resolves the links in a path. Returns `undefined` if there is no file. */
   async resolve(path: string): Promise<string | undefined> {
     return await fs().promises.realpath(path).then(toSlashes, ignoreNotFound);
   },
 
-  /** Lists a folder, in no particular order. */
+  /** Lists a folder in no particular order. */
   async list(path: string): Promise<readonly FolderEntry[]> {
     const entries = await fs().promises.readdir(path, { withFileTypes: true });
     return entries.map((entry) => ({ name: entry.name, kind: toKind(entry) }));
@@ -95,8 +96,8 @@ export const localFiles = {
   },
 
   /**
-   * Calls `listener` with each path under a folder that is written, created or deleted. Calls `failed` if the folder can
-   * no longer be watched. Returns a function that stops this. The watcher does not keep the process alive.
+   * Calls `listener` with each path under a folder that is written, created or deleted. Calls `failed` if the folder
+   * can no longer be watched. Returns a function that stops watching. The watcher does not keep the process alive.
    */
   watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void {
     const watcher = fs().watch(
@@ -104,15 +105,15 @@ export const localFiles = {
       { recursive: true, persistent: false },
       (_, name) => listener(name === null ? path : toSlashes(`${path}/${name}`)),
     );
-    // An error without a listener would exit the process.
+    // Listen to errors, because an error without a listener would exit the process.
     watcher.on("error", failed);
-    // Deno ignores `persistent`.
+    // Also call `unref`, because Deno ignores `persistent`.
     watcher.unref();
     return () => watcher.close();
   },
 };
 
-/** Turns the error of a path with nothing behind it into `undefined`. */
+/** Returns `undefined` for an error about a path that leads to no file. Throws other errors. */
 export function ignoreNotFound(error: unknown): undefined {
   if (hasErrorCode(error) && NOT_FOUND_CODES.includes(error.code)) return;
   throw error;
@@ -131,17 +132,17 @@ function toFacts(stats: FsFacts): FileFacts {
   };
 }
 
-/** The kind of a path, from what the file system says. */
+/** Returns the kind of a path. */
 export function toKind(entry: Pick<FsEntry, "isSymbolicLink" | "isFile" | "isDirectory">): FileKind {
   return entry.isSymbolicLink() ? "link" : entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
 }
 
-/** A path on Windows with forward slashes. */
+/** Converts backslashes of a path on Windows to forward slashes. */
 function toSlashes(path: string): string {
   return /^[a-z]:[\\/]/i.test(path) ? path.replaceAll("\\", "/") : path;
 }
 
-/** Reads chunk by chunk, because the file may grow or shrink after its size was read. */
+/** Read in chunks, because the file may grow or shrink after its size was read. */
 async function readBytes(file: FsFile, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for (let size = 0; size < maxBytes;) {

@@ -1,5 +1,5 @@
 /**
- * Takes paths with forward slashes apart, joins them, and resolves others to absolute ones.
+ * Splits, joins and resolves paths. Absolute paths have forward slashes.
  *
  * @module
  */
@@ -55,9 +55,9 @@ export function toFileHref(path: string): string {
 }
 
 /**
- * The path of a folder or file that an author names by a path or a URL such as `new URL("./notes", import.meta.url)`.
+ * Returns the path of a folder or file, given as a path, or as a URL such as `new URL("./notes", import.meta.url)`.
  *
- * @throws {TypeError} if it does not name anything on this machine.
+ * @throws {TypeError} if the value is neither a path nor a URL of this machine.
  */
 export function readLocation(given: unknown, isWindows: () => boolean): string {
   const isUrl = given instanceof URL || typeof given === "string" && /^[a-z][a-z\d+.-]+:/i.test(given);
@@ -75,6 +75,6 @@ function readFileUrl({ protocol, host, pathname, href }: URL): string {
   if (protocol !== "file:" || host || hasSlash) {
     throw new TypeError(`path: ${href} is not a file or folder on this machine; use a file: URL`);
   }
-  // On Windows, a drive follows the first slash.
+  // Remove the first slash on Windows, because a drive follows it.
   return decodeURIComponent(pathname).replace(/^\/(?=[a-z]:)/i, "");
 }

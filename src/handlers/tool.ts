@@ -58,18 +58,19 @@ import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
  * - A string or a number becomes text.
  * - An object or an array becomes structured content and text.
  * - Content blocks and full results are sent unchanged.
- * - Bytes, a `Blob` or a `File` become an image or audio, or text if that is their type. Other media types become an
- *   embedded resource with a URI such as `result:report.pdf`, or `result:bytes` without a name.
+ * - Bytes, a `Blob` or a `File` become an image or audio, or text if their media type is text. Other media types become
+ *   an embedded resource with a URI such as `result:report.pdf`, or `result:bytes` without a name.
  * - A `ReadableStream` is read to its end: bytes become media, strings become text, other values become an array.
  * - A `Response` becomes a value, text or media by its content type. An error status makes the result an error.
- * - A `Map`, `Set`, `Date`, `URL`, `bigint`, generator or async iterable becomes JSON of its content. A map with keys that
+ * - A `Map`, `Set`, `Date`, `URL`, `bigint`, generator or async iterable becomes JSON of its content. A map whose keys
  *   are not all strings becomes an array of pairs. A bigint beyond the safe integers becomes a string.
  * - `undefined` becomes no content.
  *
  * The same applies within objects and arrays. Media in an array of texts, content blocks and media stay in their order.
  * Elsewhere the JSON contains their URI, such as `result:chart`, and the media follow as content.
  *
- * Reading is bounded by `limits.calls.resultBytes` and by 60 seconds. Other values are an error that names them.
+ * Reading is limited to `limits.calls.resultBytes` bytes and 60 seconds. Any other value is an error, whose message
+ * contains its type.
  */
 export type ToolReturn =
   | string
@@ -112,7 +113,10 @@ export interface ToolOptions<
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
-  /** Schema of the arguments, which must be an object. Without it, `run` gets an empty object, whatever a client sends. */
+  /**
+   * Schema of the arguments, which must be an object. Without it, `run` gets an empty object, even if the client sends
+   * arguments.
+   */
   readonly input?: I;
   /**
    * Whether an argument may be JSON text where the input schema expects an object, array, number or boolean. Some
@@ -122,9 +126,10 @@ export interface ToolOptions<
   /** Schema of the structured content. Each result is validated before it is sent. */
   readonly output?: O;
   /**
-   * The text beside structured content: `"full"` is the same as JSON, `"summary"` are its keys with their types and lengths
-   * in at most 500 characters, and `"none"` is no text. Text that `run` returns stays as it is. Clients of revisions
-   * without structured content get all of it as text. Defaults to the server's `text`.
+   * The text that accompanies structured content: `"full"` is the structured content as JSON, `"summary"` lists its
+   * keys with their types and lengths in at most 500 characters, and `"none"` is no text. Text that `run` returns is
+   * not changed. Clients of revisions without structured content get the full JSON as text. Defaults to the server's
+   * `text`.
    */
   readonly text?: "full" | "summary" | "none";
   /** Hints about the tool's behavior. */
@@ -137,15 +142,19 @@ export interface ToolOptions<
   readonly use?: readonly Middleware[];
   /** Services that `run`, `allow` and the guards use, by name. They are made after the input is validated. */
   readonly services?: S;
-  /** Guards of the input and of the value that `run` returns. Those of the server are around them. */
+  /** Guards of the input and of the value that `run` returns. The guards of the server run around them. */
   readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Describes an unexpected error of this tool. Defaults to the server's `mapError`, also for `undefined`. */
+  /**
+   * Describes an unexpected error of this tool. If it is missing or returns `undefined`, the server's `mapError`
+   * describes the error.
+   */
   readonly mapError?: MapError;
-  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
-   * Changes what a caller sees of the tool: its description, or its input. Calls are validated by the same input. If it
-   * throws, the tool does not exist for this caller. Lists with such a tool are private to caches.
+   * Changes what a caller sees of the tool: its description, or its input. The calls of that caller are validated
+   * against the changed input. If `forCaller` throws, the tool does not exist for this caller. Lists with such a tool
+   * are private to caches.
    *
    * Return the same schema object each time, because each object is compiled once.
    */
@@ -169,11 +178,11 @@ export interface ToolOptions<
    * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Additions of extensions, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  /** Attributes, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
   readonly extensions?: readonly Attribute[];
   /**
-   * Cache of what `run` returns, such as `cache({ ttlMs: 60_000 })` of `@x/mcp/handlers`. It comes after the services. The
-   * tool needs `readOnlyHint: true`.
+   * Cache of the values that `run` returns, such as `cache({ ttlMs: 60_000 })` of `@x/mcp/handlers`. It is read after
+   * the services are made. The tool needs `readOnlyHint: true`.
    */
   readonly cache?: Step<"cache">;
   /**
@@ -184,9 +193,9 @@ export interface ToolOptions<
   /** Circuit breaker of `run`, such as `circuit({ failures: 5 })` of `@x/mcp/handlers`. */
   readonly circuit?: Step<"circuit">;
   /**
-   * A question to the user, such as `"Delete all notes?"`, or a function that makes it from the input. The tool runs only
-   * if the user accepts it, each time. If the user does not, or the client has no elicitation, the model reads why the
-   * tool did not run.
+   * A question to the user, such as `"Delete all notes?"`, or a function that makes it from the input. The user is
+   * asked for each call, and the tool runs only if the user accepts. Otherwise, or if the client does not support
+   * elicitation, the result tells the model why the tool did not run.
    *
    * @see specification/2026-07-28/client/elicitation
    */
@@ -194,10 +203,10 @@ export interface ToolOptions<
   /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
-   * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key. A
-   * repeated call of the same caller with the same key and the same input gets the result of the first one for ten
-   * minutes, also while the first one runs. With a store, this holds on all instances. Errors are not kept. Short for
-   * `idempotency: { key }`.
+   * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key.
+   * If the same caller repeats a call with the same key and the same input within ten minutes, the repeated call gets
+   * the result of the first call, even while the first call is still running. With a store, this applies to all
+   * instances. Errors are not kept. Short for `idempotency: { key }`.
    */
   readonly idempotencyKey?: (
     input: Infer<I>,
@@ -211,17 +220,17 @@ export interface ToolOptions<
       ctx: Context<SharedServiceValues<S>>,
     ) => string | undefined | Promise<string | undefined>;
     /**
-     * Whether the next call with the key runs the handler again if the instance that ran it has ended before it kept a
-     * result. Make the effect safe with `ctx.idempotencyToken`, because the handler may have had it before. Defaults to
-     * `false`: then the outcome is unknown, and such a call fails with code -31409.
+     * Whether the handler runs again if the instance that ran it ended before it kept a result. The next call with the
+     * key then runs it. Use `ctx.idempotencyToken` to make a repeated effect safe, because the first run may have had
+     * the effect already. Defaults to `false`: such a call fails with code -31409, because its outcome is unknown.
      */
     readonly rerun?: boolean;
-    /** Milliseconds for which a key is remembered after its call, at most a year. Defaults to 600,000. */
+    /** Milliseconds for which a key is remembered after its call. At most a year. Defaults to 600,000. */
     readonly ttlMs?: number;
   };
   /**
-   * Runs the tool. The model reads the message of a `ToolError`. Other errors go to `observer.fault`, and the client gets
-   * their id.
+   * Runs the tool. The model reads the message of a `ToolError`. Any other error goes to `observer.fault`, and the
+   * client gets an id of the error.
    */
   readonly run: (
     input: Infer<I>,
@@ -279,8 +288,8 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
 
 /**
- * A tool for `handlers`. Tests can run it directly. `Sent` are the arguments as clients send them, before the schema of the
- * input converts them.
+ * A tool for `handlers`. Tests can run it directly. `Sent` is the type of the arguments as clients send them, before
+ * the input schema converts them.
  */
 export interface Tool<Name extends string = string, Input = never, Output = unknown, Services = never, Sent = unknown>
   extends
@@ -314,10 +323,10 @@ export interface ToolFactory {
     S extends Services = NoServices,
   >(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>>;
   /**
-   * Creates a tool that is listed like one of another server, for proxies. `run` gets the arguments as they were sent,
-   * and its result is sent as it is, because the other server validates both.
+   * Creates a tool that is listed like a tool of another server, for proxies. `run` gets the arguments unchanged, and
+   * its result is sent unchanged, because the other server validates both.
    *
-   * @throws {TypeError} if the tool cannot be offered, such as one with a wrong name.
+   * @throws {TypeError} if the tool cannot be listed, for example because its name is invalid.
    */
   from(listed: ListedTool, run: RunListed): Tool<string, Params>;
 }
@@ -375,7 +384,7 @@ export interface Definition extends Callable {
   readonly lenient?: boolean;
   readonly output?: CompiledSchema;
   readonly headers?: readonly HeaderParam[];
-  /** Returns the definition for one caller. Returns `undefined` if it fails, which is reported. */
+  /** Returns the definition for one caller. Returns `undefined` if `forCaller` fails, after reporting its error. */
   readonly vary?: (call: Call, core: FeatureParts) => Promise<Definition | undefined>;
 }
 
@@ -387,10 +396,11 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   const place = `tool ${JSON.stringify(name)}`;
   const { requires, _meta, extensions } = readExtensions(options, place);
   const idempotency = readIdempotency(options, { place, name, services });
-  // Anything that is given must be a schema. Without one, nothing would be checked.
+  // Only `undefined` means that there is no schema. Compile any other value, so that an invalid schema throws instead
+  // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
-  // Otherwise a schema without a JSON Schema would fail every tools/list.
+  // Write the JSON Schema now. Otherwise a schema without a JSON Schema would make every tools/list fail.
   output?.json();
   const run = confirmFirst(options, wrapRun(options, place));
   const invoke = (
@@ -404,12 +414,14 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     const answer = (value: unknown) => {
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
-    if (filter) return filter((ctx) => call.timed(() => run(value as never, ctx)), ctx, sending).then(answer); // As below.
-    // The input schema has validated `value`, so it has the type that `run` takes.
+    // Safe, see below.
+    if (filter) return filter((ctx) => call.timed(() => run(value as never, ctx)), ctx, sending).then(answer);
+    // Safe, because the input schema validated `value`.
     const returned = call.watched
-      ? call.watched.time(() => run(value as never, ctx)) // As above.
+      ? call.watched.time(() => run(value as never, ctx)) // Safe, see above.
       : run(value as never, ctx);
-    // Query builders are thenables but not promises. Not `isPromiseLike`, because each function of a call costs time.
+    // Wait for thenables too, because a query builder is a thenable but not a promise. `isPromiseLike` is not used,
+    // because each further function adds to the cost of a call.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
   const injected = services?.inject(invoke) ?? invoke;
@@ -426,7 +438,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const variant = await toVariant(options, { call, core, services, define });
-      // All variants share the quota of the tool.
+      // All variants of a tool share its quota.
       return variant && { ...variant, quota };
     }),
     input,
@@ -447,7 +459,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       icons,
       _meta,
     }),
-    // Below the middleware, which runs for a repeated call too.
+    // Within the middleware, so that the middleware runs for a repeated call too.
     invoke: compose(use, idempotency ? runOnce(idempotency, injected) : injected),
   };
 }
@@ -461,7 +473,8 @@ function toPublic(schema: CompiledSchema | undefined, publish: PublishSchema | u
 
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
   const schema = input.json();
-  // Few schemas have one, and writing the text costs a fraction of the walk.
+  // Search the text first, because few schemas have such annotations, and writing the text costs a fraction of a walk
+  // through the schema.
   const headers = JSON.stringify(schema).includes('"x-mcp-header"') ? findHeaderParams(schema) : [];
   return headers.length ? headers : undefined;
 }
@@ -471,7 +484,7 @@ const tools: Feature = {
   name: "tools",
   compile(handlers, core) {
     const definitions = toDefinitions<Definition>(handlers);
-    // The keys are unknown, because a client may send any value as a name.
+    // The keys have the type `unknown`, because a client may send any value as a name.
     const toRunner = (definition: Definition): Found => {
       const runner = new ToolRunner(definition, core);
       return definition.quota?.apply<Found>(runner, core) ?? runner;
@@ -501,7 +514,7 @@ const tools: Feature = {
   },
 };
 
-/** A tool that a call names. */
+/** The runner of a tool that a call has found by name. */
 interface Found extends Runner {
   readonly allow?: Allow;
   readonly vary?: Definition["vary"];
@@ -539,7 +552,7 @@ class ToolRunner implements Found {
     try {
       const { input, lenient = this.#core.lenientArguments } = definition;
       const reading = !input
-        // Nothing has checked the arguments, so the handler gets none of them.
+        // Without a schema, pass no arguments to the handler, because they were not validated.
         ? { value: {} }
         : lenient
         ? readLeniently(input, given, this.#core)
@@ -568,20 +581,20 @@ async function readLeniently(input: CompiledSchema, given: Params, { limits }: F
 
 function invoke(definition: Definition, call: Call, checked: Checked, core: FeatureParts): Result | Promise<Result> {
   const { key, invoke, guards, idempotency } = definition;
-  // A result and not a protocol error, so that the model can read it and correct its call.
+  // Return a result instead of a protocol error, so that the model can read it and correct its call.
   if (checked.problem !== undefined) return toToolError(`Cannot call ${key}: ${checked.problem}`);
   const { value } = checked;
   if (guards || core.filters) {
     const next = (value: unknown, filter: Filter) => invoke(call, undefined, value, core, filter);
     return runGuarded(definition, { call, core, value, next });
   }
-  // A call that was cancelled during the validation does not start its handler.
+  // Do not start the handler of a call that was cancelled during the validation.
   if (call.ended) throw call.reason;
   if (!idempotency) call.onRun?.();
   return invoke(call, undefined, value, core, undefined);
 }
 
-/** Returns the result with which the model learns of an error. Throws errors that are not for the model. */
+/** Returns the result that tells the model about an error. Throws errors that are not meant for the model. */
 function toFailed({ key, mapError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
   if (isMcpError(error)) throw error;
   if (isToolError(error)) return toToolError(error.content);
@@ -590,7 +603,7 @@ function toFailed({ key, mapError }: Definition, call: Call, error: unknown, cor
   const words = describe({ core, call, mapError }, error);
   if (isMcpError(words)) throw words;
   if (isToolError(words)) return toToolError(words.content);
-  // A promise, which its type does not allow, would be sent as `{}`.
+  // `mapError` may return a promise in spite of its type. A promise would be sent as `{}`.
   return toToolError(typeof words === "string" ? words : `${reported.message} (${Object.values(reported.data ?? {})})`);
 }
 
@@ -600,7 +613,7 @@ function toToolError(content: string | readonly Content[]): Result {
 
 function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchema): Result | Promise<Result> {
   const full = isToolResult(value) ? value : undefined;
-  // The output schema does not apply to errors.
+  // Do not validate errors, because the output schema does not apply to them.
   if (full?.isError) return toFullResult(full, sending);
   const given = full ? full.structuredContent : value;
   const finish = ({ problem, value }: { readonly problem?: string; readonly value?: unknown }) => {

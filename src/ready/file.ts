@@ -1,5 +1,5 @@
 /**
- * Resources that serve one file.
+ * Resources with the contents of a file.
  *
  * @module
  */
@@ -34,10 +34,11 @@ const OPTIONS: KnownOptions<keyof FileOptions> = {
 };
 
 /**
- * Serves one file as a resource. It is read again for each request, and clients are notified when it changes.
+ * Creates a resource with the contents of a file. The file is read for each request, and clients are notified when it
+ * changes.
  *
- * A symbolic link is followed if it leads to a file in the same folder or below, such as the links of mounted
- * configurations. Otherwise name the target of the link.
+ * A symbolic link is followed if its target is in the same folder or in a folder below, as for mounted configurations.
+ * For any other link, give the path of the target.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -48,8 +49,8 @@ const OPTIONS: KnownOptions<keyof FileOptions> = {
  * export default createServer({ name: "guide", version: "1.0.0", handlers: [style] });
  * ```
  *
- * A server does not start if there is no such file: `server.ready()` rejects. If it is deleted later, clients get
- * `Resource not found` until it is back.
+ * If the file does not exist, the server does not start: `server.ready()` rejects. If the file is deleted later,
+ * clients get `Resource not found` until it exists again.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */

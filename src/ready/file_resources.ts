@@ -1,5 +1,5 @@
 /**
- * Resources that serve one file or a folder, as functions and config files offer them.
+ * Resources for a file or a folder, which both the factories and config files use.
  *
  * @module
  */
@@ -35,21 +35,21 @@ export interface FilesOptions extends FileResourceOptions {
   readonly toUri: (path: string) => string;
 }
 
-/** Handlers of a server that change together. */
+/** Handlers of a server, with the function that watches their files. */
 export interface ServerPart {
   readonly handlers: readonly Handler[];
-  /** The beginning of the URIs of a folder. */
+  /** The common beginning of the URIs of a folder. */
   readonly baseUri?: string;
-  /** Notifies the clients of a server of changes. Returns a function that stops it. */
+  /** Notifies the clients of a server of changes. Returns a function that stops the notifications. */
   readonly watch?: (server: ChangeNotifier) => () => void;
 }
 
-/** The resource of one file. */
+/** The resource of one file, with its watcher. */
 export interface FilePart extends Required<Omit<ServerPart, "baseUri">> {
   readonly handlers: readonly [FixedResource];
 }
 
-/** The resource template of a folder, and its tools. */
+/** The resource template of a folder with its tools and its watcher. */
 export interface FolderPart extends Required<ServerPart> {
   readonly handlers: readonly [ResourceTemplate<{ readonly path: string }>, ...Handler[]];
 }
@@ -61,7 +61,7 @@ export function toUriPath(path: string): string {
 
 const unchanged: ChangeOptions = (options) => options;
 
-/** A resource that serves one file. */
+/** Creates a resource for one file. */
 export function fileResource(
   { folder, metadata, change = unchanged }: FileResourceOptions,
   { path, uri, name }: { readonly path: string; readonly uri: string; readonly name: string },
@@ -95,7 +95,10 @@ export interface FolderResourceOptions extends FilesOptions {
   readonly tools?: boolean | string;
 }
 
-/** A resource template that lists, reads and completes the files of a folder, with tools for models if requested. */
+/**
+ * Creates a resource template that lists, reads and completes the files of a folder. Also creates tools for models if
+ * `tools` is set.
+ */
 export function folderResource(options: FolderResourceOptions): FolderPart {
   const { folder, toUri, metadata, name, baseUri, tools, change = unchanged } = options;
   const toFileMediaType = (path: string) => metadata.mimeType ?? toMediaType(path);

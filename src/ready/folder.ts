@@ -1,5 +1,5 @@
 /**
- * Resources and tools that serve a folder.
+ * Resources and tools for the files of a folder.
  *
  * @module
  */
@@ -19,20 +19,20 @@ export interface FolderOptions extends LocalOptions {
   /** Name for people and models. Defaults to the name of the folder. */
   readonly name?: string;
   /**
-   * Beginning of the URIs of its files, which ends with a slash, such as `notes://`. Defaults to `file:///` and the name
-   * of the folder, such as `file:///notes/`, because clients need not know where the folder is.
+   * Beginning of the URIs of its files, which ends with a slash, such as `notes://`. Defaults to `file:///` and the
+   * name of the folder, such as `file:///notes/`, so that clients do not learn the path of the folder.
    */
   readonly uri?: string;
   /** Whether to serve names that begin with a dot. Defaults to `false`. */
   readonly hidden?: boolean;
   /**
-   * Patterns of files and folders to leave out, such as `["*.key", "drafts/**"]`. A pattern without a slash applies to
+   * Patterns of files and folders to exclude, such as `["*.key", "drafts/**"]`. A pattern without a slash applies to
    * names at any depth, a pattern with a slash to paths in the folder. Defaults to `["node_modules"]`.
    */
   readonly exclude?: readonly string[];
   /**
-   * Whether to add the tools `list`, `search` and `read`, because models call tools and not resources. A string is the
-   * prefix of their names, such as `"notes_"`. Defaults to `false`.
+   * Whether to add the tools `list`, `search` and `read`, which models need because they do not read resources
+   * themselves. A string is the prefix of the names of the tools, such as `"notes_"`. Defaults to `false`.
    */
   readonly tools?: boolean | string;
 }
@@ -61,10 +61,10 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
 };
 
 /**
- * Serves the files of a folder as resources: a template that lists, reads and completes their paths. With `tools`, models
- * can list, search and read them too. Clients are notified when files are written, added and removed.
+ * Serves the files of a folder as resources: a template that lists, reads and completes their paths. With `tools`,
+ * models can list, search and read them too. Clients are notified when files are written, added and removed.
  *
- * Nothing outside of the folder can be read: not with `..`, and not through symbolic links, even if another program
+ * Files outside of the folder cannot be read: neither with `..`, nor through symbolic links, even if another program
  * changes the folder at the same time. Symbolic links within the folder are followed.
  *
  * ```ts
@@ -76,8 +76,8 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
  * export default createServer({ name: "notes", version: "1.0.0", handlers: [notes] });
  * ```
  *
- * A server does not start if there is no such folder: `server.ready()` rejects. At most 5000 files are listed, and a
- * larger folder is not watched.
+ * If the folder does not exist, the server does not start: `server.ready()` rejects. At most 5000 files are listed, and
+ * a larger folder is not watched.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */

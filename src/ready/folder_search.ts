@@ -1,5 +1,6 @@
 /**
- * Searches the text files of a folder, with limits on time, bytes and matches, and one search of each client at a time.
+ * Searches the text files of a folder, with limits on time, bytes and matches. Searches of the same client run one
+ * after the other.
  *
  * @module
  */
@@ -7,7 +8,7 @@ import { type Context, ToolError } from "../library.ts";
 import { type Folder, isUnavailable } from "../files/confined_folder.ts";
 import { decodeText } from "./media_type.ts";
 
-/** More matches would only fill the context of a model, which can search for a longer phrase. */
+/** Maximum matches. More matches would only fill the context of a model, which can search for a longer phrase. */
 const MAX_MATCHES = 100;
 const MAX_FILES = 20_000;
 const MAX_BYTES = 256 * 1024 * 1024;
@@ -16,15 +17,15 @@ const MAX_LINE_CHARACTERS = 300;
 /** The number of files between two progress notifications. */
 const PROGRESS_INTERVAL = 100;
 
-/** The search terms and bounds. */
+/** The phrase and the files to search. */
 export interface SearchQuery {
-  /** The phrase, in any case. */
+  /** The phrase. Upper and lower case are equal. */
   readonly phrase: string;
   /** Whether to search a file. */
   readonly matches: (path: string) => boolean;
 }
 
-/** Searches the files of a folder. Returns the matching lines, or a sentence if there are none. */
+/** Searches the files of a folder. Returns the matching lines, or a sentence if no line matches. */
 export async function searchFiles(
   folder: Folder,
   { phrase, matches }: SearchQuery,
@@ -56,7 +57,7 @@ export async function searchFiles(
     .join("\n");
 }
 
-/** The lines that contain a phrase in lower case, with their numbers. */
+/** Returns the lines that contain a phrase in lower case, with their numbers. */
 function findLines(text: string, phrase: string): string[] {
   return text.split("\n").flatMap((line, i) => {
     const at = line.toLowerCase().indexOf(phrase);
@@ -66,7 +67,7 @@ function findLines(text: string, phrase: string): string[] {
   });
 }
 
-/** The number of searches of one client that may wait for the running one. */
+/** Maximum searches of one client that wait for its running search. */
 const MAX_WAITING = 8;
 
 /** Queues searches by client. */
@@ -74,7 +75,7 @@ export class SearchQueue {
   readonly #clients = new Map<unknown, { last: Promise<unknown>; count: number }>();
 
   /**
-   * Runs a search after the earlier ones of the same client.
+   * Runs a search after the earlier searches of the same client.
    *
    * @throws {ToolError} if too many searches of the client are waiting.
    */

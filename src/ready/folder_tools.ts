@@ -14,29 +14,31 @@ import { toMessage } from "./problem.ts";
 export interface FolderToolsOptions {
   /** The prefix of the tools' names. */
   readonly prefix: string;
-  /** The URI of a file in the folder. */
+  /** Returns the URI of a file in the folder. */
   readonly toUri: (path: string) => string;
   /** Options of all tools. */
   readonly common: CommonOptions;
-  /** Changes the options of each tool, as a group does. */
+  /** Changes the options of each tool, as a group does for its handlers. */
   readonly change: ChangeOptions;
 }
 
-/** What the tools of a folder are made of. */
+/** The parts from which the tools of a folder are created. */
 interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
   readonly folder: Folder;
-  /** Makes a tool with the options of all tools. Its name gets the prefix. */
+  /** Creates a tool with the options of all tools. Adds the prefix to its name. */
   readonly make: (options: ToolOptions<JsonSchema, JsonSchema>) => Tool;
 }
 
-/** A longer list would only fill the context of a model, which can ask for a subfolder. */
+/**
+ * Maximum entries of a list. A longer list would only fill the context of a model, which can list a subfolder instead.
+ */
 const MAX_ENTRIES = 1000;
-/** The key of all clients without a principal. */
+/** The queue key that all clients without a principal share. */
 const ANONYMOUS = {};
 
 const annotations = { readOnlyHint: true, openWorldHint: false };
 
-/** Makes the tools of a folder. */
+/** Creates the tools of a folder. */
 export function folderTools(
   folder: Folder,
   { prefix, toUri, common, change }: FolderToolsOptions,

@@ -1,5 +1,5 @@
 /**
- * How the options of folders and files are checked, and what lives as long as their servers.
+ * Checks the options of folders and files, and watches them for as long as their servers run.
  *
  * @module
  */
@@ -18,7 +18,7 @@ const bytes: OptionRule = {
       : `is ${String(value)}; use a positive number of bytes`,
 };
 
-/** The names of these options. */
+/** The names of the options that folders and files have in common. */
 export const LOCAL = {
   path: true,
   maxBytes: bytes,
@@ -34,13 +34,13 @@ export const LOCAL = {
   use: "functions",
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
-/** Names from other libraries. */
+/** Option names of other libraries, with the name to use instead. */
 export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
 
 /** The default of `maxBytes`, in bytes. */
 export const MAX_BYTES = 1_048_576;
 
-/** Names what a factory makes by its path. */
+/** Returns a place for error messages, which contains the path. */
 export function toLocalPlace(kind: "folder" | "file", options: unknown): string {
   const path: unknown = isObject(options) ? options.path : undefined;
   return toPlace(kind, { path: path instanceof URL ? path.href : path }, "path");
@@ -49,7 +49,7 @@ export function toLocalPlace(kind: "folder" | "file", options: unknown): string 
 /**
  * Reads `path`. Returns it with forward slashes.
  *
- * @throws {TypeError} if it does not name anything on this machine.
+ * @throws {TypeError} if it is neither a path nor a URL of this machine.
  */
 export function readPath(path: unknown, place: string): string {
   try {
@@ -59,17 +59,20 @@ export function readPath(path: unknown, place: string): string {
   }
 }
 
-/** What lives as long as the servers with a folder or a file. */
+/** The checks and watchers of a folder or a file. */
 export interface LifeParts {
-  /** Names the folder or file, uniquely in a server. */
+  /** Identifies the folder or file within a server. */
   readonly id: string;
-  /** Rejects if it cannot be served. */
+  /** Rejects if the folder or file cannot be served. */
   readonly check: () => Promise<void>;
-  /** Watches it. Returns a function that stops this. */
+  /** Watches the folder or file. Returns a function that stops watching. */
   readonly watch?: (server: ChangeNotifier) => () => void;
 }
 
-/** Makes a handler that checks a folder or a file when a server starts. All servers share one watcher. */
+/**
+ * Creates a handler that checks a folder or a file when a server starts. If several servers use the handler, they share
+ * one watcher.
+ */
 export function toLife({ id, check, watch }: LifeParts): Handler {
   const servers = new Set<ChangeNotifier>();
   const all: ChangeNotifier = {

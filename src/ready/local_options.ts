@@ -9,12 +9,12 @@ import type { GroupedOptions } from "../core/visibility/feature.ts";
 /** Options that {@linkcode folder} and {@linkcode file} have in common. Only `path` is required. */
 export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size"> {
   /**
-   * The path, or a `file:` URL. A relative path is relative to the working directory of the process, which is rarely the
-   * folder of the program: clients start servers in any folder. Write `new URL("./notes", import.meta.url)` for a path
-   * relative to the file that contains it.
+   * The path, or a `file:` URL. A relative path is resolved against the working directory of the process. That is
+   * rarely the folder of the program, because clients start servers in any folder. Write `new URL("./notes",
+   * import.meta.url)` for a path relative to the file that contains this expression.
    */
   readonly path: string | URL;
-  /** Largest file that can be read, in bytes. Defaults to 1,048,576. */
+  /** Maximum bytes of a file that can be read. Defaults to 1,048,576. */
   readonly maxBytes?: number;
   /** Whether to notify clients of changes. Defaults to `true`. */
   readonly watch?: boolean;
@@ -22,21 +22,24 @@ export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size
   readonly ttlMs?: number;
   /** Whether callers may share cached contents. Defaults to `"private"`. */
   readonly cacheScope?: "public" | "private";
-  /** Decides whether a caller may see and use all of it. For other callers it does not exist. Defaults to every caller. */
+  /**
+   * Decides whether a caller may see and use the handlers. For other callers they do not exist. Defaults to allowing
+   * every caller.
+   */
   readonly allow?: Allow;
   /** Scopes that the caller must have, such as `["notes:read"]`. Defaults to none. */
   readonly scopes?: readonly string[];
-  /** Labels for `server.handlers.disable({ tag: "admin" })` and such. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
-  /** Middleware. The first one is the outermost. */
+  /** Middleware for the handlers. The first one is the outermost. */
   readonly use?: readonly Middleware[];
 }
 
-/** Options that tools have too. */
+/** Options that resources and tools have in common. */
 export type CommonOptions = Pick<LocalOptions, "allow" | "scopes" | "tags" | "use">;
 
-/** Options of a resource beside its name, its URI and how it is read. */
+/** Options of a resource without its name, its URI and the function that reads it. */
 export type ResourceMetadata = Omit<LocalOptions, "path" | "maxBytes" | "watch">;
 
-/** Changes the options of a handler, as a group does. */
+/** Changes the options of a handler, as a group does for its handlers. */
 export type ChangeOptions = <O extends GroupedOptions>(options: O) => O;

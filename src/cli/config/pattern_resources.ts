@@ -1,5 +1,5 @@
 /**
- * Resources that serve the files that match a pattern.
+ * Resources for the files that match a pattern.
  *
  * @module
  */
@@ -8,12 +8,14 @@ import { MAX_LISTED_FILES } from "../../files/confined_folder.ts";
 import { watchFolder } from "../../files/folder_watch.ts";
 import { fileResource, type FilesOptions, type ServerPart } from "../../ready/file_resources.ts";
 
-/** Handlers of a config file that change together. Their watchers may add and remove handlers. */
+/** Handlers that a part of a config file creates. Its watcher may add and remove handlers. */
 export interface ConfigPart extends Omit<ServerPart, "watch"> {
   readonly watch?: (server: Server) => () => void;
 }
 
-/** Resources that serve the files matching a pattern. They are added and removed with the files. */
+/**
+ * Creates resources for the files that match a pattern. They are added and removed when files are added and removed.
+ */
 export async function patternResources(
   options: FilesOptions,
   matches: (path: string) => boolean,

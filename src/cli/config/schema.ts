@@ -202,13 +202,13 @@ export type ConfigFile = z.infer<typeof configSchema>;
 export type CommandTool = z.infer<typeof commandTool>;
 /** A tool that sends an HTTP request. */
 export type FetchTool = z.infer<typeof fetchTool>;
-/** A resource that serves one file. */
+/** A resource for one file. */
 export type FileResource = z.infer<typeof fileResource>;
-/** Resources that serve the files matching a pattern. */
+/** Resources for the files that match a pattern. */
 export type GlobResource = z.infer<typeof globResource>;
-/** Resources that serve the files of a folder. */
+/** Resources for the files of a folder. */
 export type FolderResource = z.infer<typeof folderResource>;
-/** A resource that serves the response to an HTTP request. */
+/** A resource with the response to an HTTP request. */
 export type UrlResource = z.infer<typeof urlResource>;
 
 /** Converts a schema to JSON Schema. Defaults to the schema of config files. */

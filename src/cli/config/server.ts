@@ -1,5 +1,5 @@
 /**
- * Makes servers from config files and folders.
+ * Creates servers from config files and folders.
  *
  * @module
  */
@@ -75,7 +75,10 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
   return { server, files: [], watch: () => watchParts([part], server) };
 }
 
-/** The handlers of all parts. Of two templates that match a URI the first one is used, so longer templates come first. */
+/**
+ * Returns the handlers of all parts. Templates with a longer beginning come first, because the first template that
+ * matches a URI is used.
+ */
 function toHandlers(parts: readonly ConfigPart[]): readonly Handler[] {
   const toLength = ({ baseUri }: ConfigPart) => baseUri?.length ?? Infinity;
   const sorted = [...parts].sort((a, b) => Math.sign(toLength(b) - toLength(a)) || 0);

@@ -29,7 +29,7 @@ export interface ServerDefinition {
   /** All server options except the handlers. */
   readonly options: Omit<ServerOptions, "handlers">;
   readonly parts: readonly ConfigPart[];
-  /** The files it was read from. */
+  /** The files from which the server was read. */
   readonly files: readonly string[];
 }
 
@@ -60,7 +60,7 @@ class DefinitionBuilder {
   /** The files that the config files use. */
   readonly files: string[] = [];
   readonly parts: ConfigPart[] = [];
-  /** The file of each tool, by name. */
+  /** The config file that defines each tool, by name. */
   readonly #toolFiles = new Map<string, string>();
   readonly #main: Source;
   readonly #imports?: ImportGraph;

@@ -1,4 +1,4 @@
-// Apps at the server: metadata, what is refused at the start, and which clients can show them.
+// Apps on the server: metadata, mistakes that are refused at the start, and the clients that can show an app.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, group, type Handler, tool } from "../../mod.ts";
 import { app, type AppOptions, canShow, ui } from "../../src/apps/apps.ts";
@@ -18,7 +18,7 @@ const make = (options: Partial<AppOptions> = {}) => app({ uri: "ui://chart", htm
 const serve = (...handlers: readonly Handler[]) => createServer({ name: "t", version: "1", handlers });
 
 behaviour(
-  "a tool names its app in both forms, and the resource has what the host must know",
+  "a tool names its app in both metadata forms, and the resource carries the metadata for the host",
   async (connect, { era }) => {
     const csp = { connectDomains: ["https://api.example.com"], resourceDomains: ["https://*.example.com:8443"] };
     const chart = make({
@@ -98,31 +98,34 @@ Deno.test("a tool whose app is not served is refused at the start, and so is the
   assertEquals(server.handlers.list(), []);
 });
 
-behaviour("several apps share the extension, in groups and while they come and go", async (connect, { era }) => {
-  const [first, second] = [make(), make({ uri: "ui://other" })];
-  const draw = tool({ name: "draw", extensions: [ui(first)], run: () => "Drawn." });
-  const grouped = group("outer", [
-    group("inner", [second, tool({ name: "show", extensions: [ui(second)], run: () => "" })]),
-  ]);
-  const { client, server } = await connect({ handlers: [first, draw, grouped] });
-  const read = async () => {
-    const tools = await client.listTools();
-    const { capabilities } = era === "modern" ? await client.request("server/discover") : {};
-    return [tools.map(({ name }) => name), Object(capabilities).extensions];
-  };
-  const extensions = era === "modern" ? { [ID]: {} } : undefined;
-  assertEquals(await read(), [["draw", "outer_inner_show"], extensions]);
-  assertEquals(server.handlers.list().map(({ name }) => name), ["chart", "draw", "outer"]);
-  server.handlers.remove(draw, first);
-  assertEquals(await read(), [["outer_inner_show"], extensions]);
-  server.handlers.remove(grouped);
-  server.handlers.add(first);
-  assertEquals(await read(), [[], extensions]);
-  server.handlers.disable(first);
-  assertEquals(await client.listResources(), []);
-  server.handlers.remove(first);
-  assertEquals(await read(), [[], era === "modern" ? undefined : extensions]);
-});
+behaviour(
+  "several apps share one extension, in groups and while apps are added and removed",
+  async (connect, { era }) => {
+    const [first, second] = [make(), make({ uri: "ui://other" })];
+    const draw = tool({ name: "draw", extensions: [ui(first)], run: () => "Drawn." });
+    const grouped = group("outer", [
+      group("inner", [second, tool({ name: "show", extensions: [ui(second)], run: () => "" })]),
+    ]);
+    const { client, server } = await connect({ handlers: [first, draw, grouped] });
+    const read = async () => {
+      const tools = await client.listTools();
+      const { capabilities } = era === "modern" ? await client.request("server/discover") : {};
+      return [tools.map(({ name }) => name), Object(capabilities).extensions];
+    };
+    const extensions = era === "modern" ? { [ID]: {} } : undefined;
+    assertEquals(await read(), [["draw", "outer_inner_show"], extensions]);
+    assertEquals(server.handlers.list().map(({ name }) => name), ["chart", "draw", "outer"]);
+    server.handlers.remove(draw, first);
+    assertEquals(await read(), [["outer_inner_show"], extensions]);
+    server.handlers.remove(grouped);
+    server.handlers.add(first);
+    assertEquals(await read(), [[], extensions]);
+    server.handlers.disable(first);
+    assertEquals(await client.listResources(), []);
+    server.handlers.remove(first);
+    assertEquals(await read(), [[], era === "modern" ? undefined : extensions]);
+  },
+);
 
 const wrong: readonly [name: string, options: unknown, message: string][] = [
   ["no document", { uri: "ui://a" }, 'Cannot make app "ui://a": give html or file, and not both'],
@@ -137,7 +140,7 @@ const wrong: readonly [name: string, options: unknown, message: string][] = [
   ["a space in its URI", { uri: "ui://a b", html }, "uri is not a URI"],
   ["no name in its URI", { uri: "ui://", html }, "uri is not a URI"],
   ["an unknown option", { uri: "ui://a", html, titel: "A" }, "unknown option titel; did you mean title?"],
-  ["a function to read it", { uri: "ui://a", html, read: () => html }, "give html or file"],
+  ["a read function", { uri: "ui://a", html, read: () => html }, "give html or file"],
   [
     "an unknown list of origins",
     { uri: "ui://a", html, csp: { connectDomain: [] } },
@@ -156,7 +159,7 @@ for (const [name, options, message] of wrong) {
   });
 }
 
-Deno.test("an origin is a scheme and a host, and nothing that could end a directive", () => {
+Deno.test("an origin is a scheme and a host, and contains no character that could end a directive", () => {
   const csp = (origin: unknown) => () => make({ csp: { connectDomains: [origin as string] } }); // Wrong on purpose.
   const odd = [
     ..."example.com|https://|https://a.example/path|https://a.example/|https://a.example;script-src *".split("|"),
@@ -192,7 +195,8 @@ Deno.test("an origin is a scheme and a host, and nothing that could end a direct
   ) {
     csp(origin)();
   }
-  assertThrows(() => make({ csp: { frameDomains: "https://a.example" as never } }), TypeError, "is not a list"); // As above.
+  // As above.
+  assertThrows(() => make({ csp: { frameDomains: "https://a.example" as never } }), TypeError, "is not a list");
 });
 
 const relative: readonly [html: string, found: string | undefined][] = [
@@ -232,7 +236,7 @@ for (const [html, found] of relative) {
   });
 }
 
-Deno.test("a long document of unfinished parts is checked in time that grows with its length", () => {
+Deno.test("the check of a long document with unclosed tags takes time proportional to its length", () => {
   const start = performance.now();
   for (const part of ["<", "<a ", "<!--", `<a b="`, "<script>", "</script ", "<a b = ", "<img srcset=', '"]) {
     make({ html: `<p>${part.repeat(100_000)}` });
@@ -242,12 +246,12 @@ Deno.test("a long document of unfinished parts is checked in time that grows wit
 });
 
 const read = async (html: string) => {
-  const contents = await make({ html }).read("ui://chart", {} as never); // It uses nothing of its context.
+  const contents = await make({ html }).read("ui://chart", {} as never); // The function uses nothing of its context.
   return String(Object(contents)[0].text).replace(script, "");
 };
 const put = `<meta charset="utf-8"><script></script>`;
 
-Deno.test("the script stands before all others, after the declaration of the encoding", async () => {
+Deno.test("the bridge script is placed before all other scripts, after the declaration of the encoding", async () => {
   const cases: readonly [html: string, expected: string][] = [
     ["<p>Hello", `<!doctype html>${put}<p>Hello`],
     ["<!doctype html><p>Hello", `<!doctype html>${put}<p>Hello`],
@@ -266,10 +270,11 @@ Deno.test("the script stands before all others, after the declaration of the enc
   for (const [html, expected] of cases) assertEquals(await read(html), expected);
 });
 
-Deno.test("a file is read at the start, and refused if it is missing, no text, or loads something", () => {
+Deno.test("a file is read at the start, and refused if it is missing, is not text, or loads another file", () => {
   const folder = new URL("../../tests/apps/", import.meta.url);
   const file = new URL("chart.html", folder);
-  const [contents] = Object(app({ uri: "ui://chart", file }).read("ui://chart", {} as never)); // It uses no context.
+  // The function uses no context.
+  const [contents] = Object(app({ uri: "ui://chart", file }).read("ui://chart", {} as never));
   assertStringIncludes(contents.text, "<title>Chart</title>");
   assertEquals(Object(app({ uri: "ui://chart", file: file.pathname }).read("", {} as never))[0].text, contents.text);
   assertEquals(Object(app({ uri: "ui://chart", file: file.href }).read("", {} as never))[0].text, contents.text);
@@ -281,7 +286,7 @@ Deno.test("a file is read at the start, and refused if it is missing, no text, o
   refuse(new URL("relative.html", folder), 'line 5: <script src="./chart.js"> is relative; an app is one document');
 });
 
-Deno.test("ui and canShow refuse what is not an app, and ui an unknown visibility", () => {
+Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an unknown visibility", () => {
   for (const odd of [undefined, null, {}, "ui://chart", { uri: () => "https://a" }, { uri: "ui://chart" }]) {
     assertThrows(
       () => ui(odd as never),
@@ -291,16 +296,17 @@ Deno.test("ui and canShow refuse what is not an app, and ui an unknown visibilit
     assertThrows(() => canShow({} as never, odd as never), TypeError, "it is not an app"); // As above.
   }
   for (const visibility of [[], ["user"], "app", [undefined], null]) {
-    assertThrows(() => ui(make(), { visibility: visibility as never }), TypeError, 'visibility must list "model"'); // As above.
+    // As above.
+    assertThrows(() => ui(make(), { visibility: visibility as never }), TypeError, 'visibility must list "model"');
   }
 });
 
-Deno.test("a page without the script of its app is told so", () => {
+Deno.test("the apps entry throws in a page without the bridge script", () => {
   assertThrows(() => getPage(), Error, "Cannot reach the host: the page has no bridge; serve it with app()");
 });
 
 Deno.test({
-  name: "a server without apps loads nothing of them",
+  name: "a server without apps loads no module of the apps entry",
   ignore: !isDeno, // `deno info` lists the modules
   async fn() {
     const modules = await listModules("mod.ts");
@@ -311,7 +317,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the script of apps is current, and has at most 4 KiB",
+  name: "the bundled script of apps is current, and has at most 4 KiB",
   ignore: !isDeno, // the bundler and the files are Deno's
   async fn() {
     const { BRIDGE, bundleBridge } = await import("../release/app_bridge.ts");

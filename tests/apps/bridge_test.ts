@@ -1,4 +1,4 @@
-// The script that `app()` puts into a page, in a real browser, with a host that sends whatever it likes.
+// The script that `app()` inserts into a page, in a real browser, with a host that can send any message.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { app } from "../../src/apps/apps.ts";
 import { launchBrowser, missing } from "../support/chromium.ts";
@@ -10,13 +10,14 @@ const toHtml = (body: string): string => {
   const read = app({ uri: "ui://a", html: `<!doctype html><title>An app</title><body>${body}</body>` }).read(
     "",
     {} as never,
-  ); // It uses no context.
+  ); // The function uses no context.
   return Object(read)[0].text;
 };
 
 /**
- * Runs an app in a page. `respond` is the source of a function of the host, which gets each message, and `post`, which
- * sends one. Returns what the app has told, with the messages of the app at the end.
+ * Runs an app in a page. `respond` is the source of a function of the host; its parameters are the message of the app
+ * and `post`, which sends a message to the app. Returns the values that the app passed to `tell`, followed by the
+ * messages of the app.
  */
 async function show(script: string, respond: string): Promise<{ told: unknown[]; sent: Record<string, unknown>[] }> {
   requireAll(missing);
@@ -52,7 +53,7 @@ function bridge(name: string, fn: () => Promise<void>): void {
   Deno.test({ ...isDeno ? needs(name, missing) : { name, ignore: true }, fn });
 }
 
-/** A host that introduces itself, and then does something. */
+/** A host that completes the handshake, and then runs `respond`. */
 const host = (then: string, context = "{}") =>
   `(message, post, frame) => {
     if (message.method === "ui/initialize") {
@@ -63,7 +64,7 @@ const host = (then: string, context = "{}") =>
 /** What a host does after the handshake. */
 const after = (then: string) => host(`if (message.method === "ui/notifications/initialized") { ${then} }`);
 
-bridge("an app introduces itself once its scripts have run, and no request overtakes that", async () => {
+bridge("an app starts the handshake after its scripts have run, and no request is sent before it", async () => {
   const { told, sent } = await show(
     `mcpApp.displayModes = ["inline", "fullscreen"];
     mcpApp.callTool("early", { a: 1 }).then(async (result) => {
@@ -94,7 +95,7 @@ bridge("an app introduces itself once its scripts have run, and no request overt
   ]);
 });
 
-bridge("events reach functions in order, and late ones get the newest of the past", async () => {
+bridge("events arrive in order, and a listener that is added late gets the latest event of the past", async () => {
   const { told } = await show(
     `for (const name of ["partial", "input", "result", "cancelled"]) mcpApp.on(name, (value) => tell(name, value));
     const stop = mcpApp.on("partial", () => tell("stopped"));
@@ -123,7 +124,7 @@ bridge("events reach functions in order, and late ones get the newest of the pas
   ]);
 });
 
-bridge("the page gets theme, variables and fonts of the host, and their changes", async () => {
+bridge("the page gets the theme, the variables and the fonts of the host, and their changes", async () => {
   const { told } = await show(
     `const read = () => {
       const { style, dataset } = document.documentElement;
@@ -143,7 +144,7 @@ bridge("the page gets theme, variables and fonts of the host, and their changes"
   assertEquals(Object(told[2]).locale, "de");
 });
 
-bridge("requests of the host are answered, and it waits for what a page has to save", async () => {
+bridge("requests of the host are answered, and the teardown waits until the page has saved its state", async () => {
   const { told, sent } = await show(
     `let tries = 0;
     mcpApp.on("teardown", async (reason) => {
@@ -173,7 +174,7 @@ bridge("requests of the host are answered, and it waits for what a page has to s
   ]);
 });
 
-bridge("errors of the host have its code and data, also that of the handshake", async () => {
+bridge("an error of the host keeps its code and data, also an error of the handshake", async () => {
   const { told } = await show(
     `mcpApp.readResource("test://a").catch(({ message, code, data }) => { tell(message, code, data); end(); });`,
     host(
@@ -190,7 +191,7 @@ bridge("errors of the host have its code and data, also that of the handshake", 
   assertEquals(refused.sent.length, 1);
 });
 
-bridge("only the window of the host counts, and only messages of JSON-RPC", async () => {
+bridge("only JSON-RPC messages from the window of the host are accepted", async () => {
   const { told } = await show(
     `const forged = { jsonrpc: "2.0", method: "ui/notifications/tool-result", params: { forged: true } };
     mcpApp.on("result", (result) => { tell(result); if (result.last) end(); });
@@ -210,7 +211,7 @@ bridge("only the window of the host counts, and only messages of JSON-RPC", asyn
   assertEquals(told, [{ last: true }]);
 });
 
-bridge("the size of a page is sent when it changes, and not otherwise", async () => {
+bridge("the size of a page is sent when it changes, and at no other time", async () => {
   const { sent } = await show(
     `document.body.style.margin = 0;
     document.body.style.height = "100px";
@@ -227,7 +228,7 @@ bridge("the size of a page is sent when it changes, and not otherwise", async ()
   assert(sizes.every(({ params }) => Object(params).width > 0));
 });
 
-bridge("a bundled page imports the same object, and a page that no host shows is told so", async () => {
+bridge("a bundled page imports the same object, which throws in a page without a host", async () => {
   requireAll(missing);
   const { build, stop } = await import("esbuild");
   try {

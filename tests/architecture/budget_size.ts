@@ -1,10 +1,10 @@
-// Measures the bytes that a server loads at its start. `deno task bench -- --only=size` prints the figures.
+// Measures the bytes that a server loads at its start. `deno task bench -- --only=size` prints the sizes.
 const root = new URL("../../", import.meta.url);
 
-/** The most that a one-tool server may weigh, in KiB minified. */
+/** The maximum size of a server with one tool, in KiB, minified. */
 export const BUNDLE_KIB = 106;
 
-/** The size of a bundle. */
+/** The size of a bundle, in bytes. */
 export interface Weight {
   readonly bytes: number;
   /** In bytes, with each file compressed. */
@@ -12,8 +12,8 @@ export interface Weight {
 }
 
 /**
- * The bytes that a one-tool server loads at its start, minified, without zod. `library` is the path of the main entry,
- * from the root of the project.
+ * The number of minified bytes that a server with one tool loads at its start, without zod. `library` is the path of
+ * the main entry, relative to the root of the project.
  */
 export async function weighServer(library: string): Promise<Weight> {
   const folder = await Deno.makeTempDir();
@@ -37,7 +37,7 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [add] })
       `${folder}/out`,
     ];
     const { success, stderr } = await new Deno.Command("bun", { args: [...args, `${folder}/server.ts`] }).output();
-    if (!success) throw new Error(`Cannot weigh ${library}: ${new TextDecoder().decode(stderr)}`);
+    if (!success) throw new Error(`Cannot bundle ${library}: ${new TextDecoder().decode(stderr)}`);
     return await weighFiles(`${folder}/out`, "./server.js");
   } finally {
     await Deno.remove(folder, { recursive: true });

@@ -1,12 +1,12 @@
-// What a server loads: the bytes of its bundle, and no package.
+// The bytes of a server's bundle, and the packages that a server loads.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { BUNDLE_KIB, weighServer } from "./budget_size.ts";
 import { listModules } from "./loaded_modules.ts";
 
-const ignore = typeof Deno === "undefined"; // the bundles are the same on every runtime
+const ignore = typeof Deno === "undefined"; // The bundles are the same on every runtime.
 
 Deno.test({
-  name: `a one-tool HTTP server weighs at most ${BUNDLE_KIB} KiB minified`,
+  name: `an HTTP server with one tool has at most ${BUNDLE_KIB} KiB minified`,
   ignore,
   async fn() {
     const { bytes } = await weighServer("mod.ts");
@@ -27,7 +27,7 @@ for (
   ]
 ) {
   Deno.test({
-    name: `${entry} loads no package, and no part of the command line`,
+    name: `${entry} loads no package, and no module of the command line`,
     ignore,
     async fn() {
       const modules = await listModules(entry);

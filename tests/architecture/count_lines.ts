@@ -1,13 +1,13 @@
 // Counts the lines of code of the library: src/ without the command line, the client and the test kit. Comments and blank
 // lines do not count.
 //
-//   deno task lines              of this tree, by folder
-//   deno task lines REV          of a git revision beside it
+//   deno task lines              prints the counts of this tree, by folder
+//   deno task lines REV          adds the counts of a git revision
 
 const LEFT_OUT = /^src\/(cli|client|testing)\//;
 const root = new URL("../../", import.meta.url).pathname;
 
-/** Counts the lines of a source that hold more than comments. The formatter puts each comment on lines of its own. */
+/** Counts the lines of a source that contain code. The formatter puts each comment on lines of its own. */
 function countLines(source: string): number {
   let count = 0;
   let isComment = false;
@@ -25,7 +25,10 @@ async function git(...args: readonly string[]): Promise<string> {
   return new TextDecoder().decode(stdout);
 }
 
-/** Counts the lines of each folder of src/, and of the files beside them. `revision` is `undefined` for this tree. */
+/**
+ * Counts the lines of each folder of src/, and of the files beside the folders. `revision` is `undefined` for the
+ * working tree.
+ */
 async function countFolders(revision?: string): Promise<ReadonlyMap<string, number>> {
   const listed = revision === undefined ? git("ls-files", "src") : git("ls-tree", "-r", "--name-only", revision, "src");
   const paths = (await listed).split("\n").filter((path) => path.endsWith(".ts") && !LEFT_OUT.test(path));

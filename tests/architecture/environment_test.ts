@@ -1,4 +1,4 @@
-// Test files of one run share a process, so a variable that one of them leaves behind changes the programs of others.
+// Test files of one run share a process, so a variable that a test leaves set changes the programs of later tests.
 import { readdir, readFile } from "node:fs/promises";
 import { assertEquals } from "@std/assert";
 
@@ -7,7 +7,7 @@ const CHANGE =
 
 const root = new URL("../", import.meta.url);
 
-Deno.test("a change of the environment is found, and reading it is none", () => {
+Deno.test("a write to an environment variable is found, and a read is accepted", () => {
   const changes = ['Deno.env.set("A", "1")', "process.env.A = 1", "process.env[name] ??= 1", "delete process.env.A"];
   assertEquals(changes.filter((text) => !CHANGE.test(text)), []);
   const reads = ['Deno.env.get("A")', "process.env.A === 1", "const { A } = process.env;"];

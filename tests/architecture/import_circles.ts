@@ -1,11 +1,11 @@
-// Finds circles in a graph of imports.
+// Finds cycles in a graph of imports.
 
-/** The files that each file imports. Files that are not keys are outside of the graph. */
+/** The files that each file imports. A file that is not a key is outside of the graph. */
 export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Finds the groups of files of which each imports all others of its group, directly or through other files. Each import
- * within a group is listed as `<file> imports <file>`, in the order of the graph.
+ * Finds the groups of files in which each file imports every other file of the group, directly or through other files.
+ * Each import within a group is listed as `<file> imports <file>`, in the order of the graph.
  */
 export function findCircles(graph: ImportGraph): readonly (readonly string[])[] {
   const reached = new Map([...graph.keys()].map((path) => [path, findReached(graph, path)]));
@@ -27,7 +27,10 @@ export function findCircles(graph: ImportGraph): readonly (readonly string[])[] 
   return circles;
 }
 
-/** The files that a file imports, directly or through other files. Contains the file itself only if it is in a circle. */
+/**
+ * The files that a file imports, directly or through other files. Contains the file itself only if it is part of a
+ * cycle.
+ */
 function findReached(graph: ImportGraph, path: string): ReadonlySet<string> {
   const reached = new Set(graph.get(path));
   for (const each of reached) for (const target of graph.get(each) ?? []) reached.add(target);

@@ -1,14 +1,14 @@
-// No file of the library imports itself through other files, also not by a type or a literal `import()`.
+// No file of the library imports itself through other files, by a value, a type or a literal `import()`.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findCircles } from "./import_circles.ts";
 import { findImports } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
+const ignore = typeof Deno === "undefined"; // The syntax tree comes from Deno's linter.
 
 Deno.test({
-  name: "the imports of the library have no circle: values, types and literal import()",
+  name: "the imports of the library have no cycle: values, types and literal import()",
   ignore,
   async fn() {
     const graph = new Map<string, readonly string[]>();
@@ -16,7 +16,7 @@ Deno.test({
       graph.set(path, findImports(path, await Deno.readTextFile(new URL(path, root))));
     }
     assert(graph.get("mod.ts")?.includes("src/library.ts") && graph.size > 300, "the library was not found");
-    // A path that is no file would be an import that the search does not follow.
+    // The search would not follow an import whose path is not a file.
     assertEquals([...graph.values()].flat().filter((path) => path.endsWith(".ts") && !graph.has(path)), []);
     assertEquals(findCircles(graph), [], "move what both files need into a file that both import");
   },
@@ -39,7 +39,7 @@ const imports: readonly (readonly [source: string, imports: readonly string[]])[
 
 for (const [source, found] of imports) {
   Deno.test({
-    name: `imports are found: ${source.replaceAll("\n", " ⏎ ")}`,
+    name: `imports of a source are found: ${source.replaceAll("\n", " ⏎ ")}`,
     ignore,
     fn() {
       assertEquals(findImports("src/cli/a.ts", source), found);
@@ -47,7 +47,7 @@ for (const [source, found] of imports) {
   });
 }
 
-/** Graphs such as `a>b b>c`, and the imports of each circle. */
+/** Graphs such as `a>b b>c`, and the imports of each cycle. */
 const graphs: readonly (readonly [graph: string, circles: readonly string[]])[] = [
   ["a>b a>c b>c", []],
   ["a>a", ["a>a"]],
@@ -60,7 +60,7 @@ const graphs: readonly (readonly [graph: string, circles: readonly string[]])[] 
 ];
 
 for (const [text, circles] of graphs) {
-  Deno.test(`circles of the graph ${text}: ${circles.join(", ") || "none"}`, () => {
+  Deno.test(`cycles of the graph ${text}: ${circles.join(", ") || "none"}`, () => {
     const graph = new Map<string, string[]>();
     for (const [from, to] of text.split(" ").map((edge) => edge.split(">"))) {
       graph.set(from, [...graph.get(from) ?? [], to]);

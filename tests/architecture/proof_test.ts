@@ -1,5 +1,5 @@
-// A task extension, a token check and a metrics observer are built on published entry points only: what they need,
-// everybody can have.
+// A task extension, a token check and a metrics observer use published entry points only. This shows that the public
+// API is sufficient for them.
 import { assert, assertEquals } from "@std/assert";
 import { readdir, readFile } from "node:fs/promises";
 import config from "../../deno.json" with { type: "json" };
@@ -7,7 +7,7 @@ import config from "../../deno.json" with { type: "json" };
 const published = Object.keys(config.exports).map((path) => config.name + path.slice(1));
 const tests = new URL("../", import.meta.url);
 
-/** Files by folder of each thing that was built, and the packages that it uses. */
+/** The files of each program by folder, and the packages that the program uses. */
 const proofs = {
   "extensions/": { files: /^task_extension\.ts$/, packages: ["zod"] },
   "auth/": { files: /^token_check\.ts$/, packages: [] },
@@ -15,7 +15,7 @@ const proofs = {
 };
 
 for (const [folder, { files, packages }] of Object.entries(proofs)) {
-  Deno.test(`${folder} holds a proof on published entry points only`, async () => {
+  Deno.test(`${folder} has a program that uses published entry points only`, async () => {
     const names = (await readdir(new URL(folder, tests))).filter((name) => files.test(name));
     assert(names.length, "the files were not found");
     const own = names.map((name) => `./${name}`);

@@ -1,14 +1,15 @@
-// The library loads few parts on demand, each a whole room.
+// The library loads few parts on demand; each part is a whole room.
 import { assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findLoads } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
+const ignore = typeof Deno === "undefined"; // The syntax tree comes from Deno's linter.
 
 /**
- * The rooms, by the file that loads each. A room that is added costs at least 3 ms, or brings a package. Routes are an
- * exception: few servers have them, and the bundle of others must not grow. So are the reports of development.
+ * The rooms that are loaded on demand, by the file that loads them. Each room costs at least 3 ms of the start, or
+ * brings a package. Routes and the reports of development are exceptions: few servers use them, and the bundle of other
+ * servers must not grow.
  */
 const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth/access_token.ts": ["src/auth/oauth/token_requests.ts"],

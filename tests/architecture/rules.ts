@@ -1,8 +1,11 @@
-// The rules that keep the folders of src/ apart, as a lint plugin over the syntax tree. A test runs them instead of
-// `deno lint`, so that no ignore directive can disable one.
+// The import rules between the folders of src/, as a lint plugin over the syntax tree. A test runs the plugin instead
+// of `deno lint`, so that no ignore directive can disable a rule.
 import config from "../../deno.json" with { type: "json" };
 
-/** Folders of src/, and the folders each may import besides itself. The path of one file is a folder too. */
+/**
+ * Folders of src/, and the folders that each folder may import besides itself. A key may also be the path of a single
+ * file.
+ */
 const core = ["src/core/capacity", "src/core/call", "src/core/services", "src/core/visibility", "src/core"];
 const below = ["src/kit", "src/protocol", "src/schema", ...core];
 const outer = [...below, "src/runtime.ts", "src/transports", "src/server", "src/library.ts"];
@@ -11,7 +14,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/kit": [],
   "src/protocol": ["src/kit"],
   "src/schema": ["src/kit", "src/protocol"],
-  // Each row of the core may import the rows before it.
+  // Each row of the core may import only the rows above it.
   ...Object.fromEntries(
     core.map((row, at) => [row, ["src/kit", "src/protocol", "src/schema", "src/runtime.ts", ...core.slice(0, at)]]),
   ),
@@ -60,15 +63,18 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What the command line may import besides itself: published entries, and what is made for it. `src/library.ts` is the
- * entry `.` without the start of a program, and `src/client/bridge_lines.ts` passes messages on below the public client.
+ * The modules that the command line may import besides itself: published entries, and modules that were made for it.
+ * `src/library.ts` is the entry `.` without the start of a program, and `src/client/bridge_lines.ts` forwards messages
+ * below the public client.
  */
 export const OPEN: readonly string[] = [
   ...Object.values(config.exports).map((path) => path.slice("./".length)),
   ...["src/library.ts", "src/host.ts", "src/client/bridge_lines.ts", "src/kit/", "src/files/", "src/ready/"],
 ];
 
-/** The modules of the inspector's page, which run in a browser, and what they may import besides each other. */
+/**
+ * The modules of the inspector's page, which run in a browser, and the modules that they may import besides each other.
+ */
 const PAGE = "src/cli/inspector/browser/";
 const OPEN_TO_PAGE = [
   PAGE,
@@ -79,7 +85,7 @@ const OPEN_TO_PAGE = [
 ];
 const PACKAGES_OF_PAGE = ["marked"];
 
-/** The packages a folder may import; every other folder imports none. */
+/** The packages that a folder may import; every other folder imports no package. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   "src/auth/oauth": ["jose", "oauth4webapi"],
   "src/client/oauth": ["jose", "oauth4webapi"],
@@ -88,7 +94,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
-// Apps have revisions of their own.
+// Apps have protocol revisions of their own.
 const eraRooms = ["src/apps/", "src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
@@ -159,8 +165,8 @@ const importDirection = rule((context) =>
 );
 
 /**
- * `import { run } from "../handlers/tool.ts"` under a computed name would pass the rule above: only the command line
- * loads files by name.
+ * Reports an `import()` of a computed name, which would bypass the rule above. Only the command line loads files by
+ * name.
  */
 const computedImport = rule((context) => ({
   ImportExpression(node) {
@@ -205,7 +211,7 @@ const runtimeNames = rule((context) => {
   };
 });
 
-/** `Deno` and `Bun` have their types in one file of the library and one of the command line, which look them up. */
+/** `Deno` and `Bun` are typed in one file of the library and one file of the command line, which look them up. */
 const runtimeGlobal = rule((context) => {
   if (globalFiles.includes(context.filename)) return {};
   return {
@@ -248,10 +254,16 @@ const castReason = rule((context) => {
   };
 });
 
-/** The files that are the core of a call, which alone write its fields. An era writes those of its class by `this`. */
+/**
+ * The files of the call's core. Only these files write fields of a call. A class of an era writes its own fields
+ * through `this`.
+ */
 const callFiles = ["src/core/call/", "src/core/pipeline.ts", "src/core/scheduler.ts"];
 
-/** Other files ask a call by its methods, whose names state why it changes. A call is known by its name. */
+/**
+ * Other files use the methods of a call, whose names state the reason of a change. The rule recognises a call by the
+ * name of its variable.
+ */
 const callField = rule((context) => {
   if (!context.filename.startsWith("src/") || callFiles.some((start) => context.filename.startsWith(start))) return {};
   const check = (node: Deno.lint.Node) => {

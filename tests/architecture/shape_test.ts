@@ -1,5 +1,5 @@
-// The library is complete without the older revisions. A copy of the project without their folder, and without the one
-// import of it, still compiles and still passes its tests.
+// The library works without the older revisions. A copy of the project without their folder, and without its single
+// import, still compiles and passes its tests.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 
 const root = new URL("../../", import.meta.url);
@@ -30,7 +30,8 @@ async function run(folder: string, args: string[]): Promise<string> {
 }
 
 Deno.test({
-  name: "without the folder of the older revisions, and its import in src/library.ts, all else compiles and passes",
+  name:
+    "without the folder of the older revisions, and its import in src/library.ts, the project compiles and passes its tests",
   ignore: typeof Deno === "undefined", // Deno checks and tests the copy
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "shape-" });
@@ -39,7 +40,7 @@ Deno.test({
       await copyFolder(new URL("tests/", root), `${folder}/tests`);
       await Deno.copyFile(new URL("deno.lock", root), `${folder}/deno.lock`);
       const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", root)));
-      // Packages come from Deno's cache: a copy needs no node_modules.
+      // Packages come from Deno's cache, so a copy needs no node_modules.
       await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, nodeModulesDir: "none" }));
       await Deno.remove(`${folder}/${FOLDER}`, { recursive: true });
       const library = await Deno.readTextFile(new URL("src/library.ts", root));
@@ -49,7 +50,7 @@ Deno.test({
       assertEquals(
         library.length - cut.length > 0 && !cut.includes("legacy"),
         true,
-        "src/library.ts joins the eras in another way",
+        "src/library.ts combines the eras in another way",
       );
       const fail = `async function fail(): Promise<never> { throw new Error("There are no older revisions"); }`;
       await Deno.writeTextFile(`${folder}/src/library.ts`, `${cut}\n${fail}\n`);

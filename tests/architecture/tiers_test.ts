@@ -1,4 +1,4 @@
-// Every test file is in one tier, every task of deno.json runs in one, and a run reports what failed.
+// Every test file is in one tier, every task of deno.json runs in a step or by hand, and a run reports each failure.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { BY_HAND, listSteps } from "../support/step_list.ts";
@@ -6,10 +6,10 @@ import { runStep, type Step } from "../support/steps.ts";
 import { readCases } from "../support/test_report.ts";
 import { listTests, SLOW, toTier } from "../support/tiers.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno runs the steps
+const ignore = typeof Deno === "undefined"; // Deno runs the steps.
 
 Deno.test({
-  name: "every test file is in one tier, and runs on both runtimes in that tier",
+  name: "every test file is in exactly one tier, and runs on both runtimes in that tier",
   ignore,
   async fn() {
     const tests = await listTests();
@@ -36,7 +36,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every task of deno.json runs in a tier, or is run by hand for a reason",
+  name: "every task of deno.json runs in a tier, or is listed with the reason why it is run by hand",
   ignore,
   async fn() {
     const steps = (await listSteps()).map(({ name }) => name.split(" ")[0]);
@@ -59,7 +59,7 @@ async function runTests(source: string): Promise<Awaited<ReturnType<typeof runSt
 }
 
 Deno.test({
-  name: "a step counts tests, and names each that failed with the command that runs it alone",
+  name: "a step counts tests, and prints each failed test with the command that runs it alone",
   ignore,
   async fn() {
     const { passed, skipped, failures, skips } = await runTests(`
@@ -75,7 +75,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a step fails if it ran no test, if a file cannot be loaded, and if it does not end in time",
+  name: "a step fails if it ran no test, if a file cannot be loaded, and if it exceeds its time limit",
   ignore,
   async fn() {
     assertEquals((await runTests("export {};")).failures, ["x: again (it ran no test)"]);
@@ -86,7 +86,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a step that prints its counts is judged by them and by its exit code",
+  name: "a step that prints its counts passes or fails by these counts and its exit code",
   ignore,
   async fn() {
     const judge = async (script: string) => {
@@ -113,7 +113,7 @@ Deno.test({
   },
 });
 
-Deno.test("a report of either runtime is read", () => {
+Deno.test("a JUnit report is read on both runtimes", () => {
   const deno = `<testcase name="a &quot;b&quot;" classname="./x_test.ts" time="0.5" line="1" col="6">
     </testcase>
     <testcase name="a &quot;b&quot; &gt; part" classname="./x_test.ts" time="0.5" line="1" col="6"></testcase>`;

@@ -1,50 +1,55 @@
-// Tests wait for states, not for fixed times, which are too short on a loaded machine and too long on any other.
+// Tests wait for states, not for fixed times: a fixed time is too short on a loaded machine and too long on any other
+// machine.
 import { readdir, readFile } from "node:fs/promises";
 import { assertEquals } from "@std/assert";
 
-/** Files with fixed waits, and the reason of each. */
+/** The files with fixed waits, and the reason for each wait. */
 const REASONS: Readonly<Record<string, string>> = {
-  "cli/cli_test.ts": "a program between its start and its signal prints nothing, and one outlives its signal by a time",
-  "cli/config/folder_test.ts": "the watcher of a folder does not tell when it has seen the first version",
-  "cli/config_test.ts": "the watcher of a file does not tell when it has told its last change",
-  "cli/doctor_store_test.ts": "an engine that takes a time for one command",
-  "cli/doctor_test.ts": "a server that takes a time for each page, and a client that stops during a read",
-  "cli/inspector/inspector_test.ts": "a browser sends its events of breaches after what they are about",
-  "cli/inspector/server.ts": "a tool that takes the time that its caller names",
-  "cli/sign_in/token_folder_test.ts": "a lock that is held longer than a dead process would hold it",
-  "cli/target_watcher_test.ts": "reloads that take longer than the watcher waits between two looks",
+  "cli/cli_test.ts":
+    "a program prints nothing between its start and its signal, and another program keeps running after its signal",
+  "cli/config/folder_test.ts": "the watcher of a folder does not report when it has read the first version",
+  "cli/config_test.ts": "the watcher of a file does not report when it has handled the last change",
+  "cli/doctor_store_test.ts": "a store engine that takes a fixed time for one command",
+  "cli/doctor_test.ts": "a server that takes a fixed time for each page, and a client that stops during a read",
+  "cli/inspector/inspector_test.ts": "a browser sends the events of policy violations after the violation",
+  "cli/inspector/server.ts": "a tool that takes as long as its caller asks for",
+  "cli/sign_in/token_folder_test.ts": "a lock that is held longer than the timeout for locks of dead processes",
+  "cli/target_watcher_test.ts": "reloads that take longer than the interval of the watcher",
   "client/bounds_test.ts": "each page takes less time than the timeout of one request",
-  "client/detect_era_test.ts": "processes that are late for the timeout of a probe",
-  "hostile/attack_bodies_test.ts": "the memory of bytes on their way to a server is no state to wait for",
-  "hostile/http_headers_test.ts": "a body of one byte at a time",
-  "hostile/life_close_test.ts": "a program that a failure has to end before its time",
-  "hostile/release_test.ts": "a client that reads later than the server waits",
-  "hostile/streams_pressure_test.ts": "the buffers of the kernel do not tell when they are full",
-  "hostile/streams_quiet_test.ts": "runtimes close connections that are quiet for a time",
-  "observe/telemetry_program.ts": "queries that take a time, so that calls end in another order",
-  "peers/peer.ts": "a client of another library does not tell what it has not received",
-  "peers/v1_test.ts": "a client of another library does not tell what it has not received",
-  "stores/instances_test.ts": "other instances read the store at intervals, and do not tell when they have read",
-  "stores/operations_test.ts": "the writes of a second are counted",
-  "stores/slow_store_test.ts": "an engine that takes a time for each command",
-  "stores/shared_tenant_limits_test.ts": "instances under more load than the limit allows are watched for a time",
-  "support/store_process.ts": "a store that takes a random time",
-  "support/tenant_instance.ts": "a tool that takes a time",
-  "support/steps.ts": "the output of a program that a step has left behind does not end",
-  "transcripts/transcripts_test.ts": "a message that should not come has no sign",
-  "transports/exit_program.ts": "a program whose work outlives what would end it",
-  "cli/inspector/apps_server.ts": "a browser does not tell a page of all that it refuses",
-  "cli/services_process_test.ts": "the command line prints nothing once it reads",
-  "transports/stdio_end_test.ts": "the test runner looks for timers once the last one should have stopped",
-  "transports/stdio_test.ts": "the processor time that an idle process uses in a time",
-  "worker/heavy.ts": "threads that fail after their call, or do not end",
-  "worker/worker_test.ts": "no event tells that an idle thread has ended",
+  "client/detect_era_test.ts": "processes that respond after the timeout of a probe",
+  "hostile/attack_bodies_test.ts": "the memory of bytes on their way to a server cannot be observed as a state",
+  "hostile/http_headers_test.ts": "a body that is sent one byte at a time",
+  "hostile/life_close_test.ts": "a program that must end early because of a failure",
+  "hostile/release_test.ts": "a client that reads its response late",
+  "hostile/streams_pressure_test.ts": "the kernel does not report when its buffers are full",
+  "hostile/streams_quiet_test.ts": "runtimes close connections that are idle for some time",
+  "observe/telemetry_program.ts": "queries that take different times, so that calls end in another order",
+  "peers/peer.ts": "a client of another library does not report which messages it has not received",
+  "peers/v1_test.ts": "a client of another library does not report which messages it has not received",
+  "stores/instances_test.ts": "other instances read the store at intervals, and do not report a read",
+  "stores/operations_test.ts": "the writes of one second are counted",
+  "stores/slow_store_test.ts": "a store engine that takes a fixed time for each command",
+  "stores/shared_tenant_limits_test.ts": "instances with more load than the limit allows are observed for a fixed time",
+  "support/store_process.ts": "a store whose operations take random times",
+  "support/tenant_instance.ts": "a tool that takes a fixed time",
+  "support/steps.ts": "the output of a process that a step has left running does not end",
+  "transcripts/transcripts_test.ts": "the absence of a message cannot be observed as a state",
+  "transports/exit_program.ts": "a program whose work takes longer than its shutdown",
+  "cli/inspector/apps_server.ts": "a browser does not report to a page every request that it refuses",
+  "cli/services_process_test.ts": "the command line prints nothing when it starts to read",
+  "transports/stdio_end_test.ts": "the test runner checks for timers after the last timer should have stopped",
+  "transports/stdio_test.ts": "the CPU time that an idle process uses during a fixed time",
+  "worker/heavy.ts": "threads that fail after their call, or never end",
+  "worker/worker_test.ts": "no event reports that an idle thread has ended",
 };
 
-/** Folders whose programs measure time, or run for one. */
+/** Folders whose programs measure time, or run for a fixed time. */
 const OTHERS = /^(?:load|fuzz|conformance|workerd)\//;
 
-/** A wait for a time. A timer that is kept, to be cleared, is the timeout of a wait for a state. */
+/**
+ * A wait for a fixed time. A timer that is assigned to a variable, to be cleared later, is the timeout of a wait for a
+ * state.
+ */
 const WAIT = /(?<!= )setTimeout\((?:\(\) => )?(?:resolve|done|stop\.abort)\b(?:\([^()]*\))?,(?!\s*0\b)/;
 
 const root = new URL("../", import.meta.url);
@@ -57,7 +62,7 @@ async function listWaits(): Promise<string[]> {
   return files.filter((_path, at) => waits[at]).sort();
 }
 
-Deno.test("a wait for a fixed time is found, and a turn of the event loop and a timeout are none", () => {
+Deno.test("a wait for a fixed time is found; a turn of the event loop and a timeout are accepted", () => {
   const wait = "await new Promise((resolve) => setTimeout(resolve, 30));";
   assertEquals([wait, wait.replace("30", "MS"), wait.replaceAll("resolve", "done")].map((text) => WAIT.test(text)), [
     true,
@@ -73,7 +78,7 @@ Deno.test("a wait for a fixed time is found, and a turn of the event loop and a 
 });
 
 Deno.test("only the listed tests wait for a fixed time", async () => {
-  // The helper that polls for a state.
+  // This helper polls for a state.
   const waits = (await listWaits()).filter((path) => path !== "support/behaviour.ts");
   assertEquals(waits, Object.keys(REASONS).sort());
 });

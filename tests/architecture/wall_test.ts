@@ -1,15 +1,15 @@
-// The wall between the library and the command line. Without src/cli/ the library and its tests still compile, and
-// src/cli/ compiles without anything but the published entries, src/host.ts and src/kit/.
+// The separation of the library and the command line. Without src/cli/, the library and its tests still compile;
+// src/cli/ compiles with nothing but the published entries, src/host.ts and src/kit/.
 import { assert, assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { findImports, OPEN } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // the syntax tree and the type check come from Deno
+const ignore = typeof Deno === "undefined"; // The syntax tree and the type check come from Deno.
 
 const isOfTool = (path: string) => path.startsWith("src/cli/") || path.startsWith("tests/cli/");
 
-/** Tests of how the whole project is built and laid out, of which the command line is a part. */
+/** Tests of how the whole project, including the command line, is built and laid out. */
 const OF_PROJECT = ["tests/architecture/", "tests/release/"];
 
 /** The files that each file imports, by path. */
@@ -32,7 +32,7 @@ async function checkCopy(paths: readonly string[], tests: readonly string[] = []
       await Deno.mkdir(`${folder}/${path}`.replace(/\/[^/]*$/, ""), { recursive: true });
       await Deno.copyFile(new URL(path, root), `${folder}/${path}`);
     }
-    // Packages come from Deno's cache: a copy needs no node_modules.
+    // Packages come from Deno's cache, so a copy needs no node_modules.
     await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...config, workspace, nodeModulesDir: "none" }));
     const runs = [["check", "--quiet", ...paths.filter((path) => path.endsWith(".ts"))]];
     if (tests.length) runs.push(["test", "-A", "--no-check", ...tests]);
@@ -61,19 +61,19 @@ Deno.test({
 });
 
 Deno.test({
-  name: "without src/cli/, the library and its tests compile, and tests pass",
+  name: "without src/cli/, the library and its tests compile, and its tests pass",
   ignore,
   async fn() {
     const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
     const isLeftOut = (path: string) => isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder));
     const leftOut = new Set([...graph.keys()].filter(isLeftOut));
-    // Programs that use tests of the project belong to it too.
+    // A program that uses a test of the project belongs to the project too.
     for (const each of leftOut) {
       for (const [path, imports] of graph) if (imports.includes(each)) leftOut.add(path);
     }
     const paths = [...graph.keys()].filter((path) => !leftOut.has(path));
     assert(paths.length > 500, `${paths.length} files`);
-    // Tests that load entries by name, start a process, and load a folder.
+    // These tests load entries by name, start a process, and load a folder.
     await checkCopy(
       paths,
       ["server/options", "client/fixture", "discovery/discovery"].map((name) => `tests/${name}_test.ts`),
@@ -82,7 +82,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "src/cli/ compiles beside nothing but entries with what they import, src/host.ts and src/kit/",
+  name: "src/cli/ compiles with nothing but src/host.ts, src/kit/ and the entries with their imports",
   ignore,
   async fn() {
     const graph = await readGraph(["src/"]);

@@ -1,11 +1,11 @@
-// The files of src/ whose functions one call runs, by the coverage of two runs of way_program.ts.
+// Lists the files of src/ whose functions one call runs, by the coverage of two runs of way_program.ts.
 
-/** A way that a request can take. */
+/** A path that a request can take through the library. */
 export type Way = "modern" | "session" | "replay" | "tenant" | "stdio";
 
 const root = new URL("../../", import.meta.url);
 
-/** What V8 writes about one file. */
+/** The coverage that V8 writes for one file. */
 interface FileCoverage {
   readonly url: string;
   readonly functions: readonly { readonly functionName: string; readonly ranges: readonly Range[] }[];
@@ -17,7 +17,7 @@ interface Range {
   readonly count: number;
 }
 
-/** How often each function of the project ran, by file and position. */
+/** How often each function of the project ran, by file and position in the file. */
 type Counts = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 async function count(way: Way, calls: number): Promise<Counts> {
@@ -44,13 +44,13 @@ async function count(way: Way, calls: number): Promise<Counts> {
   }
 }
 
-/** Returns the files of src/ whose functions each further call on a way runs, with these functions. */
+/** Returns the files of src/ whose functions run in each further call on a way, with these functions. */
 export async function listWayFiles(way: Way): Promise<ReadonlyMap<string, readonly string[]>> {
   const [few, many] = await Promise.all([count(way, 3), count(way, 9)]);
   const files = new Map<string, readonly string[]>();
   for (const [path, counts] of many) {
     const before = few.get(path);
-    // What the garbage collector or a timer does now and then is no part of a call.
+    // Functions that a garbage collection or a timer runs are not part of a call.
     const run = [...counts].filter(([name, count]) => count - (before?.get(name) ?? 0) >= 6);
     if (run.length) files.set(path, run.map(([name]) => name.replace(/:\d+-\d+$/, "")));
   }

@@ -1,5 +1,5 @@
-// Serves a number of calls on one way: `way_program.ts WAY COUNT`. The difference between the coverage of two runs are
-// the functions that each further call runs.
+// Serves a number of calls on one way: `way_program.ts WAY COUNT`. The functions that each further call runs are the
+// difference between the coverage of two runs.
 import { z } from "zod";
 import { allScopes, apiKey } from "../../src/auth/auth.ts";
 import { createServer, tool } from "../../src/library.ts";

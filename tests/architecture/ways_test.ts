@@ -1,11 +1,12 @@
-// The ways in docs/project/architecture.md are those that calls take: every file that runs is a step or a helper.
+// The lists of files in docs/project/architecture.md match the calls: every file that runs is listed as a step or a
+// helper.
 import { assert, assertEquals } from "@std/assert";
 import { listWayFiles, type Way } from "./way_files.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Deno runs the calls with coverage
+const ignore = typeof Deno === "undefined"; // Deno runs the calls with coverage.
 
-/** The heading of each way, and the most steps that it may have. */
+/** The heading of each way, and its maximum number of steps. */
 const ways: readonly (readonly [way: Way, heading: string, most: number])[] = [
   ["modern", "A call of 2026-07-28", 12],
   ["session", "A call in a session", 15],
@@ -42,7 +43,7 @@ for (const [way, heading, most] of ways) {
 }
 
 Deno.test({
-  name: "the helpers of all ways are few, run, and import no step",
+  name: "the helpers of all ways are few, each helper runs, and no helper imports a step",
   ignore,
   async fn() {
     const helpers = await readList("Helpers of all ways");
@@ -50,7 +51,7 @@ Deno.test({
     const steps = new Set((await Promise.all(ways.map(([, heading]) => readList(heading)))).flat());
     for (const helper of helpers) {
       const source = await Deno.readTextFile(new URL(helper, root));
-      // A type costs no reader of the way a file.
+      // A type import does not lead a reader to another file.
       for (const [, path] of source.matchAll(/^(?:import|export) (?!type )[^;]*? from "(\.[^"]+)";/gms)) {
         const target = new URL(path, new URL(helper, root)).href.slice(root.href.length);
         assert(!steps.has(target), `${helper} imports the step ${target}`);

@@ -1,4 +1,5 @@
-// Typed claims: which tokens are refused, what handlers get, and what the caller and the observer learn.
+// Typed claims: the tokens that are refused, the claims that handlers get, and the reasons that the caller and the
+// observer get.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import * as v from "valibot";
 import { z } from "zod";
@@ -14,7 +15,7 @@ const roles = z.object({ roles: z.array(z.enum(["reader", "admin"])) });
 const issuers = ["https://login.example.com"];
 const base = { resource: RESOURCE, issuers };
 
-/** The same schema in every form. */
+/** The same schema in every supported form. */
 const forms = {
   zod: roles,
   valibot: v.object({ roles: v.array(v.picklist(["reader", "admin"])) }),
@@ -28,12 +29,13 @@ const forms = {
 } as const;
 
 for (const [name, claims] of Object.entries(forms)) {
-  Deno.test(`a token whose claims do not fit is refused, and only the observer learns why (${name})`, async () => {
+  Deno.test(`a token whose claims do not match the schema is refused, and only the observer gets the reason (${name})`, async () => {
     await using issuer = await TestIssuer.start();
     const events: { readonly state: string; readonly reason?: string; readonly detail?: string }[] = [];
     const faults: unknown[] = [];
     const observer = { auth: (event: typeof events[0]) => void events.push(event), fault: faults.push.bind(faults) };
-    const server = protect([issuer], { oauth: { claims: claims as typeof roles }, server: { observer } }); // any form
+    // A schema of any form.
+    const server = protect([issuer], { oauth: { claims: claims as typeof roles }, server: { observer } });
     const call = async (claims: Record<string, unknown>) => await callWith(server, await issuer.sign({ claims }));
     const { status, principal } = await call({ roles: ["admin"], team: "red" });
     assertEquals([status, principal.claims.roles, principal.subject], [200, ["admin"], "ada"]);
@@ -55,20 +57,21 @@ for (const [name, claims] of Object.entries(forms)) {
   });
 }
 
-Deno.test("handlers get what the schema outputs, and nothing that it leaves out", async () => {
+Deno.test("handlers get the output of the schema, without claims that the schema drops", async () => {
   await using issuer = await TestIssuer.start();
   const claims = z.object({
     roles: z.array(z.string()).default([]),
     born: z.string().transform((text) => text.length).optional(),
   });
-  const server = protect([issuer], { oauth: { claims: claims as unknown as undefined } }); // another schema than the default
+  // A schema other than the default.
+  const server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
   const { principal } = await callWith(server, await issuer.sign({ claims: { born: "abc", secret: "x", scope: "a" } }));
   assertEquals(principal.claims, { roles: [], born: 3 });
   assertEquals([principal.scopes, principal.clientId], [["a"], "app"]);
   await server.close();
 });
 
-Deno.test("a schema that fails, or makes no object, is the server's fault", async () => {
+Deno.test("a schema that throws, or does not return an object, is a fault of the server", async () => {
   await using issuer = await TestIssuer.start();
   const schemas = [
     z.object({}).transform(() => "text"),
@@ -85,12 +88,12 @@ Deno.test("a schema that fails, or makes no object, is the server's fault", asyn
     await server.close();
   }
   for (const claims of ["roles", 1, null]) {
-    const wrong = { ...base, claims } as unknown as typeof base; // the types allow none of these
+    const wrong = { ...base, claims } as unknown as typeof base; // The types allow none of these values.
     assertThrows(() => oauth(wrong), TypeError, "the claims of oauth()");
   }
 });
 
-Deno.test("claims of opaque tokens are checked too, and the refusal is kept with its reason", async () => {
+Deno.test("claims of opaque tokens are checked too, and a refusal is cached with its reason", async () => {
   await using issuer = await TestIssuer.start();
   let asked = 0;
   const details: unknown[] = [];
@@ -143,7 +146,7 @@ Deno.test("requirePrincipal has the types of the schema", () => {
   });
 });
 
-Deno.test("a caller that a test or another process has passed on is checked again", () => {
+Deno.test("a caller that a test or another process passes on is checked again", () => {
   const auth = oauth({ ...base, claims: roles });
   const id = toPrincipalId(issuers[0], "ada");
   const find = (principal: Principal | undefined) => findPrincipal({ principal }, auth);
@@ -186,7 +189,7 @@ Deno.test("a JSON Schema of claims loads before a caller is passed on", async ()
   assertEquals(find(), ["admin"]);
 });
 
-Deno.test("claims with a transformation are not checked twice, also while the issuer's clock may be late", async () => {
+Deno.test("claims with a transformation are not checked twice, even if the clock of the issuer may be behind", async () => {
   await using issuer = await TestIssuer.start();
   const auth = oauth({
     resource: RESOURCE,
@@ -207,11 +210,11 @@ Deno.test("claims with a transformation are not checked twice, also while the is
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`what callers see depends on their roles (${era})`, async () => {
+  Deno.test(`the handlers that a caller sees depend on its roles (${era})`, async () => {
     await using issuer = await TestIssuer.start();
     const auth = oauth({ resource: RESOURCE, issuers: [issuer.name], claims: roles });
     const key = "bot-8d3f5a7c6e1b9042";
-    // Facts of a caller with a key are not claims of a token.
+    // Facts of a caller with an API key are not claims of a token.
     const keys = apiKey({ keys: { bot: { key, claims: { roles: ["admin"] } } }, header: "x-api-key" });
     const wipe = tool({
       name: "wipe",

@@ -1,4 +1,4 @@
-// Tokens that are bound to a key: each request needs a proof of its own (RFC 9449).
+// Tokens that are bound to a key: each request needs its own proof (RFC 9449).
 import { assert, assertEquals } from "@std/assert";
 import { base64url, calculateJwkThumbprint, type JWTHeaderParameters, SignJWT } from "jose";
 import type { Server } from "../../mod.ts";
@@ -23,15 +23,15 @@ function publicOf({ jwk: { kty, crv, x, y } }: IssuerKey): Record<string, unknow
 interface ProofParts {
   readonly claims?: Record<string, unknown>;
   readonly header?: Record<string, unknown>;
-  /** The key that signs. Defaults to that of the header. */
+  /** The key that signs. Defaults to the key in the header. */
   readonly signer?: IssuerKey;
 }
 
-/** Signs a proof for a call with a token. A claim that is `undefined` is left out. */
+/** Signs a proof for a call with a token. A claim whose value is `undefined` is left out. */
 async function prove(key: IssuerKey, token: string, { claims = {}, header = {}, signer = key }: ProofParts = {}) {
   const iat = Math.floor(Date.now() / 1000);
   const all = { htm: "POST", htu: RESOURCE, ath: await hash(token), iat, jti: crypto.randomUUID(), ...claims };
-  // The header is one that jose may refuse to sign, as the test wants it.
+  // jose may refuse to sign with this header, which some tests need.
   const protectedHeader = { typ: "dpop+jwt", alg: key.alg, jwk: publicOf(key), ...header } as JWTHeaderParameters;
   return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(signer.privateKey);
 }
@@ -69,7 +69,7 @@ for (const alg of ALGORITHMS) {
       const { status, principal } = await callBound(server, token, await prove(key, token));
       assertEquals([status, principal.subject], [200, "ada"]);
     }
-    // The token is known by now.
+    // The token is cached at this point.
     const { status, challenge } = await callBound(server, token);
     const reason = "it has no proof; send one in the DPoP header";
     assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_dpop_proof", reason)]);
@@ -94,22 +94,22 @@ const head = (header: Record<string, unknown>) => (key: IssuerKey, token: string
 const encode = (value: unknown) => base64url.encode(JSON.stringify(value));
 
 const refusals: readonly Refusal[] = [
-  ["of another method", claim({ htm: "GET" }), "the proof is for another method"],
-  ["of a method in lower case", claim({ htm: "post" }), "the proof is for another method"],
+  ["for another method", claim({ htm: "GET" }), "the proof is for another method"],
+  ["for a method in lower case", claim({ htm: "post" }), "the proof is for another method"],
   ["without method", claim({ htm: undefined }), "the proof is for another method"],
-  ["of another host", claim({ htu: "https://evil.example.com/mcp" }), ELSEWHERE],
-  ["of the host behind the proxy", claim({ htu: "http://localhost/mcp" }), ELSEWHERE],
-  ["of another path", claim({ htu: "https://mcp.example.com/other" }), ELSEWHERE],
-  ["of a longer path", claim({ htu: `${RESOURCE}/x` }), ELSEWHERE],
-  ["of another port", claim({ htu: "https://mcp.example.com:8443/mcp" }), ELSEWHERE],
-  ["of another scheme", claim({ htu: "http://mcp.example.com/mcp" }), ELSEWHERE],
-  ["of no URL", claim({ htu: "/mcp" }), ELSEWHERE],
-  ["of a list of URLs", claim({ htu: [RESOURCE] }), ELSEWHERE],
+  ["for another host", claim({ htu: "https://evil.example.com/mcp" }), ELSEWHERE],
+  ["for the host behind the proxy", claim({ htu: "http://localhost/mcp" }), ELSEWHERE],
+  ["for another path", claim({ htu: "https://mcp.example.com/other" }), ELSEWHERE],
+  ["for a longer path", claim({ htu: `${RESOURCE}/x` }), ELSEWHERE],
+  ["for another port", claim({ htu: "https://mcp.example.com:8443/mcp" }), ELSEWHERE],
+  ["for another scheme", claim({ htu: "http://mcp.example.com/mcp" }), ELSEWHERE],
+  ["with a text that is not a URL", claim({ htu: "/mcp" }), ELSEWHERE],
+  ["with a list of URLs", claim({ htu: [RESOURCE] }), ELSEWHERE],
   ["without URL", claim({ htu: undefined }), ELSEWHERE],
   ["made before", claim({ iat: later(-90) }), OLD],
   ["made later", claim({ iat: later(90) }), OLD],
-  ["of no time", claim({ iat: undefined }), OLD],
-  ["without hash of the token", claim({ ath: undefined }), "the proof is for another token"],
+  ["without a time", claim({ iat: undefined }), OLD],
+  ["without a hash of the token", claim({ ath: undefined }), "the proof is for another token"],
   ["with the hash of another token", claim({ ath: "x".repeat(43) }), "the proof is for another token"],
   ["without id", claim({ jti: undefined }), NO_ID],
   ["with an empty id", claim({ jti: "" }), NO_ID],
@@ -153,13 +153,13 @@ const refusals: readonly Refusal[] = [
     NOT_ALLOWED,
   ],
   [
-    "in two headers",
+    "repeated in a second header",
     async (key, token) => `${await prove(key, token)}, ${await prove(key, token)}`,
     "it has more than one proof",
   ],
-  ["that is huge", claim({ x: "x".repeat(5000) }), "the proof is too long"],
-  ["that is no JWT", () => "x", UNSIGNED],
-  ["that is a token", async (_, token) => await Promise.resolve(token), NO_KEY],
+  ["that is too long", claim({ x: "x".repeat(5000) }), "the proof is too long"],
+  ["that is not a JWT", () => "x", UNSIGNED],
+  ["that is the token itself", async (_, token) => await Promise.resolve(token), NO_KEY],
 ];
 
 for (const [name, make, reason] of refusals) {
@@ -174,7 +174,7 @@ for (const [name, make, reason] of refusals) {
   });
 }
 
-Deno.test("a proof names the URL in any spelling, and without its query", async () => {
+Deno.test("a proof may spell the URL in any equivalent way, and omits its query", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -184,7 +184,7 @@ Deno.test("a proof names the URL in any spelling, and without its query", async 
   }
 });
 
-Deno.test("MUST accept a proof once, also if two requests bring it at the same time", async () => {
+Deno.test("MUST accept a proof only once, even if two requests send it at the same time", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -196,7 +196,7 @@ Deno.test("MUST accept a proof once, also if two requests bring it at the same t
   assertEquals(challenge, toChallenge("DPoP", "invalid_dpop_proof", "the proof was used before"));
 });
 
-Deno.test("MUST accept a proof at one of the instances that share a store", async () => {
+Deno.test("MUST accept a proof at only one of the instances that share a store", async () => {
   await using issuer = await TestIssuer.start();
   const store = memoryStore();
   const secret = "0123456789abcdef0123456789abcdef";
@@ -211,7 +211,7 @@ Deno.test("MUST accept a proof at one of the instances that share a store", asyn
   await store.close();
 });
 
-Deno.test("a caller with many proofs makes only its own old ones useless, and no used one valid", async () => {
+Deno.test("a caller with many proofs invalidates only its own old proofs, and no used proof becomes valid again", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const [key, other] = [await makeKey(), await makeKey()];
@@ -233,7 +233,7 @@ Deno.test("a caller with many proofs makes only its own old ones useless, and no
   assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
 });
 
-Deno.test("MUST refuse a bound token without the scheme DPoP, and any other token with it", async () => {
+Deno.test("MUST refuse a bound token without the scheme DPoP, and an unbound token with it", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -263,7 +263,7 @@ Deno.test("MUST ask the issuer whether an opaque token is bound", async () => {
   assertEquals((await callWith(server, "opaque")).status, 401);
 });
 
-Deno.test("oauth({ dpop: 'required' }) accepts no token that is not bound, and says so", async () => {
+Deno.test("oauth({ dpop: 'required' }) refuses a token that is not bound, and names DPoP in the challenge", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer], { oauth: { dpop: "required" } });
   const key = await makeKey();
@@ -288,7 +288,7 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
 };
 
-Deno.test("each request of a session needs a proof of its own method", async () => {
+Deno.test("each request of a session needs its own proof for its method", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -325,7 +325,7 @@ Deno.test("each request of a session needs a proof of its own method", async () 
   assert((await send("DELETE", end, id)).ok);
 });
 
-Deno.test("an open stream needs no second proof, and ends with its token", async () => {
+Deno.test("an open stream needs no second proof, and ends when its token expires", async () => {
   const clock = fakeClock();
   const expires = Math.floor(clock.date() / 1000) + 300;
   await using issuer = await TestIssuer.start();

@@ -1,4 +1,4 @@
-// Links of users open at their page only, for their user and server, and once with `singleUse`.
+// Elicitation links open only at their page, for their user and their server, and only once with `singleUse`.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -14,7 +14,7 @@ async function make(options: ElicitationLinksOptions, url = PAGE, singleUse?: bo
   return String(ctx.asked[0].params.url);
 }
 
-Deno.test("a link opens at origin and path of its page, whatever its other parameters", async () => {
+Deno.test("a link opens at the origin and path of its page, whatever its other parameters are", async () => {
   const options = { secret, server: "shop" };
   const links = elicitationLinks(options);
   const link = new URL(await make(options));
@@ -61,7 +61,7 @@ Deno.test("a link with singleUse opens once, also for requests at the same time"
     const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
     await links.elicit(ctx, "k", { message: "m", url: PAGE, singleUse: true });
     const link = String(ctx.asked[0].params.url);
-    // What is refused for another reason does not use it up.
+    // A refusal for another reason does not use the link up.
     assertEquals(await links.open(link, "eve"), undefined);
     assertEquals(await links.open(link.replace("/pay", "/news"), "ada"), undefined);
     const opened = await Promise.all(Array.from({ length: 10 }, () => links.open(link, "ada")));
@@ -70,7 +70,7 @@ Deno.test("a link with singleUse opens once, also for requests at the same time"
   }
 });
 
-Deno.test("processes with one store open a link once, and without a store only the one that made it opens it", async () => {
+Deno.test("processes with one store open a link once, and without a store only the process that made a link opens it", async () => {
   const store = memoryStore();
   const options = { secret, server: "shop", store };
   const link = await make(options, PAGE, true);
@@ -83,7 +83,7 @@ Deno.test("processes with one store open a link once, and without a store only t
   assert(await elicitationLinks(alone).open(await make(alone, PAGE, false), "ada"));
 });
 
-Deno.test("a link with singleUse does not open while the store is lost", async () => {
+Deno.test("a link with singleUse does not open while the store is unavailable", async () => {
   let isLost = true;
   const engine = await memoryStore()[INTERNALS].connect();
   const store = customStore(() => {
@@ -102,7 +102,7 @@ Deno.test("a link with singleUse does not open while the store is lost", async (
   assertEquals(await elicitationLinks(options).open(link, "ada"), undefined);
 });
 
-Deno.test("a singleUse of links that is not true or false is an error", async () => {
+Deno.test("elicitationLinks throws if singleUse is not a boolean", async () => {
   for (const singleUse of ["true", 1, null, Promise.resolve(true)]) {
     await assertRejects(() => make({}, PAGE, singleUse as never), TypeError, "it must be true or false");
   }

@@ -1,4 +1,4 @@
-// A subscription ends with the credentials of its caller, and goes on with newer ones.
+// A subscription ends when the credentials of its caller expire, and the client can continue it with newer credentials.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
 import type { SubscriptionEvent } from "../../src/observer.ts";
@@ -40,7 +40,7 @@ Deno.test("a subscription whose credentials expire ends without a result", async
   await server.close();
 });
 
-Deno.test("a client opens a subscription again that ended with its credentials", async () => {
+Deno.test("a client reopens a subscription that ended because its credentials expired", async () => {
   const { server, clock, ended, opened } = start({ expiresInMs: 5000 });
   await using port = serve(server);
   await using client = await connectTo(`http://${port.host}/mcp`);
@@ -59,7 +59,7 @@ Deno.test("a client opens a subscription again that ended with its credentials",
   await server.close();
 });
 
-Deno.test("a connection that stays open says which subscription has expired", async () => {
+Deno.test("a connection that stays open states which subscription has expired", async () => {
   const { server, clock, ended } = start();
   const principal = { id: "ada", expiresAt: clock.date() + 5000 };
   await using client = await connectTest(server, { era: "modern", transport: "pipe", principal });

@@ -1,4 +1,4 @@
-// The server of the official conformance suite with access tokens, as a process, and both official clients.
+// The server of the official conformance suite with access tokens, in a process of its own, and both official clients.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { Client as V2Client, StreamableHTTPClientTransport as V2Transport } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
@@ -12,7 +12,7 @@ import { until } from "../support/behaviour.ts";
 
 const file = `${root}examples/everything.ts`;
 
-/** The command that serves the file on each runtime, as the conformance suite does. */
+/** The command that serves the file on each runtime, the same as in the conformance suite. */
 const commands = {
   deno: (port: number) => ["deno", "serve", "-q", "-A", "--host", "127.0.0.1", "--port", String(port), file],
   bun: () => ["bun", file],
@@ -22,7 +22,7 @@ interface Served extends AsyncDisposable {
   readonly url: URL;
 }
 
-/** Serves the file with variables, until disposed. */
+/** Serves the file with environment variables, until disposed. */
 async function serve(runtime: keyof typeof commands, toEnv: (url: string) => Record<string, string>): Promise<Served> {
   const port = findFreePort();
   const url = new URL(`http://127.0.0.1:${port}/mcp`);
@@ -87,7 +87,7 @@ async function send(url: URL, token: string | undefined, method = "tools/call", 
 
 for (const runtime of ["deno", "bun"] as const) {
   testProcesses(
-    `${runtime}: the fixture server demands tokens of its issuers and the scopes of its variables`,
+    `${runtime}: the fixture server requires tokens of its issuers and the scopes in its variables`,
     async (t) => {
       await using first = await TestIssuer.start({ alg: "RS256" });
       await using second = await TestIssuer.start({
@@ -105,7 +105,7 @@ for (const runtime of ["deno", "bun"] as const) {
       const hour = 3600;
       const now = Math.floor(Date.now() / 1000);
 
-      await t.step("metadata names the issuers, and no key was loaded yet", async () => {
+      await t.step("metadata names the issuers, and the server has loaded no key yet", async () => {
         assertEquals([first.keyFetches, second.keyFetches], [0, 0]);
         const response = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", url));
         const { resource, authorization_servers: issuers, scopes_supported: scopes } = await response.json();
@@ -126,7 +126,7 @@ for (const runtime of ["deno", "bun"] as const) {
           }
         });
 
-        await t.step(`${name} without scopes lists, and is refused what needs them`, async () => {
+        await t.step(`${name} without scopes can list handlers, and calls that need scopes are refused`, async () => {
           for (const scope of [undefined, "notes:read"]) {
             const peer = await connect(url, { authorization: `Bearer ${await sign({ scope })}` });
             assert((await peer.listTools()).tools.length > 10);
@@ -138,7 +138,7 @@ for (const runtime of ["deno", "bun"] as const) {
           }
         });
 
-        await t.step(`${name} is refused with expired and foreign tokens`, async () => {
+        await t.step(`${name} is refused with an expired token and with a token of a foreign issuer`, async () => {
           await using stranger = await TestIssuer.start();
           const tokens = {
             expired: await sign({ iat: now - 2 * hour, exp: now - hour }),
@@ -174,21 +174,24 @@ for (const runtime of ["deno", "bun"] as const) {
         assertEquals((await send(url, await sign())).status, 200);
       });
 
-      await t.step("the keys of each issuer were loaded once", () => {
+      await t.step("the server loads the keys of each issuer once", () => {
         assertEquals([first.keyFetches, second.keyFetches], [1, 1]);
       });
     },
   );
 
-  testProcesses(`${runtime}: the fixture server is open without the variables`, async () => {
-    await using served = await serve(runtime, () => ({ MCP_SCOPES: "notes:read" }));
-    assertEquals((await send(served.url, undefined)).status, 200);
-    const metadata = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", served.url));
-    await metadata.body?.cancel();
-    assertEquals(metadata.status, 404);
-  });
+  testProcesses(
+    `${runtime}: the fixture server accepts requests without a token if the variables are not set`,
+    async () => {
+      await using served = await serve(runtime, () => ({ MCP_SCOPES: "notes:read" }));
+      assertEquals((await send(served.url, undefined)).status, 200);
+      const metadata = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", served.url));
+      await metadata.body?.cancel();
+      assertEquals(metadata.status, 404);
+    },
+  );
 
-  testProcesses(`${runtime}: the fixture server does not start with issuers and no resource`, async () => {
+  testProcesses(`${runtime}: the fixture server does not start with issuers but without a resource`, async () => {
     const env = { MCP_ISSUERS: "http://127.0.0.1:9", PORT: "0", BUN_PORT: "0" };
     await using running = await start(commands[runtime](findFreePort()), { env });
     const { code, stderr } = await running.finished;

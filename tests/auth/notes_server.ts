@@ -1,4 +1,4 @@
-// A server with tokens of the authorization servers for tests. Each user has notes of their own.
+// A server for tests that accepts tokens of the authorization servers for tests. Each user has their own notes.
 import { createServer, type Server, tool } from "@x/mcp";
 import { requirePrincipal } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";
@@ -8,7 +8,7 @@ interface BunHost {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
 const variable = (name: string) => (bun ? bun.env[name] : Deno.env.get(name)) ?? "";
 
 const notes = new Map<string, string[]>();

@@ -1,9 +1,9 @@
-// What is kept about tokens and about issuers is bounded.
+// The caches of tokens and of issuers' keys are bounded.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Loaded, Unavailable } from "../../src/auth/oauth/loaded.ts";
 import { TokenCache } from "../../src/auth/oauth/token_cache.ts";
 
-Deno.test("a cache of tokens is bounded in number: the oldest goes first", () => {
+Deno.test("a cache of tokens is bounded in number, and evicts the oldest token first", () => {
   const cache = new TokenCache<number>({ entries: 3, characters: 1000 });
   for (let i = 0; i < 5; i++) cache.set(`t${i}`, { value: i, until: 100 }, 0);
   assertEquals([cache.size, cache.get("t1", 0), cache.get("t2", 0), cache.get("t4", 99)], [3, undefined, 2, 4]);
@@ -21,10 +21,10 @@ Deno.test("a cache of tokens is bounded in characters of tokens and values", () 
   cache.set("large", { value: 2, until: 100, characters: 92 }, 0);
   assertEquals([cache.size, cache.get("large", 0)], [2, 2]);
   cache.set("larger", { value: 3, until: 100, characters: 101 }, 0);
-  assertEquals(cache.size, 0, "what is too large is not kept");
+  assertEquals(cache.size, 0, "a token that is too large is not cached");
 });
 
-Deno.test("expired tokens are dropped within a minute, also if nobody sends them again", () => {
+Deno.test("expired tokens are deleted within a minute, even if no request sends them again", () => {
   const cache = new TokenCache<number>({ entries: 1000, characters: 10_000 });
   for (let i = 0; i < 100; i++) cache.set(`t${i}`, { value: i, until: 1000 }, 0);
   cache.set("later", { value: 1, until: 100_000 }, 59_999);
@@ -33,7 +33,7 @@ Deno.test("expired tokens are dropped within a minute, also if nobody sends them
   assertEquals(cache.size, 2);
 });
 
-Deno.test("a value is loaded once for all, at most once in 30 seconds, and is used for an hour if its source is down", async () => {
+Deno.test("concurrent requests load a value once, at most once in 30 seconds, and use it for an hour while its source is down", async () => {
   let loads = 0;
   let isDown = false;
   const value = new Loaded("it", async () => {
@@ -52,6 +52,6 @@ Deno.test("a value is loaded once for all, at most once in 30 seconds, and is us
   await assertRejects(() => value.get(4_000_000), Unavailable, "Cannot load it: down");
   await assertRejects(() => value.get(4_000_001), Unavailable, "it could not be loaded");
   isDown = false;
-  // A clock that is set back does not stop loads for long.
+  // A clock that is set back does not block loading for long.
   assertEquals([await value.get(1_000_000), loads], [6, 6]);
 });

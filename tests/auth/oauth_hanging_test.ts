@@ -9,7 +9,7 @@ import { testLimits } from "../support/limits.ts";
 
 const resource = "http://localhost/mcp";
 
-Deno.test("a token is checked again after its first check was given up", async () => {
+Deno.test("a token is checked again after its first check has timed out", async () => {
   let asked = 0;
   const hang = new Promise<never>(() => {});
   const auth = oauth({

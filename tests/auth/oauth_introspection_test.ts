@@ -1,4 +1,4 @@
-// Opaque tokens: what their issuer says about them, and for how long that is believed.
+// Opaque tokens: the introspection response of their issuer, and how long it is cached.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { IntrospectionOptions } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -7,7 +7,7 @@ import { callWith, protect, toInvalid } from "../support/protected.ts";
 
 const introspection = { clientId: "notes server", clientSecret: "p:ss%w+rd" };
 
-/** Lets an issuer know opaque tokens. Returns the forms and headers that it was sent. */
+/** Makes an issuer accept opaque tokens. Returns the forms and headers that the issuer received. */
 function know(issuer: TestIssuer, tokens: Map<string, Record<string, unknown>>) {
   const asked: { readonly form: URLSearchParams; readonly authorization: string | null }[] = [];
   issuer.overrides.set("/introspect", async (request) => {
@@ -21,7 +21,7 @@ function know(issuer: TestIssuer, tokens: Map<string, Record<string, unknown>>) 
   return asked;
 }
 
-Deno.test("an opaque token stands for what its issuer says", async () => {
+Deno.test("an opaque token authenticates the subject in the introspection response of its issuer", async () => {
   await using issuer = await TestIssuer.start();
   const exp = Math.floor(Date.now() / 1000) + 600;
   const asked = know(issuer, new Map([["opaque-1", { scope: "a b", exp, iss: issuer.name }]]));
@@ -31,11 +31,15 @@ Deno.test("an opaque token stands for what its issuer says", async () => {
   assertEquals([principal.scopes, principal.expiresAt, principal.clientId], [["a", "b"], exp * 1000, "app"]);
   const [{ form, authorization }] = asked;
   assertEquals([form.get("token"), form.get("token_type_hint")], ["opaque-1", "access_token"]);
-  // The parts are encoded as in a form.
+  // The id and the secret are encoded as in a form.
   assertEquals(atob(authorization?.slice("Basic ".length) ?? ""), "notes+server:p%3Ass%25w%2Brd");
   const unknown = await callWith(server, "opaque-2");
   assertEquals([unknown.status, unknown.challenge], [401, toInvalid("the token is not active")]);
-  assertEquals((await callWith(server, await issuer.sign())).status, 200, "JWTs are verified by keys");
+  assertEquals(
+    (await callWith(server, await issuer.sign())).status,
+    200,
+    "JWTs are verified by the keys of the issuer",
+  );
   assertEquals(asked.length, 2);
   await server.close();
   const closed = protect([issuer]);
@@ -43,7 +47,7 @@ Deno.test("an opaque token stands for what its issuer says", async () => {
   await closed.close();
 });
 
-Deno.test("MUST refuse an opaque token that is not for this server, or is no access token", async () => {
+Deno.test("MUST refuse an opaque token that is not for this server, or is not an access token", async () => {
   await using issuer = await TestIssuer.start();
   const cases: readonly (readonly [Record<string, unknown>, string])[] = [
     [{ aud: undefined }, "the token was not issued for this server"],
@@ -65,7 +69,7 @@ Deno.test("MUST refuse an opaque token that is not for this server, or is no acc
   await server.close();
 });
 
-Deno.test("what an issuer says is believed for 30 seconds, because tokens are revoked", async () => {
+Deno.test("an introspection response is used for 30 seconds, because tokens can be revoked", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const tokens = new Map([["opaque", {}]]);
@@ -85,7 +89,7 @@ Deno.test("what an issuer says is believed for 30 seconds, because tokens are re
   await server.close();
 });
 
-Deno.test("an issuer that cannot be asked is not the caller's fault, and nobody learns why", async () => {
+Deno.test("a failed introspection request is a fault of the server, and the caller does not get the reason", async () => {
   await using issuer = await TestIssuer.start();
   const responses = [
     () => new Response("no", { status: 500 }),
@@ -113,7 +117,7 @@ Deno.test("an issuer that cannot be asked is not the caller's fault, and nobody 
   await server.close();
 });
 
-Deno.test("the server authenticates at the issuer by header, by body or by a key", async () => {
+Deno.test("the server authenticates to the issuer by a header, by the body or by a key", async () => {
   await using issuer = await TestIssuer.start();
   const asked = know(issuer, new Map([["opaque", {}]]));
   const key = await makeKey("ES256", "own");
@@ -149,7 +153,7 @@ Deno.test("the server authenticates at the issuer by header, by body or by a key
   }
 });
 
-Deno.test("a function may say what opaque tokens stand for", async () => {
+Deno.test("a function may return the claims of opaque tokens", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const introspect = (token: string) => token === "known" ? { iss: two.name, aud: RESOURCE, sub: "eve" } : undefined;
@@ -162,7 +166,7 @@ Deno.test("a function may say what opaque tokens stand for", async () => {
   await only.close();
 });
 
-Deno.test("hostile: an opaque token that is its own id is not shown to handlers", async () => {
+Deno.test("hostile: an opaque token that equals its own subject is not shown to handlers", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["canary-5f2b", { jti: "canary-5f2b", ext: { of: ["x-canary-5f2b"] }, username: "ada" }]]));
   const server = protect([issuer], { oauth: { introspection } });
@@ -172,7 +176,7 @@ Deno.test("hostile: an opaque token that is its own id is not shown to handlers"
   await server.close();
 });
 
-Deno.test("what a function says about an inactive token, or in another form than claims, authenticates nobody", async () => {
+Deno.test("a function that returns an inactive token, or a value other than claims, authenticates no caller", async () => {
   await using issuer = await TestIssuer.start();
   const valid = { aud: RESOURCE, sub: "eve" };
   for (
@@ -197,7 +201,7 @@ Deno.test("what a function says about an inactive token, or in another form than
   }
 });
 
-Deno.test("a claim that has a short opaque token as a part of its text stays", async () => {
+Deno.test("a claim that contains a short opaque token as a part of its text is kept", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["a", { scope: "read", username: "ada", jti: "a", groups: ["team-a"] }]]));
   const server = protect([issuer], { oauth: { introspection } });

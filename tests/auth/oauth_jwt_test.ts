@@ -1,4 +1,4 @@
-// Access tokens that are JWTs: which of them stand for a caller, and how others are refused.
+// Access tokens that are JWTs: valid tokens and the reasons for a refusal.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { SignJWT, UnsecuredJWT } from "jose";
 import { tool } from "../../mod.ts";
@@ -12,7 +12,7 @@ import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts"
 
 const now = () => Math.floor(Date.now() / 1000);
 
-Deno.test("MUST validate tokens: a token of a trusted issuer for this server stands for its subject", async () => {
+Deno.test("MUST validate tokens: a token of a trusted issuer for this server authenticates its subject", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const exp = now() + 600;
@@ -27,7 +27,7 @@ Deno.test("MUST validate tokens: a token of a trusted issuer for this server sta
   await server.close();
 });
 
-Deno.test("every algorithm with a public key verifies tokens", async () => {
+Deno.test("tokens are verified with every algorithm that uses a public key", async () => {
   for (const alg of ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]) {
     await using issuer = await TestIssuer.start({ alg });
     const server = protect([issuer]);
@@ -48,26 +48,34 @@ const refusals: readonly (readonly [name: string, parts: TokenParts, reason: str
     { claims: { aud: "https://other.example.com/mcp" } },
     "the token was not issued for this server",
   ],
-  ["for others in a list", { claims: { aud: ["a", `${RESOURCE}/x`] } }, "the token was not issued for this server"],
   [
-    "for a server whose name begins alike",
+    "for a list of other servers",
+    { claims: { aud: ["a", `${RESOURCE}/x`] } },
+    "the token was not issued for this server",
+  ],
+  [
+    "for a server whose name has the same beginning",
     { claims: { aud: `${RESOURCE}.evil` } },
     "the token was not issued for this server",
   ],
-  ["for the host alone", { claims: { aud: "https://mcp.example.com" } }, "the token was not issued for this server"],
+  [
+    "for the host without the path",
+    { claims: { aud: "https://mcp.example.com" } },
+    "the token was not issued for this server",
+  ],
   ["without audience", { claims: { aud: undefined } }, "the token was not issued for this server"],
   [
     "with an audience of another type",
     { claims: { aud: { [RESOURCE]: true } } },
     "the token was not issued for this server",
   ],
-  ["of another issuer", { claims: { iss: "https://evil.example.com" } }, "the token has another issuer"],
+  ["by another issuer", { claims: { iss: "https://evil.example.com" } }, "the token has another issuer"],
   ["without issuer", { claims: { iss: undefined } }, "the token has another issuer"],
   ["with a list of issuers", { claims: { iss: ["x"] } }, "the token has another issuer"],
   ["that has expired", { claims: { exp: 1000 } }, "the token has expired"],
   ["that never expires", { claims: { exp: undefined } }, "the token never expires"],
-  ["that expires at a text", { claims: { exp: "4102444800" } }, "the token has an invalid time"],
-  ["that expires beyond all times", { claims: { exp: 1e300 } }, "the token has an invalid time"],
+  ["with an expiry that is a text", { claims: { exp: "4102444800" } }, "the token has an invalid time"],
+  ["with an expiry beyond the largest date", { claims: { exp: 1e300 } }, "the token has an invalid time"],
   ["that is not yet valid", { claims: { nbf: 4102444800 } }, "the token is not yet valid"],
   ["with another type", { header: { typ: "id_token+jwt" } }, "the token is not an access token"],
   ["that is a grant", { header: { typ: "oauth-id-jag+jwt" } }, "the token is not an access token"],
@@ -84,10 +92,10 @@ const refusals: readonly (readonly [name: string, parts: TokenParts, reason: str
 ];
 
 for (const [name, parts, reason] of refusals) {
-  Deno.test(`MUST answer 401 to an invalid token: one ${name}`, async () => {
+  Deno.test(`MUST answer 401 to an invalid token: ${name}`, async () => {
     await using issuer = await TestIssuer.start();
     const server = protect([issuer]);
-    // jose does not sign unknown critical extensions, so the header is changed afterwards.
+    // jose does not sign unknown critical extensions, so the test changes the header afterwards.
     const { crit, ...header } = parts.header ?? {};
     let token = await issuer.sign({ ...parts, header });
     if (crit) {
@@ -101,7 +109,7 @@ for (const [name, parts, reason] of refusals) {
   });
 }
 
-Deno.test("an audience may be a list, and may write scheme and host in upper case", async () => {
+Deno.test("an audience may be a list, and may have its scheme and host in upper case", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { oauth: { audience: ["api://notes", "https://Old.example.com"] } });
   const accepted = [
@@ -127,7 +135,7 @@ Deno.test("an audience may be a list, and may write scheme and host in upper cas
   await server.close();
 });
 
-Deno.test("the type of a token may be demanded", async () => {
+Deno.test("a server may require a type of the token", async () => {
   await using issuer = await TestIssuer.start();
   const [lenient, strict] = [protect([issuer]), protect([issuer], { oauth: { type: "at+jwt" } })];
   for (
@@ -150,7 +158,7 @@ Deno.test("the type of a token may be demanded", async () => {
   await strict.close();
 });
 
-Deno.test("hostile: a token without signature, or signed with a public key as secret, is refused", async () => {
+Deno.test("hostile: a token without a signature, or signed with a public key as its secret, is refused", async () => {
   await using issuer = await TestIssuer.start({ alg: "RS256" });
   const server = protect([issuer]);
   const claims = { iss: issuer.name, aud: RESOURCE, sub: "ada", exp: now() + 600 };
@@ -186,7 +194,7 @@ Deno.test("hostile: a token without signature, or signed with a public key as se
   await server.close();
 });
 
-Deno.test("hostile: a secret in the key set verifies nothing", async () => {
+Deno.test("hostile: a symmetric secret in the key set verifies no token", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const k = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA";
@@ -197,7 +205,7 @@ Deno.test("hostile: a secret in the key set verifies nothing", async () => {
   await server.close();
 });
 
-Deno.test("hostile: keys that a token brings along, or points to, are never used", async () => {
+Deno.test("hostile: keys inside a token, or at a URL in a token, are never used", async () => {
   await using issuer = await TestIssuer.start();
   const own = await makeKey();
   let fetched = 0;
@@ -215,7 +223,7 @@ Deno.test("hostile: keys that a token brings along, or points to, are never used
   ) {
     const { status } = await callWith(server, await issuer.sign({ key: own, header }));
     assertEquals(status, 401, JSON.stringify(header));
-    // Some issuers have such headers in their own tokens: they are not followed, and do no harm.
+    // Some issuers add such headers to their own tokens: the server ignores them.
     assertEquals((await callWith(server, await issuer.sign({ header: { jku: url } }))).status, 200);
   }
   assertEquals(fetched, 0);
@@ -234,7 +242,7 @@ Deno.test("hostile: a token of one issuer that is signed by another is refused",
   await server.close();
 });
 
-Deno.test("the same subject of two issuers is two callers, and no subject imitates another", async () => {
+Deno.test("the same subject at two issuers is two callers, and no subject can imitate another caller", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const server = protect([one, two]);
@@ -248,7 +256,7 @@ Deno.test("the same subject of two issuers is two callers, and no subject imitat
   await server.close();
 });
 
-Deno.test("a token of a client has no person", async () => {
+Deno.test("a token that a client gets for itself has no user", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const of = async (claims: Record<string, unknown>) =>
@@ -265,7 +273,7 @@ Deno.test("a token of a client has no person", async () => {
   await server.close();
 });
 
-Deno.test("scopes come from scope or scp, and a token without them grants none", async () => {
+Deno.test("scopes are read from scope or scp, and a token without them has no scopes", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   for (
@@ -299,7 +307,7 @@ Deno.test("scopes come from scope or scp, and a token without them grants none",
   await own.close();
 });
 
-Deno.test("a readScopes that returns nothing grants nothing, and the observer learns of it", async () => {
+Deno.test("a readScopes that returns nothing grants no scope, and is reported to the observer", async () => {
   await using issuer = await TestIssuer.start();
   const faults: string[] = [];
   const server = protect([issuer], {
@@ -315,7 +323,7 @@ Deno.test("a readScopes that returns nothing grants nothing, and the observer le
   await server.close();
 });
 
-Deno.test("times are checked by the server's clock, with a tolerance", async () => {
+Deno.test("expiry times are checked by the server's clock, with a tolerance", async () => {
   const clock = fakeClock(Date.UTC(2030, 0, 1));
   const at = clock.date() / 1000;
   await using issuer = await TestIssuer.start();
@@ -337,7 +345,7 @@ Deno.test("times are checked by the server's clock, with a tolerance", async () 
   await strict.close();
 });
 
-Deno.test("a verified token is not verified again, and is forgotten when it expires", async () => {
+Deno.test("a verified token is not verified again, and leaves the cache when it expires", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const principals = new Set<unknown>();
@@ -347,7 +355,7 @@ Deno.test("a verified token is not verified again, and is forgotten when it expi
   const signal = AbortSignal.timeout(1000);
   const facts = { transport: "http", now: clock.date(), signal, ...NO_ROUTE } as const;
   assert(auth.authenticate(request, facts) instanceof Promise);
-  // Two at the same time share one verification.
+  // Two concurrent requests with the same token share one verification.
   for (const found of await Promise.all([1, 2].map(() => auth.authenticate(request, facts)))) principals.add(found);
   const known = auth.authenticate(request, facts);
   assert(!(known instanceof Promise));
@@ -361,7 +369,7 @@ Deno.test("a verified token is not verified again, and is forgotten when it expi
   await auth.close?.();
 });
 
-Deno.test("hostile: huge tokens, and tokens that are none, cost no request to the issuer", async () => {
+Deno.test("hostile: a huge token, and a text that is not a token, cause no request to the issuer", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const huge = await issuer.sign({ claims: { fill: "x".repeat(16_000) } });
@@ -378,7 +386,7 @@ Deno.test("hostile: huge tokens, and tokens that are none, cost no request to th
   await server.close();
 });
 
-Deno.test("a request without a token has a challenge without error", async () => {
+Deno.test("a request without a token gets a challenge without an error", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const open = `Bearer resource_metadata="${METADATA}"`;
@@ -400,7 +408,7 @@ Deno.test("MUST refuse an ID token whose audience is the resource", async () => 
     const { status, challenge } = await callWith(server, await issuer.sign({ claims, header: { typ: "JWT" } }));
     assertEquals([status, challenge], [401, toInvalid("the token is an ID token")], JSON.stringify(claims));
   }
-  // Its type says that it is an access token. Keycloak puts nonce into both.
+  // The type of the token states that it is an access token. Keycloak adds nonce to ID tokens and access tokens.
   assertEquals(
     (await callWith(server, await issuer.sign({ claims: { nonce: "n" }, header: { typ: "at+jwt" } }))).status,
     200,

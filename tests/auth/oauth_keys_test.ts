@@ -1,4 +1,4 @@
-// The keys of issuers: how they are found, loaded, rotated and limited.
+// The keys of issuers: discovery, loading, rotation and limits.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -7,12 +7,12 @@ import { callWith, protect, toInvalid } from "../support/protected.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** A token that is valid at the time of a clock that the tests set forward. */
+/** A token that is valid at the time of a test clock, which tests set forward. */
 function signLong(issuer: TestIssuer, parts: Parameters<TestIssuer["sign"]>[0] = {}): Promise<string> {
   return issuer.sign({ ...parts, claims: { exp: Math.floor(Date.now() / 1000) + 86_400 * 365, ...parts.claims } });
 }
 
-Deno.test("MUST find an issuer through its metadata, at each well-known place", async () => {
+Deno.test("MUST find an issuer through its metadata, at each well-known URL", async () => {
   const places: readonly (readonly [path: string, wellKnown: string, before: readonly string[]])[] = [
     ["", "/.well-known/oauth-authorization-server", []],
     ["", "/.well-known/openid-configuration", ["/.well-known/oauth-authorization-server"]],
@@ -56,7 +56,7 @@ Deno.test("MUST refuse the metadata of another issuer, compared as text", async 
   }
 });
 
-Deno.test("keys are found only at a URL over https, or over http on loopback for an issuer there", async () => {
+Deno.test("keys are loaded only from a URL over https, or over http on loopback for an issuer on loopback", async () => {
   for (const jwks_uri of ["http://keys.example.com/jwks", "file:///etc/passwd", "ftp://x/", "", undefined, 5]) {
     await using issuer = await TestIssuer.start();
     issuer.metadata = { jwks_uri };
@@ -80,7 +80,7 @@ Deno.test("keys are found only at a URL over https, or over http on loopback for
   await server.close();
 });
 
-Deno.test("a redirect, a page and an endless response are no metadata and no keys", async () => {
+Deno.test("a redirect, an HTML page and an endless response are refused as metadata and as keys", async () => {
   const bodies: readonly (() => Response)[] = [
     () => Response.redirect("http://127.0.0.1:1/"),
     () => new Response("<html>"),
@@ -102,7 +102,7 @@ Deno.test("a redirect, a page and an endless response are no metadata and no key
   }
 });
 
-Deno.test("new keys are loaded when a token names one, and old ones stop counting", async () => {
+Deno.test("new keys are loaded when a token names an unknown key, and removed keys are no longer accepted", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { server: { clock } });
@@ -117,12 +117,16 @@ Deno.test("new keys are loaded when a token names one, and old ones stop countin
   assertEquals((await callWith(server, token)).status, 200);
   assertEquals((await callWith(server, old)).status, 200);
   assertEquals(issuer.keyFetches, 2);
-  // The issuer removes its first key, for example because it was stolen.
+  // The issuer removes its first key, for example because the key was stolen.
   issuer.keys.shift();
   await clock.advance(600_000);
   assertEquals((await callWith(server, await signLong(issuer, { key: next, claims: { jti: "2" } }))).status, 200);
   assertEquals(issuer.keyFetches, 3);
-  assertEquals((await callWith(server, old)).status, 401, "a token that was verified by the key is not known any more");
+  assertEquals(
+    (await callWith(server, old)).status,
+    401,
+    "a token that was verified by the removed key is no longer cached",
+  );
   await server.close();
 });
 
@@ -143,7 +147,7 @@ Deno.test("keys without ids rotate too", async () => {
   await server.close();
 });
 
-Deno.test("hostile: a flood of unknown keys fetches the key set of one issuer once in 30 seconds, and others never", async () => {
+Deno.test("hostile: a flood of unknown keys fetches the key set of one issuer once in 30 seconds, and no other key set", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
@@ -167,7 +171,7 @@ Deno.test("hostile: a flood of unknown keys fetches the key set of one issuer on
   await server.close();
 });
 
-Deno.test("hostile: while a key set is down it is asked once in 30 seconds, and other issuers are not affected", async () => {
+Deno.test("hostile: a key set that is down is requested once in 30 seconds, and other issuers are not affected", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
@@ -187,7 +191,7 @@ Deno.test("hostile: while a key set is down it is asked once in 30 seconds, and 
   assertMatch(faults[0], /Cannot load the keys of the issuer .*: .*\/jwks responds with status 500/);
   issuer.overrides.clear();
   assertEquals((await callWith(server, token)).status, 200);
-  // The keys that are known are used for an hour without the issuer.
+  // The keys that are loaded are used for an hour without the issuer.
   issuer.overrides.set("/jwks", () => new Response("down", { status: 500 }));
   await clock.advance(1_200_000);
   assertEquals((await callWith(server, await signLong(issuer, { claims: { jti: "2" } }))).status, 200);
@@ -196,7 +200,7 @@ Deno.test("hostile: while a key set is down it is asked once in 30 seconds, and 
   await server.close();
 });
 
-Deno.test("hostile: an issuer that does not respond takes nobody's time but its own callers'", async () => {
+Deno.test("hostile: an issuer that does not respond delays only its own callers", async () => {
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
   const { promise, resolve } = Promise.withResolvers<Response>();
@@ -211,7 +215,7 @@ Deno.test("hostile: an issuer that does not respond takes nobody's time but its 
   await server.close();
 });
 
-Deno.test("options that cannot be used are refused", () => {
+Deno.test("options with unusable values are refused", () => {
   const options = { resource: RESOURCE, issuers: ["https://login.example.com"] };
   const client = { clientId: "a", clientSecret: "b" };
   for (
@@ -232,7 +236,7 @@ Deno.test("options that cannot be used are refused", () => {
       [{ algorithms: ["ES256", "HS512"] }, 'Cannot use the algorithm "HS512"'],
       [{ skewMs: -1 }, "skewMs must be a number"],
       [{ skewMs: NaN }, "skewMs must be a number"],
-      // A time plus a text is a text, which is later than any time.
+      // A number plus a string is a string, which compares as later than any time.
       [{ skewMs: "5000" }, "skewMs must be a number"],
       [{ skewMs: null }, "skewMs must be a number"],
       [{ audience: "" }, "it is an empty text"],

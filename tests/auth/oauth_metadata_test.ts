@@ -1,4 +1,4 @@
-// The metadata of the resource, and the challenges that lead to it.
+// The metadata of the resource, and the challenges that name its URL.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
@@ -36,7 +36,7 @@ Deno.test("MUST serve metadata at the well-known URI of the path, with its issue
   await server.close();
 });
 
-Deno.test("the metadata is inserted between host and path, and is at the root if that is wanted", async () => {
+Deno.test("the well-known path is inserted between host and path, or is at the root with rootMetadata", async () => {
   const cases: readonly (readonly [resource: string, name: string, paths: readonly string[], root?: boolean])[] = [
     ["https://h.example.com/public/mcp", "https://h.example.com/public/mcp", [`${WELL_KNOWN}/public/mcp`]],
     ["https://h.example.com", "https://h.example.com", [WELL_KNOWN]],
@@ -55,7 +55,7 @@ Deno.test("the metadata is inserted between host and path, and is at the root if
   }
 });
 
-Deno.test("every page of every origin reads the metadata, and methods that change something get 405", async () => {
+Deno.test("pages of every origin can read the metadata, and methods that change state get 405", async () => {
   const server = start();
   const ask = (method: string) =>
     server.fetch(
@@ -74,7 +74,7 @@ Deno.test("every page of every origin reads the metadata, and methods that chang
   await server.close();
 });
 
-Deno.test("behind a proxy, metadata and challenges have the public URL, whatever the request says", async () => {
+Deno.test("behind a proxy, metadata and challenges have the public URL, whatever host the request names", async () => {
   const server = start();
   await using port = serve(server);
   const headers = {
@@ -90,7 +90,7 @@ Deno.test("behind a proxy, metadata and challenges have the public URL, whatever
   await server.close();
 });
 
-Deno.test("the routes can be mounted by hand under a router", async () => {
+Deno.test("the routes can be mounted manually under a router", async () => {
   const auth = oauth({ resource: RESOURCE, issuers });
   const server = createServer({ name: "notes", version: "1.0.0", auth });
   const app = (request: Request) => {
@@ -105,7 +105,7 @@ Deno.test("the routes can be mounted by hand under a router", async () => {
   await server.close();
 });
 
-Deno.test("MUST answer 401 without a token, with the metadata and the scopes for basic use", async () => {
+Deno.test("MUST answer 401 without a token, with the URL of the metadata and the scopes for basic use", async () => {
   const server = start();
   const wanted = `Bearer resource_metadata="${METADATA}", scope="notes:read notes:list"`;
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -126,7 +126,7 @@ Deno.test("MUST answer 401 without a token, with the metadata and the scopes for
   await server.close();
 });
 
-Deno.test("pages that may call the server read its challenge", async () => {
+Deno.test("pages that may call the server can read its challenge", async () => {
   const auth = oauth({ resource: RESOURCE, issuers });
   const server = createServer({ name: "notes", version: "1.0.0", auth, cors: { origins: ["https://app.example"] } });
   const response = await server.fetch(toRequest("tools/list", {}, { origin: "https://app.example" }));
@@ -173,7 +173,7 @@ Deno.test("MUST refuse two tokens: 400 invalid_request", async () => {
   await server.close();
 });
 
-Deno.test("hostile: nothing of a token or an option breaks out of a challenge", async () => {
+Deno.test("hostile: no character of a token or an option can end a value of the challenge", async () => {
   await using issuer = await TestIssuer.start();
   const resource = 'https://mcp.example.com/m"cp\\%0d%0ax';
   const server = protect([issuer], { oauth: { resource, audience: RESOURCE } });
@@ -199,7 +199,7 @@ Deno.test("hostile: nothing of a token or an option breaks out of a challenge", 
   await server.close();
 });
 
-Deno.test("the exact challenge of a token that is not valid", async () => {
+Deno.test("the exact challenge for an invalid token", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { oauth: { scopes: ["a", "b"] } });
   const { challenge } = await callWith(server, await issuer.sign({ claims: { exp: 1 } }));

@@ -1,4 +1,4 @@
-// A protected server on a port, as users run it: each user has notes of their own, in both eras and on every way in.
+// A protected server on a port, as in production: each user has their own notes, in both eras and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
@@ -38,7 +38,7 @@ Deno.test("two users of two issuers see different notes, in both eras", async ()
     path: "/realms/b",
     wellKnown: "/realms/b/.well-known/openid-configuration",
   });
-  // The port is known only when the server runs, so that its URL is set afterwards.
+  // The port is known only when the server runs, so the test sets the URL afterwards.
   const served: Server[] = [];
   await using port = serve({ fetch: (request, info) => served[0].fetch(request, info) });
   const url = `http://${port.host}/mcp`;
@@ -70,7 +70,7 @@ Deno.test("two users of two issuers see different notes, in both eras", async ()
   await server.close();
 });
 
-Deno.test("WebSocket and HTTP+SSE take tokens too, and no token in the query", async () => {
+Deno.test("WebSocket and HTTP+SSE accept tokens too, and refuse a token in the query", async () => {
   await using issuer = await TestIssuer.start();
   const resource = "https://mcp.example.com/mcp";
   const token = await issuer.sign();

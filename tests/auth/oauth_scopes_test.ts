@@ -1,4 +1,4 @@
-// Scopes of tokens, step-up, and what ends with a token, in both eras.
+// Scopes of tokens, step-up authorization, and the streams that end with a token, in both eras.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -50,7 +50,7 @@ Deno.test("a call that needs more scopes gets 403 with all scopes of the operati
       await response.body?.cancel();
     }
   }
-  // The client signs in again with these scopes, and the same session goes on.
+  // The client signs in again with these scopes, and continues the same session.
   const more = { ...session, authorization: `Bearer ${await issuer.sign({ claims: { scope: scopes.join(" ") } })}` };
   for (const [method, params] of operations) {
     for (
@@ -86,7 +86,7 @@ Deno.test("MUST account for scopes that include others", async () => {
   await server.close();
 });
 
-Deno.test("a caller sees what it may ask for and not what is hidden, in a list that is private to caches", async () => {
+Deno.test("a caller sees handlers whose scopes it can request but no hidden handler, in a list that caches treat as private", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { handlers });
   for (const [scope, names] of [["", ["whoami", "write"]], ["admin", ["whoami", "write", "secret"]]] as const) {
@@ -98,7 +98,7 @@ Deno.test("a caller sees what it may ask for and not what is hidden, in a list t
   await server.close();
 });
 
-Deno.test("a subscription and a stream end when the token does", async () => {
+Deno.test("a subscription and a stream end when their token expires", async () => {
   const clock = fakeClock(Date.UTC(2030, 0, 1));
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { server: { clock } });
@@ -131,7 +131,7 @@ Deno.test("a subscription and a stream end when the token does", async () => {
   await server.close();
 });
 
-Deno.test("MUST NOT take a session or a question for an identity: they belong to issuer and subject", async () => {
+Deno.test("MUST NOT use a session or a question as an identity: both belong to an issuer and a subject", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const server = protect([one, two], {

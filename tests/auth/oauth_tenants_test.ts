@@ -1,4 +1,4 @@
-// A path with parameters: each concrete path is a protected resource of its own.
+// A path with parameters: each concrete path is a separate protected resource.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, mount, type RouteServerOptions, type Server, tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
@@ -80,7 +80,7 @@ async function call(
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a token of one tenant is refused at another, fresh and known (${era})`, async () => {
+  Deno.test(`a token of one tenant is refused at another tenant, whether or not it is cached (${era})`, async () => {
     await using issuer = await TestIssuer.start();
     const server = start([issuer.name]);
     const [acme, bee, both] = [
@@ -129,7 +129,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("requests of the same token at two tenants at the same time are checked for each", async () => {
+Deno.test("concurrent requests with the same token at two tenants are checked for each tenant", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const token = await issuer.sign({ claims: { aud: toResource("acme") } });
@@ -199,7 +199,7 @@ Deno.test("MUST serve the metadata of each tenant at its own well-known URI, wit
   await server.close();
 });
 
-Deno.test("every page of every origin reads the metadata of a tenant", async () => {
+Deno.test("pages of every origin can read the metadata of a tenant", async () => {
   for (const cors of [undefined, { origins: ["https://app.example"] }]) {
     const server = start(["https://login.example.com"], { server: { cors } });
     for (const host of ["api.example.com", "localhost"]) {
@@ -232,12 +232,12 @@ Deno.test("two spellings of a path are one resource", async () => {
     assertMatch((await call(server, spelling, { token })).text, /ada of acme/);
     assertEquals((await call(server, spelling)).challenge, `Bearer resource_metadata="${toMetadata("acme")}"`);
   }
-  // A doubly escaped path is another tenant.
+  // A path that is escaped twice belongs to another tenant.
   assertEquals((await call(server, "%2561cme", { token })).status, 401);
   await server.close();
 });
 
-Deno.test("the parameters are converted before the resource is made, and a path that the schema refuses is 404", async () => {
+Deno.test("the parameters are converted before the resource is created, and a path that the schema refuses gets 404", async () => {
   await using issuer = await TestIssuer.start();
   const params = z.object({ tenant: z.coerce.number().int().transform((id) => id + 100) });
   const seen = new Set<unknown>();
@@ -255,7 +255,7 @@ Deno.test("the parameters are converted before the resource is made, and a path 
   await server.close();
 });
 
-Deno.test("hostile: no value of a parameter breaks out of a challenge, or reaches the resource of another path", async () => {
+Deno.test("hostile: no value of a parameter can end a value of a challenge, or reach the resource of another path", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const tokens = [
@@ -300,7 +300,7 @@ Deno.test("hostile: no value of a parameter breaks out of a challenge, or reache
   await server.close();
 });
 
-Deno.test("hostile: an audience that a parser would move to another path is for no tenant", async () => {
+Deno.test("hostile: an audience that URL parsing would move to another path is refused by every tenant", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const paths = ["bee/../acme", "bee/%2e%2E/acme", "./acme", "bee\\..\\acme", "ac\nme", "ac\tme", "acme\\..\\acme"];
@@ -313,7 +313,7 @@ Deno.test("hostile: an audience that a parser would move to another path is for 
   await server.close();
 });
 
-Deno.test("hostile: challenges for odd parameters arrive whole over a port", async () => {
+Deno.test("hostile: challenges for unusual parameter values arrive complete over a port", async () => {
   const server = start(["https://login.example.com"]);
   await using port = serve(server);
   for (const spelling of ["a%0D%0Aset-cookie%3A%20x", "a%22%2C%20b", "%C3%A9", "a%25252e", "a".repeat(900)]) {
@@ -328,7 +328,7 @@ Deno.test("hostile: challenges for odd parameters arrive whole over a port", asy
   await server.close();
 });
 
-Deno.test("hostile: a value that would make another host or resource is an error, and nobody's resource", async () => {
+Deno.test("hostile: a value that would change the host or the resource is an error, and matches no resource", async () => {
   await using issuer = await TestIssuer.start();
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
@@ -347,7 +347,7 @@ Deno.test("hostile: a value that would make another host or resource is an error
   await server.close();
 });
 
-Deno.test("an audience by path is accepted at that path alone", async () => {
+Deno.test("a token whose audience is a path is accepted at that path alone", async () => {
   await using issuer = await TestIssuer.start();
   const audience = ({ tenant }: Readonly<Record<string, unknown>>) => [`api://${tenant}`, `urn:${tenant}`];
   const server = start([issuer.name], { oauth: { audience } });
@@ -359,7 +359,7 @@ Deno.test("an audience by path is accepted at that path alone", async () => {
   await server.close();
 });
 
-Deno.test("opaque tokens are asked about for each resource", async () => {
+Deno.test("opaque tokens are introspected for each resource", async () => {
   await using issuer = await TestIssuer.start();
   let asked = 0;
   issuer.overrides.set("/introspect", () => {
@@ -376,7 +376,7 @@ Deno.test("opaque tokens are asked about for each resource", async () => {
   await server.close();
 });
 
-Deno.test("a session of one tenant is of no use with the token of another", async () => {
+Deno.test("a session of one tenant is refused with the token of another tenant", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const begin = async (tenant: string) => {
@@ -393,7 +393,7 @@ Deno.test("a session of one tenant is of no use with the token of another", asyn
   await server.close();
 });
 
-Deno.test("callers at a tenant exchange their tokens, and get links of their own", async () => {
+Deno.test("callers at a tenant exchange their tokens, and get their own elicitation links", async () => {
   await using issuer = await TestIssuer.start();
   const forms: string[] = [];
   issuer.overrides.set("/token", async (request) => {
@@ -443,7 +443,7 @@ Deno.test("callers at a tenant exchange their tokens, and get links of their own
   await server.close();
 });
 
-Deno.test("credentials that a clock calls expired are challenged with the metadata of the tenant", async () => {
+Deno.test("credentials that have expired by the server's clock are challenged with the metadata of the tenant", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name], { server: { clock } });
@@ -458,7 +458,7 @@ Deno.test("credentials that a clock calls expired are challenged with the metada
   await server.close();
 });
 
-Deno.test("mounted servers are resources of their own, with and without parameters", async () => {
+Deno.test("mounted servers are separate resources, with and without parameters", async () => {
   await using issuer = await TestIssuer.start();
   const issuers = [issuer.name];
   const tenants = start(issuers);
@@ -494,7 +494,7 @@ Deno.test("mounted servers are resources of their own, with and without paramete
   await app.close();
 });
 
-Deno.test("options that do not fit are found at the start", async () => {
+Deno.test("options that contradict each other throw at the start", async () => {
   const issuers = ["https://login.example.com"];
   const resource = () => "https://api.example.com/mcp";
   const cases: readonly (readonly [OAuthOptions, string])[] = [
@@ -515,7 +515,7 @@ Deno.test("options that do not fit are found at the start", async () => {
   await server.close();
 });
 
-Deno.test("a resource that cannot be one is an error of the function, and nobody gets in", async () => {
+Deno.test("a resource function that returns an invalid resource is reported as its error, and every caller is refused", async () => {
   await using issuer = await TestIssuer.start();
   const resources: readonly unknown[] = [
     undefined,
@@ -533,7 +533,7 @@ Deno.test("a resource that cannot be one is an error of the function, and nobody
   for (const resource of resources) {
     const faults: unknown[] = [];
     const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
-    const wrong = () => resource as string; // so that the mistake compiles
+    const wrong = () => resource as string; // The cast lets the mistake compile.
     const server = start([issuer.name], { oauth: { resource: wrong }, server: { observer } });
     assertEquals((await call(server, "acme", { token })).status, 500);
     assertEquals((await call(server, "acme")).status, 500);
@@ -546,7 +546,7 @@ Deno.test("a resource that cannot be one is an error of the function, and nobody
   await plain.close();
 });
 
-Deno.test("a single resource at a path with parameters is an error at start", () => {
+Deno.test("a single resource at a path with parameters throws at the start", () => {
   const options = { resource: "https://mcp.example.com/t/acme/mcp", issuers: ["https://login.example.com"] };
   const path = "/t/:tenant/mcp";
   for (const auth of [oauth(options), { ...oauth({ ...options, audience: "api://notes" }) }]) {

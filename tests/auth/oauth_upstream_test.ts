@@ -1,4 +1,4 @@
-// Calls to other servers on behalf of a caller or of this server, without passing the caller's token on.
+// Calls to other servers on behalf of a caller or of this server, without passing on the caller's token.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
@@ -13,7 +13,7 @@ import { toRequest } from "../support/requests.ts";
 
 const client = { clientId: "notes", clientSecret: "5f2b8c1d" };
 
-/** Lets an issuer give tokens. Returns the forms that it was sent. */
+/** Makes an issuer issue tokens. Returns the forms that the issuer received. */
 function give(issuer: TestIssuer, respond: (form: URLSearchParams) => object | Response): URLSearchParams[] {
   const forms: URLSearchParams[] = [];
   issuer.overrides.set("/token", async (request) => {
@@ -25,7 +25,7 @@ function give(issuer: TestIssuer, respond: (form: URLSearchParams) => object | R
   return forms;
 }
 
-/** A tool that exchanges the caller's token, and returns what it got. */
+/** A tool that exchanges the caller's token, and returns the token that it received. */
 function exchanging(request: Parameters<typeof exchangeToken>[1], got: (AccessToken | Error)[]) {
   return tool({
     name: "exchange",
@@ -36,7 +36,7 @@ function exchanging(request: Parameters<typeof exchangeToken>[1], got: (AccessTo
   });
 }
 
-Deno.test("MUST NOT pass the caller's token on: it is exchanged for one of its own", async () => {
+Deno.test("MUST NOT pass the caller's token on: it is exchanged for another token", async () => {
   await using issuer = await TestIssuer.start();
   const forms = give(issuer, (form) => ({
     access_token: `upstream-${form.get("audience")}-${forms.length}`,
@@ -52,7 +52,7 @@ Deno.test("MUST NOT pass the caller's token on: it is exchanged for one of its o
   const before = Date.now();
   for (let round = 0; round < 3; round++) await callWith(server, token, { name: "exchange" });
   await Promise.all([1, 2].map(() => callWith(server, token, { name: "exchange" })));
-  assertEquals(forms.length, 1, "what was exchanged is kept");
+  assertEquals(forms.length, 1, "exchanged tokens are cached");
   assertEquals(Object.fromEntries(forms[0]), {
     grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
     subject_token: token,
@@ -67,11 +67,11 @@ Deno.test("MUST NOT pass the caller's token on: it is exchanged for one of its o
     assert((each.expiresAt ?? 0) >= before + 600_000);
   }
   await callWith(server, await issuer.sign({ claims: { sub: "eve" } }), { name: "exchange" });
-  assertEquals(forms.length, 2, "each caller has tokens of its own");
+  assertEquals(forms.length, 2, "each caller has its own tokens");
   await server.close();
 });
 
-Deno.test("a failed exchange shows neither token nor secret, and is tried again", async () => {
+Deno.test("a failed exchange shows neither the token nor the secret, and is retried", async () => {
   await using issuer = await TestIssuer.start();
   const token = await issuer.sign();
   const responses: readonly (readonly [() => object | Response, RegExp])[] = [
@@ -106,7 +106,7 @@ Deno.test("a failed exchange shows neither token nor secret, and is tried again"
   await server.close();
 });
 
-Deno.test("only the callers of the issuer that exchanges have tokens to exchange", async () => {
+Deno.test("only callers of the issuer that exchanges tokens have a token to exchange", async () => {
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
   const forms = give(other, () => ({ access_token: "x" }));
@@ -129,7 +129,7 @@ Deno.test("only the callers of the issuer that exchanges have tokens to exchange
   await without.close();
 });
 
-Deno.test("a server gets tokens of its own by client credentials, and renews them before they expire", async () => {
+Deno.test("a server gets its own tokens by client credentials, and renews them before they expire", async () => {
   await using issuer = await TestIssuer.start();
   let seconds = 600;
   const forms = give(
@@ -138,7 +138,7 @@ Deno.test("a server gets tokens of its own by client credentials, and renews the
   );
   const options = { issuer: issuer.name, ...client, resource: "https://api.example.com", scopes: ["a", "b"] };
   const getToken = clientCredentials(options);
-  assertEquals(issuer.paths, [], "nothing is requested before it is needed");
+  assertEquals(issuer.paths, [], "no token is requested before the first use");
   const tokens = await Promise.all([getToken(), getToken(), getToken()]);
   assertEquals(tokens.map(({ accessToken }) => accessToken), ["own-1", "own-1", "own-1"]);
   assertEquals(Object.fromEntries(forms[0]), {
@@ -160,7 +160,7 @@ Deno.test("a server gets tokens of its own by client credentials, and renews the
   assertThrows(() => clientCredentials({ ...options, issuer: "http://example.com" }), TypeError, "loopback");
 });
 
-/** Finds a text in everything that can be reached from a value. Returns the path to it. */
+/** Finds a text in all values that are reachable from a value. Returns the path to the text. */
 function findText(value: unknown, text: string, path = "", seen = new Set<unknown>()): string | undefined {
   if (typeof value === "string") return value.includes(text) ? path : undefined;
   if (typeof value !== "object" && typeof value !== "function" || value === null || seen.has(value)) return;
@@ -180,7 +180,7 @@ function findText(value: unknown, text: string, path = "", seen = new Set<unknow
       try {
         part = Reflect.get(level, key, value);
       } catch {
-        continue; // a getter that needs more
+        continue; // The getter throws without its object.
       }
       if (part instanceof Promise) part.catch(() => {});
       const found = findText(String(key), text, path, seen) ?? findText(part, text, `${path}.${String(key)}`, seen);
@@ -295,7 +295,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, e
   }
 });
 
-Deno.test("MUST bind URL elicitations to the user: a link opens for the caller that was asked, and for nobody else", async () => {
+Deno.test("MUST bind URL elicitations to the user: a link opens only for the caller that received it", async () => {
   await using issuer = await TestIssuer.start();
   const links = elicitationLinks();
   const opened: string[] = [];
@@ -319,7 +319,7 @@ Deno.test("MUST bind URL elicitations to the user: a link opens for the caller t
     });
     assertEquals((await client.callTool("ask")).content, [{ type: "text", text: "accept" }]);
   }
-  assertEquals(opened.length, 2, "the question is the same when the handler runs again");
+  assertEquals(opened.length, 2, "the elicitation is the same when the handler runs again");
   const [url] = opened;
   assertMatch(url, /^https:\/\/notes\.example\.com\/connect\?lang=en&state=[\w-]+$/);
   const ada = `oauth:${JSON.stringify([issuer.name, "ada"])}`;

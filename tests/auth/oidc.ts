@@ -1,23 +1,23 @@
-// Starts the authorization servers for tests, and signs users in as a browser would, without a page.
+// Starts the authorization servers for tests, and signs users in without a page, as a browser would.
 import { assert, assertEquals } from "@std/assert";
 import { root, type Running, start } from "../support/processes.ts";
 
 /** The URLs of the issuers. */
 export interface Issuers {
-  /** Issues JWTs, and takes URLs of metadata as client ids. */
+  /** Issues JWTs, and accepts URLs of client metadata as client ids. */
   readonly first: string;
-  /** Issues JWTs, and has a path. */
+  /** Issues JWTs, and has a path in its URL. */
   readonly second: string;
   /** Issues opaque tokens. */
   readonly opaque: string;
 }
 
-/** The running authorization servers. Disposing ends them. */
+/** The running authorization servers. Disposing stops them. */
 export interface Oidc extends AsyncDisposable {
   readonly issuers: Issuers;
 }
 
-/** Where clients receive their codes. Nothing listens there: the test reads the URL. */
+/** The redirect URI of clients. No server listens there, because the test reads the code from the URL. */
 export const REDIRECT = "http://127.0.0.1:7777/callback";
 /** The id of the client whose metadata the first issuer knows. */
 export const CLIENT_DOCUMENT = "https://client.example/metadata.json";
@@ -42,7 +42,7 @@ export async function readFetches(issuer: string): Promise<Readonly<Record<strin
   return await (await fetch(`${new URL(issuer).origin}/control/fetched`)).json();
 }
 
-/** Follows an authorization URL as the browser of a user, up to the client's redirect URI. */
+/** Follows an authorization URL as the user's browser would, up to the client's redirect URI. */
 export async function signIn(authorizationUrl: URL, user: string): Promise<URL> {
   const cookies = new Map<string, string>();
   const redirectUri = authorizationUrl.searchParams.get("redirect_uri") ?? REDIRECT;
@@ -63,7 +63,7 @@ export async function signIn(authorizationUrl: URL, user: string): Promise<URL> 
   throw new Error("The sign-in does not end");
 }
 
-/** Requests a token for the client without a user, issued for a resource. */
+/** Requests a token for the client without a user. The token is issued for a resource. */
 export async function requestRobotToken(issuer: string, resource: string, scope = "notes:read"): Promise<string> {
   const response = await sendAsRobot(`${issuer}/token`, { grant_type: "client_credentials", resource, scope });
   const { access_token: token, ...rest } = await response.json();
@@ -83,7 +83,7 @@ async function sendAsRobot(url: string, params: Record<string, string>): Promise
   return await fetch(url, { method: "POST", headers, body: new URLSearchParams(params) });
 }
 
-/** A token set as both client libraries have it. */
+/** A token set in the form of both client libraries. */
 export interface Tokens {
   readonly access_token: string;
   readonly token_type: string;
@@ -98,7 +98,10 @@ interface ClientInfo {
   readonly issuer?: string;
 }
 
-/** What a client library wants from the program around it, in the memory of one user. Fits both generations. */
+/**
+ * The provider object that a client library expects from its program, with the state of one user in memory. Works with
+ * both generations of the library.
+ */
 export class UserAgent {
   readonly redirectUrl = REDIRECT;
   readonly clientMetadata = {
@@ -109,9 +112,9 @@ export class UserAgent {
     token_endpoint_auth_method: "none",
     application_type: "native" as const,
   };
-  /** Set to use the URL of the client's metadata as its id. */
+  /** Set to use the URL of the client's metadata as the client's id. */
   readonly clientMetadataUrl?: string;
-  /** The authorization URLs that the user was sent to, in order. */
+  /** The authorization URLs that the user was redirected to, in order. */
   readonly visited: URL[] = [];
   readonly #user: string;
   #info?: ClientInfo;
@@ -150,7 +153,7 @@ export class UserAgent {
   }
 
   saveDiscoveryState(state: unknown): void {
-    this.#discovery = state as never; // given back to the library that made it
+    this.#discovery = state as never; // The value is given back to the library that made it.
   }
 
   discoveryState(): undefined {
@@ -166,7 +169,7 @@ export class UserAgent {
     this.#callback = await signIn(url, this.#user);
   }
 
-  /** Takes the parameters of the redirect URI that the browser has reached. */
+  /** Reads the parameters of the redirect URI that the browser has reached. */
   takeCallback(): URLSearchParams {
     const callback = this.#callback;
     this.#callback = undefined;

@@ -1,10 +1,11 @@
-// Authorization servers for tests, as a process: `oidc-provider` once for each issuer, where users sign in without a
-// page. The name of the user is in the header `x-user`. `POST /control/rotate` of an issuer replaces its signing key.
+// Authorization servers for tests, as a process: one `oidc-provider` for each issuer, where users sign in without a
+// page. The header `x-user` contains the name of the user. `POST /control/rotate` of an issuer replaces its signing
+// key.
 import http from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import Provider from "oidc-provider";
 
-/** What an issuer of this process is like. */
+/** The options of an issuer in this process. */
 interface Issuer {
   readonly name: string;
   /** The path of the issuer's URL. */
@@ -35,7 +36,7 @@ const clientDocument = {
   application_type: "native",
 };
 
-/** Clients that are known in advance: one asks about opaque tokens, one has no user. */
+/** Clients that are registered in advance: a client that introspects opaque tokens, and a client without a user. */
 const clients = [
   {
     client_id: "resource-server",
@@ -66,7 +67,7 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
     jwks: { keys: signingKeys },
     cookies: { keys: ["test"] },
     scopes: ["openid", "offline_access", ...SCOPES],
-    // A client may ask for more scopes than it had in mind when it registered.
+    // A client may request more scopes than it registered.
     extraClientMetadata: {
       properties: ["steps_up"],
       validator: (_ctx: unknown, _key: string, _value: unknown, metadata: { scope?: string }) =>
@@ -130,13 +131,13 @@ async function serve(issuer: Issuer): Promise<string> {
         return response.end();
       }
       if (path.startsWith("/auto/")) return await signIn(provider, request, response);
-      // The path of an issuer is a mount point, except in the well-known URLs, which have it at their end.
+      // The path of an issuer is a mount point, except in well-known URLs, where the path is at the end.
       const inserted = /^\/\.well-known\/(oauth-authorization-server|openid-configuration)(\/.*)?$/.exec(path);
       if (inserted) {
         if ((inserted[2] ?? "") !== issuer.path) return response.writeHead(404).end();
         request.url = `/.well-known/${inserted[1]}`;
       } else if (path.startsWith(issuer.path)) request.url = request.url?.slice(issuer.path.length) || "/";
-      // The library finds its mount point by comparing the two.
+      // `oidc-provider` finds its mount point by comparing `url` and `originalUrl`.
       Object.assign(request, { originalUrl: issuer.path + request.url });
       await handle(request, response);
     } catch (error) {
@@ -148,7 +149,7 @@ async function serve(issuer: Issuer): Promise<string> {
   return url;
 }
 
-/** Signs a user in and consents to everything, as a page would after two clicks. */
+/** Signs a user in and grants all consents, as a page would after two clicks. */
 async function signIn(
   provider: Provider,
   request: http.IncomingMessage,

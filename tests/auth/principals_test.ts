@@ -1,4 +1,4 @@
-// A principal is read by the same rules on every way in, and no odd one grants anything.
+// All transports validate a principal by the same rules, and an invalid principal grants nothing.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type Principal, type ServerOptions, tool } from "../../mod.ts";
 import type { FaultEvent } from "../../src/observer.ts";
@@ -28,17 +28,20 @@ function start(options: Partial<ServerOptions> = {}) {
   return { server: createServer({ name: "x", version: "1.0.0", handlers, observer, ...options }), faults, ran };
 }
 
-/** A principal that has no scopes on purpose. */
+/** A principal that has no scopes intentionally. */
 const NONE = { id: "ada", scopes: [] };
 
-/** Promises, which `authenticate` may return, but which are not a principal. */
+/** Promises, which `authenticate` may return, but which are not principals. */
 const promises: readonly (() => unknown)[] = [
   () => Promise.resolve({ id: "ada", scopes: ["notes:write"] }),
   () => Promise.reject(new Error("rejected")),
   () => ({ then: () => {}, id: "ada", scopes: ["notes:write"] }),
 ];
 
-/** Makers of values that are not a principal, or grant nothing. A valid one would have the scope `notes:write`. */
+/**
+ * Functions that make values that are not a principal, or grant nothing. A valid principal would have the scope
+ * `notes:write`.
+ */
 function makeOdd(): readonly (() => unknown)[] {
   const throwing = {
     get id(): string {
@@ -107,7 +110,7 @@ function makeOdd(): readonly (() => unknown)[] {
 
 const write = () => toRequest("tools/call", { name: "write" });
 
-Deno.test("no odd principal grants anything over HTTP, and fetch never throws", async () => {
+Deno.test("an invalid principal grants nothing over HTTP, and fetch never throws", async () => {
   for (const place of ["authenticate", "async authenticate", "fetch", "fetch with auth"] as const) {
     for (const [at, make] of [...makeOdd(), ...place.startsWith("fetch") ? promises : []].entries()) {
       const odd = make();
@@ -125,7 +128,7 @@ Deno.test("no odd principal grants anything over HTTP, and fetch never throws", 
   }
 });
 
-Deno.test("no odd principal of code in front grants anything at a path with parameters", async () => {
+Deno.test("an invalid principal that is passed to fetch grants nothing at a path with parameters", async () => {
   for (const [at, make] of [...makeOdd(), ...promises].entries()) {
     const odd = make();
     const { server, ran } = start({ path: "/:tenant/mcp" });
@@ -137,7 +140,7 @@ Deno.test("no odd principal of code in front grants anything at a path with para
   }
 });
 
-Deno.test("scopes are a list, none or allScopes, and a time is a number: 500, 401 and 403 are told apart", async () => {
+Deno.test("an invalid principal gets 500, an unauthenticated request 401, and missing scopes 403", async () => {
   const past = Date.now() - 3_600_000;
   const cases: readonly (readonly [principal: unknown, status: number])[] = [
     [{ id: "a", scopes: ["notes:write"] }, 200],
@@ -167,7 +170,7 @@ Deno.test("scopes are a list, none or allScopes, and a time is a number: 500, 40
   }
 });
 
-Deno.test("no odd principal opens a channel that grants something", async () => {
+Deno.test("an invalid principal opens no channel that grants anything", async () => {
   for (const [at, make] of [...makeOdd(), ...promises].entries()) {
     const odd = make();
     const { server, ran } = start();
@@ -194,7 +197,7 @@ Deno.test("no odd principal opens a channel that grants something", async () => 
   }
 });
 
-Deno.test("no odd principal opens a WebSocket or an HTTP+SSE stream, and their fetch never throws", async () => {
+Deno.test("an invalid principal opens no WebSocket and no HTTP+SSE stream, and fetch never throws", async () => {
   for (const [at, make] of makeOdd().entries()) {
     const odd = make();
     for (const auth of [undefined, { authenticate: () => untyped(odd) }]) {
@@ -202,7 +205,8 @@ Deno.test("no odd principal opens a WebSocket or an HTTP+SSE stream, and their f
       const info = auth ? undefined : { principal: odd };
       const headers = { upgrade: "websocket", connection: "upgrade", "sec-websocket-version": "13" };
       const socket = await webSocket(server).fetch(new Request("http://localhost/ws", { headers }), info);
-      // A caller without scopes may open a socket. Here the upgrade is incomplete, or there is no runtime to do it.
+      // A caller without scopes may open a socket. Here the upgrade request is incomplete, or there is no runtime to
+      // upgrade it.
       assert([400, 401, 500, 501].includes(socket.status), `socket ${at}: ${socket.status}`);
       const events = await httpSse(server).fetch(new Request("http://localhost/sse"), info);
       assert([200, 401, 500].includes(events?.status ?? 0), `events ${at}: ${events?.status}`);
@@ -213,7 +217,7 @@ Deno.test("no odd principal opens a WebSocket or an HTTP+SSE stream, and their f
   }
 });
 
-Deno.test("a bare key or password has no scopes, and scopes that nobody has are an error at start", async () => {
+Deno.test("a bare key or password has no scopes, and scopes that no caller has throw at the start", async () => {
   const auth = apiKey({ keys: { ada: KEY, bob: { key: `${KEY}b`, scopes: ["notes:write"] } } });
   const { server } = start({ auth });
   const call = async (key: string) => {
@@ -242,11 +246,11 @@ Deno.test("a bare key or password has no scopes, and scopes that nobody has are 
   await start({ auth: { ...apiKey({ keys: { ada: KEY } }), satisfies }, handlers: [remove] }).server.close();
 });
 
-behaviour("the first refusal of a caller without scopes is a fault, once per server", async (connect) => {
+behaviour("the first refusal of a caller without scopes is reported as a fault, once per server", async (connect) => {
   const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
   const { client, join, takeFaults } = await connect({ handlers }, { principal: { id: "a", scopes: [] } });
   await assertRejects(() => client.callTool("write"), McpError);
-  assertEquals(takeFaults(), [], "an empty list is no mistake");
+  assertEquals(takeFaults(), [], "an empty list is not a mistake");
   const other = await join({ principal: { id: "b" } });
   for (let i = 0; i < 3; i++) await assertRejects(() => other.callTool("write"), McpError, "it needs the scopes");
   const faults: Told[] = [];
@@ -257,7 +261,7 @@ behaviour("the first refusal of a caller without scopes is a fault, once per ser
   assertEquals(rest, []);
 }, { perInstance: "observer" });
 
-behaviour("satisfies grants only by true", async (connect) => {
+behaviour("satisfies grants a scope only if it returns true", async (connect) => {
   const rejecting = async () => {
     await undefined;
     throw new Error("no");
@@ -297,7 +301,7 @@ behaviour("a handler cannot change the principal, its scopes or its claims", asy
   assert(!Object.isFrozen(principal) && !Object.isFrozen(claims), "the author's own object is left alone");
 });
 
-behaviour("hasScopes tests by the rules of the server", async (connect, { transport }) => {
+behaviour("hasScopes applies the same rules as the server", async (connect, { transport }) => {
   const auth = {
     authenticate: () => undefined,
     satisfies: (granted: readonly string[], needed: readonly string[]) =>
@@ -313,7 +317,7 @@ behaviour("hasScopes tests by the rules of the server", async (connect, { transp
   if (transport === "pipe") assertEquals(textOf(await (await join()).callTool("test")), "true");
 });
 
-Deno.test("hasScopes refuses what is not a scope or not a context", () => {
+Deno.test("hasScopes refuses a value that is not a scope, and a value that is not a context", () => {
   const ctx = fakeContext({ principal: { id: "a", scopes: ["notes:read"] } });
   assertEquals([hasScopes(ctx, "notes:read"), hasScopes(ctx, "notes:read", "other")], [true, false]);
   assertEquals(hasScopes(fakeContext({ principal: { id: "a", scopes: allScopes } }), "other"), true);
@@ -324,7 +328,7 @@ Deno.test("hasScopes refuses what is not a scope or not a context", () => {
   assertThrows(() => hasScopes({ ...ctx, principal: ctx.principal }, "notes:read"), TypeError, "not the context");
 });
 
-Deno.test("claims of any depth are copied once, and a principal that was read is not read again", async () => {
+Deno.test("claims of any depth are copied once, and a validated principal is not validated again", async () => {
   let deep: unknown = [];
   for (let depth = 0; depth < 20_000; depth++) deep = [deep];
   const seen: unknown[] = [];
@@ -338,7 +342,7 @@ Deno.test("claims of any depth are copied once, and a principal that was read is
   await first.server.close();
 });
 
-Deno.test("a route that returns no Response is a fault", async () => {
+Deno.test("a route that does not return a Response is reported as a fault", async () => {
   for (const returned of [undefined, null, "text", { status: 200 }]) {
     const routes = [{ path: "/meta", fetch: () => untyped(returned) }];
     const { server, faults } = start({ auth: { authenticate: () => undefined, routes } });
@@ -349,7 +353,7 @@ Deno.test("a route that returns no Response is a fault", async () => {
   }
 });
 
-Deno.test("a Map or a Set in a principal is refused, because handlers could change it for others", async () => {
+Deno.test("a Map or a Set in a principal is refused, because handlers could change it for other calls", async () => {
   for (const facts of [{ roles: new Set(["user"]) }, { claims: { realm: [new Map()] } }]) {
     const faults: string[] = [];
     const server = createServer({

@@ -1,5 +1,5 @@
-// Access tokens in the form that common providers document, as the guides of the documentation configure the server.
-// No provider is called: a small issuer signs the tokens.
+// Access tokens in the form that common providers document, with the server configured as in the guides. No provider is
+// called: a local issuer signs the tokens.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
@@ -11,15 +11,15 @@ interface Row {
   readonly issuer: Parameters<typeof TestIssuer.start>[0];
   readonly options?: Partial<OAuthOptions>;
   readonly token: (issuer: string) => TokenParts;
-  /** What a tool sees of the principal. */
+  /** The fields of the principal that a tool sees. */
   readonly seen: { readonly scopes: readonly string[]; readonly subject?: string; readonly clientId?: string };
 }
 
-const API = "6e74172b-be56-4843-9ff4-e66a39bb12e3"; // a client id as Entra makes them
+const API = "6e74172b-be56-4843-9ff4-e66a39bb12e3"; // A client id in the form of Entra's ids.
 const TENANT = "72f988bf-86f1-41af-91ab-2d7cd011db47";
 const PREFIX = `api://${API}/`;
 
-/** Entra asks for scopes by their full names, and names them shortly in tokens. */
+/** Clients request scopes from Entra by their full names, and Entra's tokens contain the short names. */
 const readEntraScopes: OAuthOptions["readScopes"] = ({ scp, roles }) => {
   const short = typeof scp === "string" ? scp.split(" ") : Array.isArray(roles) ? roles : [];
   return short.map((name) => `${PREFIX}${name}`);
@@ -27,7 +27,7 @@ const readEntraScopes: OAuthOptions["readScopes"] = ({ scp, roles }) => {
 
 const rows: readonly Row[] = [
   {
-    title: "Keycloak: an audience of a mapper beside its own, and the type JWT",
+    title: "Keycloak: an audience added by a mapper beside its own, and the type JWT",
     issuer: { alg: "RS256", path: "/realms/notes", wellKnown: "/realms/notes/.well-known/openid-configuration" },
     token: () => ({
       header: { typ: "JWT" },

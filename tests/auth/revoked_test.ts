@@ -1,4 +1,4 @@
-// Streams end when the credentials of their caller are revoked, on every way in.
+// Streams end when the credentials of their caller are revoked, over every transport.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Authentication, Principal } from "../../mod.ts";
 import { createServer, resource, tool } from "../../mod.ts";
@@ -32,7 +32,7 @@ function start(auth: Authentication) {
   return { server, clock, faults };
 }
 
-/** Reads a stream. */
+/** Reads a stream to its end. */
 function watch(response: Response): { readonly ended: () => boolean; readonly cancel: () => Promise<void> } {
   assertEquals(response.status, 200);
   const reader = response.body?.getReader();
@@ -46,7 +46,7 @@ function watch(response: Response): { readonly ended: () => boolean; readonly ca
 
 type Started = ReturnType<typeof start>;
 
-/** Opens a stream by one way in. Returns whether it has ended. */
+/** Opens a stream over one transport. Returns a function that tells whether the stream has ended. */
 const openings: Readonly<
   Record<string, (started: Started) => Promise<{ readonly ended: () => boolean; readonly cancel: () => unknown }>>
 > = {
@@ -75,7 +75,7 @@ const openings: Readonly<
   },
   async WebSocket({ server }) {
     const port = serve(webSocket(server));
-    // Both runtimes accept headers besides the standard's list of protocols.
+    // Both runtimes accept headers besides the list of protocols, which is all the standard allows.
     const socket = new WebSocket(`ws://${port.host}/ws`, { headers: TOKEN } as unknown as string[]);
     let ended = false;
     const closed = new Promise<void>((resolve) =>
@@ -95,7 +95,7 @@ const openings: Readonly<
 };
 
 for (const [name, open] of Object.entries(openings)) {
-  Deno.test(`${name}: a caller is checked again each minute, and its stream ends once it is refused`, async () => {
+  Deno.test(`${name}: a caller is authenticated again each minute, and its stream ends once it is refused`, async () => {
     const state: { answer: () => unknown; asked: number } = {
       answer: () => ({ id: "ada", scopes: ["a"] }),
       asked: 0,
@@ -104,7 +104,8 @@ for (const [name, open] of Object.entries(openings)) {
       authenticate(request) {
         state.asked++;
         if (request.headers.get("authorization") !== TOKEN.authorization) return;
-        return state.answer() as ReturnType<Authentication["authenticate"]>; // Some are wrong on purpose.
+        // Some values have the wrong type intentionally.
+        return state.answer() as ReturnType<Authentication["authenticate"]>;
       },
     };
     for (
@@ -137,7 +138,7 @@ for (const [name, open] of Object.entries(openings)) {
   });
 }
 
-Deno.test("a check that fails ends the stream after five minutes, and one that works in between does not", async () => {
+Deno.test("a check that keeps failing ends the stream after five minutes; a successful check resets this time", async () => {
   const failing = [
     () => refuseRequest(503),
     () => Promise.reject(new Error("no database")),
@@ -202,7 +203,7 @@ Deno.test("a revoked opaque token ends its subscription, with and without exp", 
   }
 });
 
-Deno.test("the principal of code in front is not checked again, and a stream with expiresAt ends only then", async () => {
+Deno.test("a principal that is passed to fetch is not checked again, and its stream ends at expiresAt", async () => {
   let asked = 0;
   const authenticate = (_: unknown, { now }: { readonly now: number }) => {
     asked++;
@@ -245,13 +246,13 @@ for (const [name, open] of Object.entries(openings)) {
     await until(ada.ended, "the end");
     assert(!bob.ended());
     started.server.end(() => true);
-    await until(bob.ended, "the end of the other");
+    await until(bob.ended, "the end of the other stream");
     assertEquals(started.faults, []);
     for (const stream of [ada, bob]) await stream.cancel();
     await started.server.close();
   });
 
-  Deno.test(`${name}: an authentication renews the caller of a stream shortly before the expiry`, async () => {
+  Deno.test(`${name}: the server renews the caller of a stream shortly before its credentials expire`, async () => {
     const asked: unknown[] = [];
     const times = [50_000, 30_000, 12_000];
     let now = () => 0;
@@ -260,7 +261,7 @@ for (const [name, open] of Object.entries(openings)) {
       authenticate: (_, facts) => ({ id: "ada", scopes: ["a"], expiresAt: facts.now + times[0] }),
       renew(principal) {
         asked.push([principal.id, (principal.expiresAt ?? 0) - now()]);
-        return result(principal) as Principal; // Some are wrong on purpose.
+        return result(principal) as Principal; // Some values have the wrong type intentionally.
       },
     });
     now = () => started.clock.date();
@@ -270,7 +271,7 @@ for (const [name, open] of Object.entries(openings)) {
     await started.clock.advance(1000);
     await until(() => asked.length === 1, "the first renewal");
     await started.clock.advance(19_000);
-    assert(!stream.ended(), "it lives longer than its first credentials");
+    assert(!stream.ended(), "the stream outlives its first credentials");
     await started.clock.advance(1000);
     await until(() => asked.length === 2, "the second renewal");
     assertEquals(asked, [["ada", 10_000], ["ada", 10_000]]);
@@ -295,7 +296,7 @@ for (const [name, open] of Object.entries(openings)) {
   });
 }
 
-Deno.test("a renewal that fails is tried again until the expiry, and one that never ends changes nothing", async () => {
+Deno.test("a renewal that fails is retried until the expiry, and a renewal that never settles does not delay the end", async () => {
   let asked = 0;
   let isWorking = false;
   const started = start({
@@ -330,7 +331,7 @@ Deno.test("a renewal that fails is tried again until the expiry, and one that ne
   await never.server.close();
 });
 
-Deno.test("messages on a socket have the renewed credentials", async () => {
+Deno.test("messages on a socket use the renewed credentials", async () => {
   const started = start({
     authenticate: (_, { now }) => ({ id: "ada", expiresAt: now + 20_000 }),
     renew: (principal) => ({ ...principal, expiresAt: started.clock.date() + 20_000 }),

@@ -1,4 +1,5 @@
-// Several schemes on one server: which scheme checks a request, what others get, and whose callers are whose.
+// Several schemes on one server: the scheme that checks a request, the credentials that other schemes get, and the
+// owner of each caller id.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, mount, type Server, type ServerOptions, tool } from "../../mod.ts";
 import {
@@ -56,7 +57,7 @@ async function send(server: Pick<Server, "fetch">, headers: Headers, query = "",
   return { status: response.status, challenge: response.headers.get("www-authenticate"), text, id, seen };
 }
 
-/** Counts how often each scheme is asked. */
+/** Counts the checks of each scheme. */
 function counted() {
   const asked: string[] = [];
   const count = (auth: Authentication, name: string): Authentication => ({
@@ -78,7 +79,7 @@ function counted() {
   return { asked, list: [bearer, basic, key] };
 }
 
-Deno.test("the form of a credential picks the scheme, and only that scheme is asked", async () => {
+Deno.test("the form of a credential selects the scheme, and only that scheme checks it", async () => {
   const { asked, list } = counted();
   const server = start(list);
   const good: readonly (readonly [Headers, string, string, string])[] = [
@@ -95,13 +96,13 @@ Deno.test("the form of a credential picks the scheme, and only that scheme is as
     for (const secret of ["good", BASIC, KEY]) assert(!answer.seen?.includes(secret), answer.seen);
   }
   const refused: readonly (readonly [Headers, string, string])[] = [
-    // Each would be accepted by another scheme.
+    // Another scheme would accept each of these credentials.
     [{ authorization: `Bearer ${KEY}` }, "", "bearer"],
     [{ authorization: `Basic ${KEY}` }, "", "basic"],
     [{ "x-api-key": "Bearer good" }, "", "key"],
     [{ "x-api-key": BASIC }, "", "key"],
     [{ cookie: "key=good" }, "", "key"],
-    // Empty and malformed ones.
+    // Empty and malformed credentials.
     [{ authorization: "Bearer" }, "", "bearer"],
     [{ authorization: "Basic" }, "", "basic"],
     [{ authorization: "basic =" }, "", "basic"],
@@ -117,7 +118,7 @@ Deno.test("the form of a credential picks the scheme, and only that scheme is as
   await server.close();
 });
 
-Deno.test("a request without a credential that a scheme takes gets a challenge of each, and asks none", async () => {
+Deno.test("a request without a matching credential gets a challenge of each scheme, and no scheme checks it", async () => {
   const { asked, list } = counted();
   const server = start(list);
   const without: readonly (readonly [Headers, string])[] = [
@@ -140,7 +141,7 @@ Deno.test("a request without a credential that a scheme takes gets a challenge o
   await server.close();
 });
 
-Deno.test("a request with credentials of two schemes gets 400, and asks none", async () => {
+Deno.test("a request with credentials of two schemes gets 400, and no scheme checks it", async () => {
   const { asked, list } = counted();
   const server = start(list);
   const two: readonly (readonly [Headers, string])[] = [
@@ -164,7 +165,7 @@ Deno.test("a request with credentials of two schemes gets 400, and asks none", a
   await server.close();
 });
 
-Deno.test("two Authorization headers of one request get 400 over the wire", async () => {
+Deno.test("two Authorization headers in one request get 400 over a real connection", async () => {
   const { asked, list } = counted();
   const server = start(list);
   await using served = serve({ fetch: (request: Request) => server.fetch(request) });
@@ -204,9 +205,9 @@ async function exchange(
   });
 }
 
-Deno.test("a list that cannot tell its schemes apart throws at the start", () => {
+Deno.test("a list throws at the start if two schemes match the same credential", () => {
   const refuse = (auth: readonly unknown[], ...texts: readonly string[]) => {
-    // The types allow some of these lists, and programs may run without a check of their types.
+    // The types allow some of these lists, and a program may run without a type check.
     const error = assertThrows(() => start(auth as readonly Authentication[]), TypeError);
     for (const text of texts) assertStringIncludes(error.message, text);
   };
@@ -251,10 +252,10 @@ Deno.test("a list that cannot tell its schemes apart throws at the start", () =>
   for (const auth of [[], [verify], [undefined], [null], [[apiKey({ keys })]]]) refuse(auth, "has no authenticate()");
 });
 
-Deno.test("a form that customAuth does not know throws", () => {
+Deno.test("customAuth throws for an unknown form", () => {
   const forms: readonly unknown[] = ["Bearer", "digest", {}, { header: "" }, { header: "Authorization" }, null, 1, []];
   for (const form of [...forms, { header: "a b" }, { cookie: "sid" }, { header: ["x"] }, "toString"]) {
-    // The types allow none of these.
+    // The types allow none of these values.
     const options = { form } as unknown as { form: "bearer" };
     assertThrows(() => customAuth(() => undefined, options), TypeError, "customAuth()", JSON.stringify(form));
   }
@@ -264,7 +265,7 @@ Deno.test("a form that customAuth does not know throws", () => {
   }
 });
 
-Deno.test("customAuth with a form challenges with its scheme, and hides its header", async () => {
+Deno.test("customAuth with a form uses its scheme in the challenge, and hides its header from handlers", async () => {
   const verify = ({ headers }: Request) => headers.get("x-user") === "ada" ? { id: "ada" } : undefined;
   const server = start([customAuth(verify, { form: { header: "X-User" } })]);
   const { status, id, seen } = await send(server, { "x-user": "ada" });
@@ -279,7 +280,7 @@ Deno.test("customAuth with a form challenges with its scheme, and hides its head
   await server.close();
 });
 
-Deno.test("Authorization means nothing to a list that does not take it", async () => {
+Deno.test("a list without a scheme for the Authorization header ignores that header", async () => {
   const server = start([
     apiKey({ keys: { ada: KEY }, header: "x-one" }),
     apiKey({ keys: { ada: OTHER }, header: "x-two", prefix: "two" }),
@@ -291,7 +292,7 @@ Deno.test("Authorization means nothing to a list that does not take it", async (
   await server.close();
 });
 
-Deno.test("no scheme can return the id of a caller of another one", async () => {
+Deno.test("a scheme that returns an id with the prefix of another scheme is refused", async () => {
   const faults: unknown[] = [];
   let id = "";
   const custom = customAuth(() => ({ id, scopes: allScopes }), { form: "bearer" });
@@ -315,7 +316,7 @@ Deno.test("no scheme can return the id of a caller of another one", async () => 
   await server.close();
 });
 
-Deno.test("a prefix is put before what customAuth returns, and nothing else changes", async () => {
+Deno.test("a prefix is prepended to the id that customAuth returns, and the other fields stay unchanged", async () => {
   const answers: unknown[] = [
     { id: "apikey:ada", scopes: ["a"], expiresAt: Date.now() + 60_000, team: { name: "red" } },
     Promise.resolve({ id: "ada" }),
@@ -341,7 +342,7 @@ Deno.test("a prefix is put before what customAuth returns, and nothing else chan
   await server.close();
 });
 
-Deno.test("too few scopes get the challenge of the caller's scheme, by its own rules", async () => {
+Deno.test("a caller with too few scopes gets the challenge of its own scheme", async () => {
   await using issuer = await TestIssuer.start();
   const auth = [
     apiKey({
@@ -368,7 +369,8 @@ Deno.test("too few scopes get the challenge of the caller's scheme, by its own r
     403,
     `Bearer error="insufficient_scope", scope="notes:write", resource_metadata="${METADATA}"`,
   ]);
-  // A principal that code in front, a task or a worker passes on belongs to the scheme of its prefix, if there is one.
+  // A principal that a proxy, a task or a worker passes on belongs to the scheme of its prefix, if a scheme has this
+  // prefix.
   const scopes = ["notes"];
   const passed = { "x": 403, "apikey:x": 403, [toPrincipalId(issuer.name, "x")]: 200 };
   for (const [id, status] of Object.entries(passed)) {
@@ -385,7 +387,7 @@ Deno.test("too few scopes get the challenge of the caller's scheme, by its own r
   await server.close();
 });
 
-Deno.test("a handler that callers of one scheme can use is not a mistake", async () => {
+Deno.test("a handler that the callers of only one scheme can use is accepted at the start", async () => {
   const keys = apiKey({ keys: { ada: KEY } });
   const users = (scopes: readonly string[]) => basicAuth({ users: { ada: { password: "secret", scopes } } });
   assertThrows(() => start([keys, users([])], { handlers: [wipe] }), TypeError, "which no caller of auth has");
@@ -426,7 +428,7 @@ Deno.test("each path with parameters has its own resource in a list", async () =
   const auth = [
     oauth({ resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`, issuers: [issuer.name] }),
     customAuth(({ headers }, { route }) => {
-      const { tenant } = route() as { readonly tenant: string }; // without a schema, a text
+      const { tenant } = route() as { readonly tenant: string }; // Without a schema, the parameter is a string.
       return headers.get("x-tenant-key") === tenant ? { id: `tenant:${tenant}` } : undefined;
     }, { form: { header: "x-tenant-key" } }),
   ];
@@ -493,7 +495,7 @@ Deno.test("the streams of each scheme are renewed and checked by that scheme alo
   assertEquals([first.ended, second.ended, third.ended], [false, false, false]);
   isLocked = true;
   await clock.advance(60_000);
-  await until(() => third.ended, "the locked caller is gone");
+  await until(() => third.ended, "the caller of the locked scheme is disconnected");
   assertEquals([first.ended, second.ended], [false, false]);
   for (const { cancel } of [first, second]) await cancel();
   await server.close();
@@ -568,7 +570,7 @@ for (const [name, open] of Object.entries(openings)) {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`handlers find the callers of one scheme (${era})`, async () => {
+  Deno.test(`a handler can test which scheme authenticated its caller (${era})`, async () => {
     const machines = apiKey({ keys: { bot: KEY }, header: "x-api-key" });
     const people = basicAuth({ users: { ada: "secret" } });
     const sync = tool({
@@ -591,11 +593,11 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("callers of an authentication without a prefix cannot be found", () => {
+Deno.test("callers of a scheme without a prefix cannot be selected by scheme", () => {
   const ctx = { principal: { id: "ada" } };
   const auth = customAuth(() => undefined);
   assertThrows(() => findPrincipal(ctx, auth), TypeError, "customAuth(verify, { prefix })");
   assertThrows(() => requirePrincipal(ctx, auth), TypeError, "prefix");
-  // An import that is not there yet must not stand for every scheme.
+  // An import that is still undefined must not select every scheme.
   assertThrows(() => requirePrincipal(ctx, undefined as unknown as Authentication), TypeError, "prefix");
 });

@@ -1,4 +1,4 @@
-// The schemes of @x/mcp/auth: which requests they accept, and what they answer to others.
+// The schemes of @x/mcp/auth: the requests that each scheme accepts, and the challenge for other requests.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
 import {
@@ -16,7 +16,7 @@ import { toRequest } from "../support/requests.ts";
 const ADA = "ada-2f6c1e0b9d4a7853";
 const BOB = "bob-8d3f5a7c6e1b9042";
 
-/** A server whose one tool shows its caller and the request that it sees. */
+/** A server with one tool, which returns its caller and the request that it sees. */
 function start(auth: Authentication, faults: unknown[] = []): Server {
   const show = tool({
     name: "show",
@@ -48,7 +48,7 @@ async function send(server: Server, headers: Record<string, string>, query = "")
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-Deno.test("an API key stands for its caller, and no handler sees it", async () => {
+Deno.test("an API key authenticates its caller, and is hidden from handlers", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: { key: [BOB, `${BOB}-new`], scopes: ["a"] } } }));
   for (const [key, id] of [[ADA, "apikey:ada"], [BOB, "apikey:bob"], [`${BOB}-new`, "apikey:bob"]]) {
     const answer = await send(server, { ...bearer(key), "x-other": "stays" });
@@ -60,7 +60,7 @@ Deno.test("an API key stands for its caller, and no handler sees it", async () =
   await server.close();
 });
 
-Deno.test("a request without a valid API key gets a challenge and no echo", async () => {
+Deno.test("a request without a valid API key gets a challenge that does not echo the key", async () => {
   const server = start(apiKey({ keys: { ada: ADA }, realm: 'no"tes\u{1f600}\n' }));
   const realm = 'realm="no\\"tes???"';
   assertEquals((await send(server, {})).challenge, `Bearer ${realm}`);
@@ -86,7 +86,7 @@ Deno.test("a request without a valid API key gets a challenge and no echo", asyn
   await server.close();
 });
 
-Deno.test("once a key was accepted, only exactly that header and other known keys are", async () => {
+Deno.test("after a key was accepted, only that exact header and other valid keys are accepted", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: BOB, long: `long-${"k".repeat(300)}` } }));
   const header = `Bearer ${ADA}`;
   const near = Array.from(header, (_, at) => `${header.slice(0, at)}~${header.slice(at + 1)}`);
@@ -129,7 +129,7 @@ Deno.test("secrets are found by their SHA-256 digest", async () => {
   }
 });
 
-Deno.test("an API key may be in a header, a cookie or the query, in one place only", async () => {
+Deno.test("an API key may be in a header, a cookie or the query, but not in two of them", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, header: "X-Api-Key", cookie: "key", query: "key" }));
   const places: readonly (readonly [headers: Record<string, string>, query?: string])[] = [
     [{ "x-api-key": ADA, cookie: "theme=dark" }],
@@ -159,10 +159,10 @@ Deno.test("an API key may be in a header, a cookie or the query, in one place on
   await server.close();
 });
 
-Deno.test("a function may find the owner of an API key", async () => {
+Deno.test("a function may look up the owner of an API key", async () => {
   const find = (key: string) =>
     key === "none" ? undefined : key === "banned" ? refuseRequest(403) : { id: key, scopes: ["a"] };
-  // A query builder has `then`, and is not a promise.
+  // A query builder has a method `then`, and is not a promise.
   const builder = (key: string) => ({ then: (settle: (found: unknown) => void) => settle(find(key)) });
   for (const keys of [find, async (key: string) => await find(key), builder]) {
     const server = start(apiKey({ keys: keys as never }));
@@ -173,7 +173,7 @@ Deno.test("a function may find the owner of an API key", async () => {
   }
 });
 
-Deno.test("a function that returns no owner but `true` authenticates nobody", async () => {
+Deno.test("a function that returns `true` instead of an owner authenticates no caller", async () => {
   for (const found of [true, 1, {}, { id: "" }]) {
     const server = start(apiKey({ keys: () => found as never }));
     assertEquals((await send(server, bearer("ada"))).status, 500);
@@ -184,7 +184,7 @@ Deno.test("a function that returns no owner but `true` authenticates nobody", as
   await server.close();
 });
 
-Deno.test("a function that returns what a database or a request returned verifies no password", async () => {
+Deno.test("a function that returns a database row or a response verifies no password", async () => {
   class Rows {
     readonly rows = [];
     readonly rowCount = 0;
@@ -209,7 +209,7 @@ Deno.test("a function that returns what a database or a request returned verifie
   await server.close();
 });
 
-Deno.test("options that cannot be used are refused without their secrets", () => {
+Deno.test("unusable options are refused without showing their secrets", () => {
   for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined }]) {
     const { message } = assertThrows(() => apiKey({ keys }), TypeError, 'Cannot use the API key of "ada"');
     assert(!message.includes("short") && !message.includes(ADA));
@@ -260,11 +260,11 @@ Deno.test("an unknown option of an authentication is refused", () => {
     ],
   ];
   for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
-  // An option that was computed, and is not set.
+  // An option that was computed and is undefined.
   apiKey({ keys: { ada: ADA }, headerName: undefined } as never);
 });
 
-Deno.test("a name and a password stand for their user", async () => {
+Deno.test("a user name and a password authenticate their user", async () => {
   const users = { ada: "pässword:1", bob: { password: "hunter22", scopes: ["a"] } };
   const verify = (name: string, password: string) =>
     name === "ada" && password === users.ada || name === "bob" && password === "hunter22" ? {} : undefined;
@@ -285,7 +285,7 @@ Deno.test("a name and a password stand for their user", async () => {
   }
 });
 
-Deno.test("a function of one's own names where its credentials are", async () => {
+Deno.test("a custom function declares which headers and cookies contain its credentials", async () => {
   const server = start(customAuth(({ headers }) => {
     const sid = /sid=(\w+)/.exec(headers.get("cookie") ?? "")?.[1];
     return sid && headers.get("x-signature") === "ok" ? { id: `site:${sid}` } : undefined;

@@ -1,7 +1,7 @@
-// Serves the notes of several users as a process of its own.
+// Serves the notes of several users in a separate process.
 import { findFreePort, root, type Running, start } from "../support/processes.ts";
 
-/** A running server. Disposing ends it. */
+/** A running server. Disposing stops it. */
 export interface Notes extends AsyncDisposable {
   readonly url: URL;
 }

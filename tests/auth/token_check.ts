@@ -1,5 +1,5 @@
 // A check of signed tokens with a metadata route, as a user would write it: it imports only published entry points. A
-// token is `payload.signature`. Its payload is JSON with the fields of a JWT; its signature is HMAC-SHA-256.
+// token is `payload.signature`. The payload is JSON with the fields of a JWT; the signature is HMAC-SHA-256.
 import type { Authentication } from "@x/mcp";
 import { refuseRequest } from "@x/mcp/auth";
 
@@ -15,10 +15,10 @@ export interface Claims {
 
 /** Options of {@linkcode checkTokens}. */
 export interface TokenOptions {
-  /** URL of the endpoint, for which tokens must be made. */
+  /** URL of the endpoint, which must be the audience of the tokens. */
   readonly resource: string;
   readonly issuer: string;
-  /** Loads the key of the issuer. It is loaded with the first request, and until it succeeds. */
+  /** Loads the key of the issuer. It is called at the first request, and again until it succeeds. */
   readonly loadKey: (signal: AbortSignal) => Promise<CryptoKey>;
 }
 

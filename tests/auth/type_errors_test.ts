@@ -1,4 +1,4 @@
-// Compiler errors for the most frequent mistakes in authentication: the message names the wrong part.
+// Compiler errors for the most frequent mistakes in authentication: the message names the incorrect part.
 import { assert, assertEquals } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
@@ -6,7 +6,7 @@ const library = new URL("../../mod.ts", import.meta.url).href;
 const auth = new URL("../../src/auth/auth.ts", import.meta.url).href;
 const config = new URL("../../deno.json", import.meta.url).pathname;
 
-/** Expressions with a mistake, and the message of the compiler. */
+/** Expressions with a mistake, and the compiler's message for each expression. */
 const MISTAKES: readonly (readonly [code: string, ...message: readonly string[]])[] = [
   [
     `createServer({ name: "x", version: "1", auth: "secret" })`,
@@ -52,7 +52,7 @@ const MISTAKES: readonly (readonly [code: string, ...message: readonly string[]]
 
 Deno.test({
   name: "the compiler names the mistake in an authentication",
-  // The compiler is Deno's.
+  // Deno type-checks the code.
   ignore: !isDeno,
   async fn() {
     const folder = await Deno.makeTempDir();

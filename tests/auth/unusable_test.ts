@@ -1,4 +1,5 @@
-// Mistakes of authors: an authentication that cannot work serves nobody and says why, and no request makes `fetch` throw.
+// Mistakes of authors: an authentication that cannot work refuses every request with a reason, and no request makes
+// `fetch` throw.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, extension, tool } from "../../mod.ts";
 import { apiKey, basicAuth, refuseRequest } from "../../src/auth/auth.ts";
@@ -7,7 +8,7 @@ import { toRequest } from "../support/requests.ts";
 
 /** Passes a value that the types refuse. */
 function untyped(value: unknown): never {
-  return value as never; // so that the mistake compiles
+  return value as never; // The cast lets the mistake compile.
 }
 
 const authenticate = () => ({ id: "ada" });
@@ -26,12 +27,12 @@ const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
     { challenge: { scheme: "Bearer", params: { a: untyped(5) } } },
     "challenge is not a scheme such as",
   ],
-  "a header that cannot be": [{ credentials: { headers: ["x user"] } }, "credentials are not lists of names"],
+  "an invalid header name": [{ credentials: { headers: ["x user"] } }, "credentials are not lists of names"],
   "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials are not lists of names"],
 };
 
 for (const [name, [parts, wanted]] of Object.entries(unusable)) {
-  Deno.test(`an authentication with ${name} serves nobody`, async () => {
+  Deno.test(`an authentication with ${name} serves no request`, async () => {
     const faults: unknown[] = [];
     const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };
     const server = createServer({ name: "x", version: "1.0.0", auth: { authenticate, ...parts }, observer });
@@ -44,7 +45,7 @@ for (const [name, [parts, wanted]] of Object.entries(unusable)) {
   });
 }
 
-Deno.test("a refusal that HTTP cannot express is an error of the authentication, and fetch does not throw", async () => {
+Deno.test("refuseRequest throws for a refusal that HTTP cannot express, and fetch does not throw", async () => {
   const params = { "a\nb": "x" };
   for (
     const make of [
@@ -63,7 +64,7 @@ Deno.test("a refusal that HTTP cannot express is an error of the authentication,
   }
 });
 
-Deno.test("keys and users that are none, or not by name, are refused", () => {
+Deno.test("keys and users that are empty, or are not an object by name, are refused", () => {
   const key = "0123456789abcdef";
   const none = "the list is empty, so nobody could call";
   assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
@@ -82,7 +83,7 @@ Deno.test("keys and users that are none, or not by name, are refused", () => {
   );
 });
 
-Deno.test("other contracts name what was passed to them by mistake", () => {
+Deno.test("other options name the type of a value that was passed by mistake", () => {
   assertThrows(() => customStore(untyped({})), TypeError, "Cannot make a store: its engine has no get()");
   const server = { name: "x", version: "1.0.0" };
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");

@@ -1,4 +1,4 @@
-// Tokens that are not known cannot keep out callers whose token is known, and cost their address a budget.
+// Unknown tokens cannot block callers whose token is cached, and use up a budget of their address.
 import { assertEquals } from "@std/assert";
 import type { Authentication } from "../../mod.ts";
 import { createServer, tool } from "../../mod.ts";
@@ -48,7 +48,7 @@ function introspecting() {
   return { auth, asked, end: resolve };
 }
 
-Deno.test("a caller whose token is known is served while unknown tokens fill every place", async () => {
+Deno.test("a caller whose token is cached is served while unknown tokens fill every place", async () => {
   const { auth, asked, end } = introspecting();
   const { server, send, status } = start(auth);
   assertEquals(await status("known"), 200);
@@ -58,7 +58,7 @@ Deno.test("a caller whose token is known is served while unknown tokens fill eve
   assertEquals(await status("slow-more"), 503);
   const before = asked.length;
   assertEquals(await status("more"), 503);
-  assertEquals(asked.length, before, "nothing is asked for a refused request");
+  assertEquals(asked.length, before, "a refused request causes no check");
   for (const peer of ["203.0.113.1", "203.0.113.4"]) assertEquals(await status("known", peer), 200);
   end();
   const ended = await Promise.all(waiting.map(async (each) => (await each).status));
@@ -67,7 +67,7 @@ Deno.test("a caller whose token is known is served while unknown tokens fill eve
   await server.close();
 });
 
-Deno.test("a caller that a function knows at once is served while others wait", async () => {
+Deno.test("a caller whose check is synchronous is served while other requests wait", async () => {
   const { promise: end, resolve } = Promise.withResolvers<void>();
   let started = 0;
   const { server, send, status } = start({
@@ -81,7 +81,7 @@ Deno.test("a caller that a function knows at once is served while others wait", 
   const waiting = Array.from({ length: 4 }, () => send("slow"));
   assertEquals([await status("known"), await status("slow"), await status("known")], [200, 503, 200]);
   for (let i = 0; i < 20; i++) assertEquals(await status("slow"), 503);
-  assertEquals(started, 8, "refused requests whose check goes on are bounded too");
+  assertEquals(started, 8, "refused requests whose check continues are bounded too");
   assertEquals(await status("known", "203.0.113.9"), 200);
   resolve();
   for (const each of waiting) assertEquals((await each).status, 401);
@@ -89,7 +89,7 @@ Deno.test("a caller that a function knows at once is served while others wait", 
   await server.close();
 });
 
-Deno.test("an address may make the issuer check a bounded number of wrong tokens per minute", async () => {
+Deno.test("an address can cause only a bounded number of introspection requests for wrong tokens per minute", async () => {
   const clock = fakeClock();
   const { auth, asked } = introspecting();
   const { server, send, status } = start(auth, { clock });
@@ -98,9 +98,9 @@ Deno.test("an address may make the issuer check a bounded number of wrong tokens
   const refused = await send("wrong-60");
   assertEquals([refused.status, refused.headers.get("retry-after")], [429, "59"]);
   await refused.text();
-  assertEquals([asked.length, await status("wrong-1")], [60, 401], "an answer that is kept costs nothing");
+  assertEquals([asked.length, await status("wrong-1")], [60, 401], "a cached answer counts towards no limit");
   assertEquals([await status("wrong-60", "203.0.113.2"), await status("known", "203.0.113.2")], [401, 200]);
-  assertEquals(await status("known"), 200, "a known token is served at once");
+  assertEquals(await status("known"), 200, "a cached token is served immediately");
   await clock.advance(59_000);
   assertEquals(await status("wrong-61"), 401);
   await server.close();

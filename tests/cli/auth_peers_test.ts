@@ -34,17 +34,19 @@ interface SignedIn extends AsyncDisposable {
 
 interface Peer {
   readonly name: string;
-  /** Whether the client asks again for the scopes that it has, as it should. Otherwise it loses them. */
+  /**
+   * Whether the client requests the scopes that it already has again, as it should. Otherwise it loses these scopes.
+   */
   readonly keepsScopes: boolean;
   connect(url: URL, agent: UserAgent): Promise<SignedIn>;
 }
 
 function toText(result: object): string {
   assert("content" in result, JSON.stringify(result));
-  return (result.content as readonly { readonly text: string }[])[0].text; // every tool of the server returns a text
+  return (result.content as readonly { readonly text: string }[])[0].text; // Every tool of the server returns a text.
 }
 
-/** Calls a tool. If the client has asked for more scopes instead, the user consents, and the call is repeated. */
+/** Calls a tool. If the client has requested more scopes instead, the user consents, and the call is repeated. */
 async function callWithStepUp(call: () => Promise<object>, finish: () => Promise<void>): Promise<string> {
   try {
     return toText(await call());
@@ -104,7 +106,7 @@ const peers: readonly Peer[] = [
   })),
 ];
 
-/** The scopes that a user was asked for, without the one for refresh tokens. */
+/** The scopes that the client requested from a user, without the scope for refresh tokens. */
 function toScopes(url: URL): string {
   const scopes = url.searchParams.get("scope")?.split(" ") ?? [];
   return scopes.filter((each) => each !== "offline_access").sort().join(" ");
@@ -149,7 +151,7 @@ for (const { name: runtime, program } of runtimes) {
   });
 
   testProcesses(
-    `${runtime}: tokens of two issuers are accepted, also without a user, but not for other servers`,
+    `${runtime}: tokens of two issuers are accepted, with and without a user, and tokens for another server are refused`,
     async () => {
       await using oidc = await startOidc();
       const { first, second, opaque } = oidc.issuers;
@@ -201,7 +203,7 @@ async function call(server: Server, token: string): Promise<number> {
   return response.status;
 }
 
-testProcesses("the keys of an issuer rotate: old tokens hold, new ones load its keys once", async () => {
+testProcesses("the keys of an issuer rotate: old tokens stay valid, and a new token loads the keys once", async () => {
   await using oidc = await startOidc();
   const { first, second } = oidc.issuers;
   const resource = "https://mcp.example.com/mcp";
@@ -215,7 +217,11 @@ testProcesses("the keys of an issuer rotate: old tokens hold, new ones load its 
   assertEquals([await call(server, old), await keyFetches(first), await keyFetches(second)], [200, 1, 0]);
   await rotateKeys(first);
   const fresh = await requestRobotToken(first, resource);
-  assertEquals([await call(server, fresh), await keyFetches(first)], [401, 1], "the keys were loaded a moment ago");
+  assertEquals(
+    [await call(server, fresh), await keyFetches(first)],
+    [401, 1],
+    "the keys were loaded less than 30 seconds ago",
+  );
   await clock.advance(31_000);
   assertEquals([await call(server, fresh), await call(server, fresh), await keyFetches(first)], [200, 200, 2]);
   assertEquals(await call(server, await requestRobotToken(second, resource)), 200);

@@ -1,4 +1,4 @@
-// A server with authentication is a server for every command.
+// Every command accepts a server with authentication.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
@@ -28,7 +28,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: serve authenticates, on all networks without a warning`, async () => {
+  testProcesses(`${name}: serve authenticates requests, and listens on all networks without a warning`, async () => {
     await withFiles({ "server.ts": source }, async (cwd) => {
       await using serving = await start([...program, "server.ts", "--http", "--port", "0", "--host", "0.0.0.0"], {
         cwd,

@@ -1,5 +1,5 @@
 // The bridge between a client over stdio and a server over HTTP: sessions that end, servers that fail, and a sign-in.
-// tests/peers/ runs all behaviours of both official clients through it.
+// tests/peers/ runs all behaviours of both official clients through the bridge.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { connect, McpError } from "../../src/client/client.ts";
@@ -10,7 +10,7 @@ import { testProcesses, toRequestLine } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 
-/** A server on a port, which a test replaces as a restart would. */
+/** A server on a port, which a test replaces with a new server as a restart would. */
 class Restarting implements AsyncDisposable {
   readonly url: string;
   readonly methods: string[] = [];
@@ -58,7 +58,7 @@ for (const { name, program } of runtimes) {
       server.stop();
       const error = await assertRejects(() => client.callTool("hello"), McpError);
       assertStringIncludes(error.message, `Cannot use ${server.url}: got 502`);
-      // The new process knows nothing of the session.
+      // The new process has no such session.
       server.restart();
       assertEquals(textOf(await client.callTool("hello")), "Hello!");
       if (era === "legacy") {
@@ -69,7 +69,7 @@ for (const { name, program } of runtimes) {
     });
   }
 
-  testProcesses(`${name}: a client of a protected server needs no sign-in of its own`, async () => {
+  testProcesses(`${name}: a client of a protected server does not need to sign in itself`, async () => {
     await using oidc = await startOidc();
     await using notes = await serveNotes(program, [oidc.issuers.first]);
     const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
@@ -83,7 +83,7 @@ for (const { name, program } of runtimes) {
     };
     for (const era of ["modern", "legacy"] as const) {
       await using client = await connect(toTarget(notes.url.href, env), { era, onWarning: () => {} });
-      // A tool that needs one scope more.
+      // A tool that requires one more scope.
       await client.callTool("add", { text: `in the ${era} era` });
       assertStringIncludes(textOf(await client.callTool("list")), `in the ${era} era`);
     }
@@ -113,7 +113,7 @@ for (const { name, program } of runtimes) {
     await writer.close().catch(() => {});
   });
 
-  testProcesses(`${name}: a bridge with too many requests still passes answers on`, async () => {
+  testProcesses(`${name}: a bridge with too many requests still forwards responses`, async () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
       const { id, method } = await request.json();
@@ -141,19 +141,22 @@ for (const { name, program } of runtimes) {
     assertEquals((await child.status).code, 0);
   });
 
-  testProcesses(`${name}: a bridge answers what it cannot read, and ends with its input or a signal`, async () => {
-    await using server = new Restarting();
-    const words = [...program, "bridge", server.url];
-    const input = `{\nnonsense\n\n${JSON.stringify({ id: 1 })}\n${toRequestLine("ping", {}, 5)}`;
-    const { code, stdout } = await run(words, { input });
-    assertEquals(code, 0);
-    const lines = stdout.trim().split("\n").map((line) => JSON.parse(line));
-    assertEquals(lines.filter(({ error }) => error?.code === -32700).length, 3);
-    assert(lines.length <= 4, stdout);
-    await using running = await start(words);
-    running.kill("SIGINT");
-    assert([0, 130].includes((await running.finished).code));
-    const missing = await run([...program, "bridge"], { input: "" });
-    assertEquals([missing.code, missing.stderr.includes("none is named")], [2, true]);
-  });
+  testProcesses(
+    `${name}: a bridge responds to invalid input with an error, and ends at the end of its input or on a signal`,
+    async () => {
+      await using server = new Restarting();
+      const words = [...program, "bridge", server.url];
+      const input = `{\nnonsense\n\n${JSON.stringify({ id: 1 })}\n${toRequestLine("ping", {}, 5)}`;
+      const { code, stdout } = await run(words, { input });
+      assertEquals(code, 0);
+      const lines = stdout.trim().split("\n").map((line) => JSON.parse(line));
+      assertEquals(lines.filter(({ error }) => error?.code === -32700).length, 3);
+      assert(lines.length <= 4, stdout);
+      await using running = await start(words);
+      running.kill("SIGINT");
+      assert([0, 130].includes((await running.finished).code));
+      const missing = await run([...program, "bridge"], { input: "" });
+      assertEquals([missing.code, missing.stderr.includes("none is named")], [2, true]);
+    },
+  );
 }

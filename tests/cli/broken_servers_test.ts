@@ -1,11 +1,11 @@
-// Servers and files that are broken in ways nobody intends: each command says what is wrong, how to fix it, and exits.
+// Servers and files that are broken in unexpected ways: each command states the problem and the remedy, and exits.
 import { assert, assertEquals } from "@std/assert";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { type Finished, run as runProgram, type RunOptions, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 
-/** Runs a program. An empty home has no cache, so that Deno downloads packages and says so. */
+/** Runs a program. An empty home folder has no cache, so Deno would print the packages that it downloads. */
 async function run(words: readonly string[], options?: RunOptions): Promise<Finished> {
   const { stderr, ...finished } = await runProgram(words, options);
   return { ...finished, stderr: stderr.replace(/^Download .*\n/gm, "") };
@@ -55,7 +55,7 @@ const endpoints: Readonly<
   evil: [(request) => answer(request, { error: { code: -32000, message: EVIL } }), /owned.*\(-32000\)/],
 };
 
-/** Files by name, what `check` reports for each, and whether it can be installed nevertheless. */
+/** Files by name, the expected report of `check`, and whether the file can still be installed. */
 const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = {
   "rejected.ts": ["export default Promise.reject(new Error('no luck'));", /^Cannot load .*threw an error[^]*no luck/],
   "proxy.ts": [
@@ -91,7 +91,7 @@ const good = {
   "waits.ts": "setInterval(() => {}, 1000);\nawait new Promise(() => {});",
 };
 
-/** The endpoints and files that the test installs, because each program takes a while. */
+/** The endpoints and files that the test installs. Each program takes time, so the list is short. */
 const INSTALLED = [
   "html",
   "loop",
@@ -106,7 +106,7 @@ const INSTALLED = [
   "s.py",
 ];
 
-/** The faults that no message may have. */
+/** The defects that no message may have. */
 function findFault({ stdout, stderr }: Finished): string | undefined {
   const text = stdout + stderr;
   if (/[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}/u.test(text)) return "control characters";
@@ -123,7 +123,7 @@ async function tryAll<T>(items: readonly T[], attempt: (item: T) => Promise<read
 }
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: what is wrong at a URL is told by call, install and doctor`, async () => {
+  testProcesses(`${name}: call, install and doctor report a problem at a URL`, async () => {
     await using server = serve((request) => {
       const path = new URL(request.url).pathname.slice(1);
       return Object.hasOwn(endpoints, path) ? endpoints[path][0](request) : reply("?", "text/plain", 404);
@@ -132,7 +132,7 @@ for (const { name, program } of runtimes) {
     await withFiles({}, async (cwd) => {
       await tryAll(Object.entries(endpoints), async ([path, [, state]]) => {
         const url = `${origin}/${path}`;
-        // The others respond, however busy the machine is.
+        // The other endpoints respond, however busy the machine is.
         const timeout = state.source.includes("no response") ? ["--timeout", "0.7"] : [];
         const called = await run([...program, "call", url, ...timeout], { cwd });
         const examined = await run([...program, "doctor", url, ...timeout], { cwd });
@@ -143,7 +143,7 @@ for (const { name, program } of runtimes) {
           ...examined.code === 1 && /problem/.test(examined.stdout)
             ? []
             : [`doctor: ${examined.code} ${examined.stdout} ${examined.stderr}`],
-          // A client authenticates later.
+          // The client authenticates later.
           ...!installed || installed.code === (path === "basic" ? 0 : 2)
             ? []
             : [`install: ${installed.code} ${installed.stderr}`],
@@ -157,7 +157,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: a connection that fails is explained`, async () => {
+  testProcesses(`${name}: the report of a failed connection names its cause`, async () => {
     const rude = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     (async () => {
       for await (const connection of rude) connection.close();
@@ -184,7 +184,7 @@ for (const { name, program } of runtimes) {
     rude.close();
   });
 
-  testProcesses(`${name}: what is wrong with a file is told by check, call and install`, async () => {
+  testProcesses(`${name}: check, call and install report a problem in a file`, async () => {
     const texts = Object.fromEntries(Object.entries(files).map(([file, [text]]) => [file, text]));
     await withFiles({ ...texts, ...good }, async (cwd) => {
       await Deno.remove(`${cwd}/loop.ts`);
@@ -251,13 +251,13 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: new writes both files or none, and lists that are empty say so`, async () => {
+  testProcesses(`${name}: new writes both files or neither file, and an empty list is reported as empty`, async () => {
     await withFiles(good, async (cwd) => {
       await Deno.symlink("nowhere/x.ts", `${cwd}/weather_test.ts`);
       const linked = await run([...program, "new", "weather"], { cwd });
       assertEquals([linked.code, linked.stderr.split(";")[0]], [2, "Cannot write weather_test.ts: it already exists"]);
       assertEquals(listNames(cwd).includes("weather.ts"), false);
-      // Not even an administrator can write there.
+      // Not even root can write there.
       const nowhere = await run([...program, "new", "weather"], { cwd: "/proc" });
       assertEquals([nowhere.code, findFault(nowhere)], [2, undefined]);
       assert(/^Cannot write weather\.ts: .*; check the folder\n$/.test(nowhere.stderr), nowhere.stderr);
@@ -282,7 +282,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: installations at the same time lose nothing and leave nothing half-written`, async () => {
+  testProcesses(`${name}: concurrent installations lose no entry and leave no half-written file`, async () => {
     for (const before of ['{"mcpServers":{"old":{"command":"x"}}, // kept\n "other": 1}', undefined]) {
       await withFiles({ ...good, ...before !== undefined && { "c.json": before } }, async (cwd) => {
         const words = ["install", "good.ts", "--allow-none", "--client", "cursor", "--file", "c.json", "--no-check"];

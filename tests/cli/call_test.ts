@@ -128,7 +128,7 @@ for (const { name, program } of runtimes) {
     await Deno.remove(folder, { recursive: true });
   });
 
-  test("call reports an argument that the schema does not have, and a result without content", async () => {
+  test("call reports an argument that is missing from the schema, and a result without content", async () => {
     const input = { type: "object", properties: { a: { type: "number" }, limit: { type: "number" } } } as const;
     const run1 = (input: unknown) => JSON.stringify(input);
     const handlers = [
@@ -168,7 +168,7 @@ for (const { name, program } of runtimes) {
     assertEquals([installed.code, installed.stderr], [2, message]);
   });
 
-  test("call reports mistakes before it calls the tool, and its exit code is the outcome", async () => {
+  test("call reports mistakes before it calls the tool, and exits with the code of the outcome", async () => {
     await using server = serve(createDesk().fetch);
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
@@ -197,7 +197,7 @@ for (const { name, program } of runtimes) {
     }));
   });
 
-  test("--output saves bytes, a pipe gets unchanged text, a terminal gets neither bytes nor control characters", async () => {
+  test("--output saves bytes, a pipe gets unchanged text, and a terminal gets neither bytes nor control characters", async () => {
     await using server = serve(createDesk().fetch);
     const folder = await Deno.makeTempDir();
     const file = `${folder}/out.png`;
@@ -223,7 +223,7 @@ for (const { name, program } of runtimes) {
     await Deno.remove(folder, { recursive: true });
   });
 
-  test("read and prompt list what a server has, and suggest names", async () => {
+  test("read and prompt list the resources and prompts of a server, and suggest similar names", async () => {
     await using server = serve(createDesk().fetch);
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["read", server.url], [0, "desk://note     note\ndesk://picture  picture\n", /^$/]],
@@ -323,7 +323,7 @@ for (const { name, program } of runtimes) {
       assertEquals(text.split("\n\nMore: ")[0], problems.map((each) => `Cannot answer ${each}`).join("\n"));
       assertMatch(text, /\n\nMore: .* call --help\n$/);
     }));
-    // The terminal asks for what --answer does not fill in.
+    // The terminal asks for the fields that --answer does not fill in.
     const [prompted, unasked] = await Promise.all([
       run(inTerminal([...program, "call", old.url, "form", ...answer("name=A", "colour=2", "sure=y")]), {
         input: "Ada\n\n\n",
@@ -339,7 +339,7 @@ for (const { name, program } of runtimes) {
     assertMatch(unasked.stdout, /\nCannot answer name: the form has no default; add --answer name=…\r\n\r\nMore: /);
   });
 
-  test("call reports answers that the server did not ask for, and a server's error after a cancelled question", async () => {
+  test("call reports answers to questions that the server did not ask, and a server's error after a cancelled question", async () => {
     const ask = tool({
       name: "ask",
       run: async (_input, ctx) => {
@@ -424,12 +424,13 @@ for (const { name, program } of runtimes) {
 }
 
 Deno.test({
-  name: "Deno: a call over HTTP needs network permission only",
+  name: "Deno: a call over HTTP needs only network permission",
   ignore: isNotDeno,
   async fn() {
     await using server = serve(createDesk().fetch);
     const entry = `${root}mod.ts`;
-    const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`; // from a registry, the command line needs no permission
+    // From a registry, the command line needs no permission.
+    const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`;
     const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
     const called = await run([...words, "call", server.url, "take", "text=a"]);
     assertEquals(called, { code: 0, stdout: '{"text":"a"}\n', stderr: "" });

@@ -1,4 +1,4 @@
-// `check` warns of handlers that run again after a crash and do everything again.
+// `check` warns of handlers that run again after a crash and repeat all their effects.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { run } from "../support/processes.ts";
@@ -16,7 +16,7 @@ export default [
 ];`;
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: check warns of a task that resumes without once`, async () => {
+  testProcesses(`${name}: check warns of a task that resumes without ctx.once`, async () => {
     await withFiles({ "s.ts": source }, async (cwd) => {
       const { code, stdout } = await run([...program, "check", "s.ts"], { cwd });
       assertEquals(code, 0);

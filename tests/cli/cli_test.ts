@@ -18,7 +18,7 @@ function toCall(name: string, args: Record<string, unknown> = {}): string {
   return toRequestLine("tools/call", { name, arguments: args, _meta });
 }
 
-/** The only response on standard output of a successful process. */
+/** The only response in the output of a successful process. */
 // deno-lint-ignore no-explicit-any
 function toResponse({ code, stdout, stderr }: Finished): any {
   assertEquals(code, 0, stderr);
@@ -91,7 +91,7 @@ for (const { name, program, file } of runtimes) {
     assertEquals(answer.result.serverInfo, { name: "notes", version: "1.0.0" });
   });
 
-  testProcesses(`${name}: examples/stdio.ts serves by itself`, async () => {
+  testProcesses(`${name}: examples/stdio.ts serves as a program`, async () => {
     const answer = toResponse(await run([...file, "examples/stdio.ts"], { input: toCall("add", { a: 2, b: 3 }) }));
     assertEquals(answer.result.content, [{ type: "text", text: "5" }]);
   });
@@ -105,7 +105,7 @@ for (const { name, program, file } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: a file may export handlers only, and its server is named after the file`, async () => {
+  testProcesses(`${name}: a file may export only handlers, and its server is named after the file`, async () => {
     const source = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
     await withFiles({ "my hands#1.ts": source }, async (cwd) => {
       const called = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
@@ -149,7 +149,7 @@ for (const { name, program, file } of runtimes) {
     assertEquals({ code, stdout }, { code: 0, stdout: "" });
   });
 
-  testProcesses(`${name}: --path moves the endpoint, even if the server sets its own path`, async () => {
+  testProcesses(`${name}: --path changes the path of the endpoint, even if the server sets its own path`, async () => {
     const source = `import { createServer, tool } from "@x/mcp";
       const hi = tool({ name: "hi", run: () => "Hi!" });
       export default createServer({ name: "own", version: "1.0.0", path: "/own", handlers: [hi] });`;
@@ -202,7 +202,7 @@ for (const { name, program, file } of runtimes) {
         await server.waitFor(/begun/);
         server.kill(signal);
         server.kill(signal);
-        // Two signals at the same time may arrive as one.
+        // Two concurrent signals may arrive as a single signal.
         const again = setInterval(() => server.kill(signal), 100);
         assertEquals((await server.finished.finally(() => clearInterval(again))).code, second);
         await answer;
@@ -214,7 +214,7 @@ for (const { name, program, file } of runtimes) {
       await withFiles({ "server.ts": source }, async (cwd) => {
         await using server = await start([...program, "server.ts"], { cwd });
         await server.waitFor(/ready/);
-        await new Promise((resolve) => setTimeout(resolve, 800)); // from loaded to served
+        await new Promise((resolve) => setTimeout(resolve, 800)); // The time between loading and serving.
         server.kill(signal);
         assertEquals((await server.finished).code, 0);
       });

@@ -1,5 +1,5 @@
 // Reads the configuration files of clients as their documentation describes them, without code of `mcp install`, and
-// uses the servers in them as the clients do.
+// starts the servers in them as the clients do.
 import { assert, assertEquals } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
@@ -25,7 +25,9 @@ export async function readEntry(path: string, key: string): Promise<FileEntry> {
   return { name, fields: Object(fields) };
 }
 
-/** How a client writes a reference to a variable within a value. Clients without an entry have no references. */
+/**
+ * The syntax of each client for a reference to a variable within a value. A client without an entry has no references.
+ */
 const REFERENCES: Readonly<Record<string, RegExp>> = {
   "claude-code": /\$\{(\w+)\}/g,
   "mcp-json": /\$\{(\w+)\}/g,
@@ -45,7 +47,7 @@ function expand(client: string, values: unknown, variables: Variables): Record<s
   );
 }
 
-/** A command with its whole environment. */
+/** A command with its complete environment. */
 interface Launch {
   readonly command: string;
   readonly args: readonly string[];
@@ -55,7 +57,7 @@ interface Launch {
 /** The command that a client starts. */
 function toLaunch(client: string, { fields }: FileEntry, variables: Variables): Launch {
   const { command, cmd, args, env, envs, env_vars: inherited = [], type } = fields;
-  assert(["stdio", undefined].includes(type as string | undefined), `${client}: type ${type}`); // compared as text
+  assert(["stdio", undefined].includes(type as string | undefined), `${client}: type ${type}`); // Compared as text.
   const passed = [inherited].flat().map((name) => [String(name), variables[String(name)] ?? ""]);
   return {
     command: String(client === "goose" ? cmd : command),
@@ -96,7 +98,7 @@ export async function callRemote(
   { fields }: FileEntry,
   { variables, tool }: { readonly variables: Variables; readonly tool: string },
 ): Promise<string> {
-  // Codex names variables in keys of their own.
+  // Codex names variables under separate keys.
   const { bearer_token_env_var: token, env_http_headers: referenced, http_headers: literal } = fields;
   const headers: Record<string, string> = {
     ...expand(client, fields.headers ?? literal, variables),

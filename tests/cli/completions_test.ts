@@ -15,7 +15,7 @@ function isMissing(shell: string): boolean {
 // A name that a shell must not expand.
 const file = "my $(touch hacked)'s.jsonc";
 
-/** Typed arguments and the completion of the last one. `undefined` if there is none. */
+/** Typed arguments and the completion of the last argument; `undefined` if there is no completion. */
 const typed: readonly (readonly [words: readonly string[], completed?: string])[] = [
   [["doct"], "doctor"],
   [["install", "--cl"], "--client"],

@@ -22,7 +22,7 @@ function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
 const hi = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
-/** The permissions of each example, and requests that it answers with these permissions. */
+/** The permissions of each example, and requests that the example answers with these permissions. */
 const examples = [
   {
     target: "examples/project/mcp.jsonc",
@@ -66,13 +66,13 @@ const examples = [
 ] as const;
 
 for (const { target, flags, asks, ...more } of examples) {
-  testProcesses(`${target} is installed with minimal permissions, and works with them`, async () => {
+  testProcesses(`${target} is installed with minimal permissions, and works with these permissions`, async () => {
     const expected = flags.map((flag) => flag.replaceAll("ROOT", root));
     const words = ["install", target, "--client", "claude-code", "--dry-run", ..."words" in more ? more.words : []];
     const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
     assertEquals(code, 0, stderr);
     const [entry] = Object.values(JSON.parse(stdout).mcpServers) as { command: string; args: string[] }[];
-    // The names that code imports come from the deno.json above it.
+    // The import map in the nearest deno.json resolves the names that the code imports.
     const config = target.endsWith(".ts") ? ["--config", `${root}deno.json`] : [];
     const given = ["run", ...config, ...expected, `${root}mod.ts`, root + target];
     assertEquals([entry.command, ...[...entry.args].sort()], ["deno", ...given.sort()]);
@@ -89,7 +89,7 @@ for (const { target, flags, asks, ...more } of examples) {
 
 testProcesses("every example is tested, and examples without an installation need no permissions", async () => {
   const own = ["stdio.ts", "tsconfig.json"];
-  // These have tests of their own in tests/examples.
+  // These examples have their own tests in tests/examples.
   own.push(
     "clock",
     "cluster",
@@ -174,7 +174,7 @@ for (const { name, program } of runtimes) {
           await Deno.writeTextFile(`${cwd}/${target}`, toText("first"));
           await using client = await connect(url, { era });
           await until(async () => (await client.listTools())[0].name === "first", "the first version");
-          await new Promise((done) => setTimeout(done, 100)); // what is told of this change is told by then
+          await new Promise((done) => setTimeout(done, 100)); // Any output about this change has been printed by then.
           await using changes = await client.subscribe({ toolsListChanged: true });
           const next = changes[Symbol.asyncIterator]().next();
           await Deno.writeTextFile(`${cwd}/${target}`, kind === "config" ? "{" : "export default {};");
@@ -216,7 +216,7 @@ for (const { name, program } of runtimes) {
       await iterator.next();
       // A file that imports no changed file keeps its state.
       assertEquals(await say("hello"), first.replace("Hello", "Bye"));
-      // An error in an imported file, and then its fix.
+      // A syntax error in an imported file, and then its fix.
       await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = ;`);
       await server.waitFor(/The previous version is still served\./);
       assertEquals(await say("hello"), first.replace("Hello", "Bye"));
@@ -303,45 +303,48 @@ for (const { name, program } of runtimes) {
     },
   );
 
-  testProcesses(`${name}: new --auth creates a server that refuses strangers, and a passing test`, async () => {
-    await withFiles({}, async (cwd) => {
-      const { code, stderr } = await run([...program, "new", "notes", "--auth"], { cwd });
-      assertEquals(code, 0, stderr);
-      assertEquals(listNames(`${cwd}/notes`), ["README.md", "server.ts", "server_test.ts"]);
-      const [, tests] = /Run the test:\n\n {2}cd notes\n {2}(.+)\n/.exec(stderr) ?? [];
-      const tested = await run(tests.split(" "), { cwd: `${cwd}/notes` });
-      assertEquals(tested.code, 0, tested.stdout + tested.stderr);
-      assertMatch(tested.stdout + tested.stderr, /3 pass/);
+  testProcesses(
+    `${name}: new --auth creates a server that refuses unauthenticated requests, and a passing test`,
+    async () => {
+      await withFiles({}, async (cwd) => {
+        const { code, stderr } = await run([...program, "new", "notes", "--auth"], { cwd });
+        assertEquals(code, 0, stderr);
+        assertEquals(listNames(`${cwd}/notes`), ["README.md", "server.ts", "server_test.ts"]);
+        const [, tests] = /Run the test:\n\n {2}cd notes\n {2}(.+)\n/.exec(stderr) ?? [];
+        const tested = await run(tests.split(" "), { cwd: `${cwd}/notes` });
+        assertEquals(tested.code, 0, tested.stdout + tested.stderr);
+        assertMatch(tested.stdout + tested.stderr, /3 pass/);
 
-      const again = await run([...program, "new", "notes", "--auth"], { cwd });
-      assertEquals(again.code, 2);
-      assertStringIncludes(again.stderr, "Cannot write notes: it already exists; choose another name");
+        const again = await run([...program, "new", "notes", "--auth"], { cwd });
+        assertEquals(again.code, 2);
+        assertStringIncludes(again.stderr, "Cannot write notes: it already exists; choose another name");
 
-      const words = [...program, "server.ts", "--http", "--port", "0"];
-      {
-        await using serving = await start(words, { cwd: `${cwd}/notes` });
-        const [, key] = await serving.waitFor(/API key of this run: (\S+)\n/);
-        const [, url] = await serving.waitFor(/Serving server\.ts at (\S+)/);
-        assertEquals((await run([...program, "call", url, "add", "text=milk"])).code, 1);
-        const readme = await Deno.readTextFile(`${cwd}/notes/README.md`);
-        const [, call] = /^ {4}(\S.* call .*) --header "authorization=Bearer \$MCP_KEY"$/m.exec(readme) ?? [];
-        const [target, ...rest] = [...call.replace("'text=buy milk'", "text=milk").matchAll(/\S+/g)].map(([word]) =>
-          word
-        );
-        const typed = [target, ...rest].map((word) => word === "http://127.0.0.1:3000/mcp" ? url : word);
-        const called = await run([...typed, "--header", `authorization=Bearer ${key}`]);
-        assertEquals(called.stdout, "You have 1 notes.\n", called.stderr);
-        const diagnosed = await run([...program, "doctor", url, "--header", `authorization=Bearer ${key}`]);
-        assertEquals(diagnosed.code, 0, diagnosed.stdout);
-      }
-      const env = { MCP_ISSUERS: "http://127.0.0.1:9", MCP_RESOURCE: "http://127.0.0.1:3000/mcp" };
-      await using serving = await start(words, { cwd: `${cwd}/notes`, env });
-      const [printed, url] = await serving.waitFor(/[^]*Serving server\.ts at (\S+)/);
-      assert(!printed.includes("API key"), printed);
-      const metadata = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", url));
-      assertEquals((await metadata.json()).authorization_servers, ["http://127.0.0.1:9"]);
-    });
-  });
+        const words = [...program, "server.ts", "--http", "--port", "0"];
+        {
+          await using serving = await start(words, { cwd: `${cwd}/notes` });
+          const [, key] = await serving.waitFor(/API key of this run: (\S+)\n/);
+          const [, url] = await serving.waitFor(/Serving server\.ts at (\S+)/);
+          assertEquals((await run([...program, "call", url, "add", "text=milk"])).code, 1);
+          const readme = await Deno.readTextFile(`${cwd}/notes/README.md`);
+          const [, call] = /^ {4}(\S.* call .*) --header "authorization=Bearer \$MCP_KEY"$/m.exec(readme) ?? [];
+          const [target, ...rest] = [...call.replace("'text=buy milk'", "text=milk").matchAll(/\S+/g)].map(([word]) =>
+            word
+          );
+          const typed = [target, ...rest].map((word) => word === "http://127.0.0.1:3000/mcp" ? url : word);
+          const called = await run([...typed, "--header", `authorization=Bearer ${key}`]);
+          assertEquals(called.stdout, "You have 1 notes.\n", called.stderr);
+          const diagnosed = await run([...program, "doctor", url, "--header", `authorization=Bearer ${key}`]);
+          assertEquals(diagnosed.code, 0, diagnosed.stdout);
+        }
+        const env = { MCP_ISSUERS: "http://127.0.0.1:9", MCP_RESOURCE: "http://127.0.0.1:3000/mcp" };
+        await using serving = await start(words, { cwd: `${cwd}/notes`, env });
+        const [printed, url] = await serving.waitFor(/[^]*Serving server\.ts at (\S+)/);
+        assert(!printed.includes("API key"), printed);
+        const metadata = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", url));
+        assertEquals((await metadata.json()).authorization_servers, ["http://127.0.0.1:9"]);
+      });
+    },
+  );
 
   testProcesses(`${name}: new --app creates a server with an app, and a passing test`, async () => {
     await withFiles({}, async (cwd) => {
@@ -391,7 +394,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-// Root can read everything, so the test runs as nobody if that user can read this project.
+// Root can read everything, so the test runs as the user nobody if that user can read this project.
 const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 const isRoot = !isNotDeno && Deno.uid() === 0;
 const canBecomeNobody = isRoot &&
@@ -418,8 +421,11 @@ Deno.test({
     ),
 });
 
-/** Installs into a file with this content. Returns its new content, and all files of the folder. */
-/** The paths of the checkout and of the temporary folder, and so their order, depend on the machine. */
+/** Installs into a file with this content. Returns the new content, and all files of the folder. */
+/**
+ * The order of the paths depends on the machine, because it includes the paths of the checkout and of the temporary
+ * folder.
+ */
 function sortReads(text: string): string {
   return text.replace(/(?<=--allow-read=)[^"\s]+/g, (list) => list.split(",").sort().join());
 }
@@ -513,7 +519,7 @@ for (
     },
   ]
 ) {
-  testProcesses(`install keeps the rest of a file with ${says}`, async () => {
+  testProcesses(`install preserves the rest of a file with ${says}`, async () => {
     const { finished, after: found, files } = await installInto(before, [...code, "--force"]);
     assertEquals(finished.code, 0, finished.stderr);
     assertEquals(found, after);
@@ -522,7 +528,7 @@ for (
   });
 }
 
-testProcesses("install keeps the style of a file: tabs and Windows line breaks", async () => {
+testProcesses("install preserves the style of a file: tabs and Windows line breaks", async () => {
   const { after } = await installInto('{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n', code);
   const lines = entry("\t\t").replaceAll(/(?<=\n\t\t)( {2})+/g, (spaces) => "\t".repeat(spaces.length / 2));
   assertEquals(
@@ -564,7 +570,7 @@ testProcesses("install creates a missing file, reports it, and changes nothing t
   });
 });
 
-testProcesses("install --dry-run changes nothing", async () => {
+testProcesses("install --dry-run writes nothing", async () => {
   const { finished, files } = await installInto('{"mcpServers":{}}', [...code, "--dry-run"]);
   assertEquals(finished.code, 0);
   assertEquals(Object.keys(JSON.parse(finished.stdout).mcpServers), ["s"]);
@@ -617,7 +623,7 @@ for (
   });
 }
 
-testProcesses("install requires named permissions for code, and grants them", async () => {
+testProcesses("install requires named permissions for code, and grants these permissions", async () => {
   const withModule = { "mcp.jsonc": { modules: ["lib/m.ts"] }, "lib/m.ts": hi, "s.ts": hi };
   await withFiles(withModule, async (cwd) => {
     const install = (...words: string[]) =>
@@ -657,7 +663,7 @@ testProcesses("install requires named permissions for code, and grants them", as
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: new imports the library by the name that the folder gives it`, async () => {
+  testProcesses(`${name}: new imports the library by its name in the import map of the folder`, async () => {
     const mapped: Record<string, unknown> = { "@x/mcp": `${root}mod.ts` };
     const sub = { ...mapped, "@x/mcp/": `${root}src/` };
     for (
@@ -708,7 +714,7 @@ testProcesses("Deno: an error about a missing permission of a config file names 
   });
 });
 
-testProcesses("install on Bun writes no flags, and says that Bun has no permissions", async () => {
+testProcesses("install on Bun writes no flags, and prints that Bun has no permissions", async () => {
   await withFiles({ "s.ts": hi }, async (cwd) => {
     const { code, stdout, stderr } = await run([
       "bun",
@@ -747,7 +753,7 @@ testProcesses("install rejects a path with a comma, which separates the values o
   });
 });
 
-testProcesses("install knows the file and the format of each client", async () => {
+testProcesses("install supports the file and the format of each client", async () => {
   for (
     const [client, file, holder] of [
       ["claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"],

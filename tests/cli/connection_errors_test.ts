@@ -1,4 +1,4 @@
-// Failed connections are explained in the same words, whichever runtime reports them.
+// The message for a failed connection is the same on every runtime.
 import { assertEquals } from "@std/assert";
 import { explainConnectionError } from "../../src/cli/connection_errors.ts";
 
@@ -7,7 +7,7 @@ const deno = (text: string, url = "x") =>
 const bun = (code: string, text: string) => Object.assign(new TypeError(text), { code });
 const HINT = ". For more information, pass `verbose: true` in the second argument to fetch()";
 
-/** Errors as Deno 2.9 and Bun 1.4 throw them for a URL, and what they mean. */
+/** Errors in the form in which Deno 2.9 and Bun 1.4 throw them for a URL, and their meaning. */
 const errors: readonly (readonly [url: string, state: string, errors: readonly Error[]])[] = [
   ["http://x.test:80/", "the name x.test has no address", [
     deno("Connect): dns error: failed to lookup address information: Name or service not known"),

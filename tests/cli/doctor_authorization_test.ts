@@ -1,4 +1,4 @@
-// `doctor` with in-process servers that require a token, and have one defect each.
+// `doctor` with in-process servers that require a token. Each server has one defect.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, type ServerOptions, tool } from "../../mod.ts";
 import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
@@ -17,26 +17,26 @@ const withToken = { headers: { authorization: `Bearer ${TOKEN}` } };
 const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
 const greet = prompt({ name: "greet", description: "Greets", run: () => "Greet." });
 
-/** The parts of a correct server. A test replaces one of them. */
+/** The parts of a correct server. A test replaces one part. */
 interface Parts {
-  /** The parameters of the challenge of a request without a token. */
+  /** The parameters of the challenge for a request without a token. */
   readonly challenge?: Readonly<Record<string, string>> | null;
   readonly scheme?: string;
   /** The status and the error for a wrong token. */
   readonly wrong?: { readonly status?: 400 | 401 | 403; readonly error?: string };
-  /** Members of the resource metadata. `null` serves none. */
+  /** Members of the resource metadata. With `null` there is no resource metadata. */
   readonly resource?: Readonly<Record<string, unknown>> | null;
   /** Headers of the resource metadata. */
   readonly metadataHeaders?: Readonly<Record<string, string>>;
-  /** Members of the issuer's metadata. `null` serves none. */
+  /** Members of the issuer's metadata. With `null` there is no metadata of the issuer. */
   readonly issuer?: Readonly<Record<string, unknown>> | null;
-  /** What the server does first. */
+  /** Handles a request before the correct server does. */
   readonly before?: (request: Request, next: Fetch) => Promise<Response> | Response | undefined;
 }
 
 const cors = { "access-control-allow-origin": "*" };
 
-/** A server of this library that requires a token, in front of metadata made by hand. */
+/** A server of this library that requires a token, behind metadata that the test provides. */
 function guarded(parts: Parts): { readonly fetch: Fetch; close(): Promise<void> } {
   const { challenge = { resource_metadata: wellKnown }, scheme = "Bearer", wrong = {} } = parts;
   const auth = customAuth(({ headers }: Request) => {
@@ -139,7 +139,7 @@ const rows: readonly {
   readonly parts: Parts;
   readonly found: readonly RegExp[];
   readonly options?: Partial<ExamineOptions>;
-  /** Whether it is found with a token only. */
+  /** Whether the defect is found only with a token. */
   readonly needsToken?: boolean;
 }[] = [
   {
@@ -161,12 +161,12 @@ const rows: readonly {
     found: [/^note: challenge: the WWW-Authenticate header has no resource_metadata$/],
   },
   {
-    title: "names metadata by a path",
+    title: "names metadata by a path without an origin",
     parts: { challenge: { resource_metadata: "/meta" } },
     found: [/^problem: challenge: resource_metadata is not a URL: \/meta$/],
   },
   {
-    title: "names metadata that is not there",
+    title: "names metadata that does not exist",
     parts: { challenge: { resource_metadata: `${origin}/meta` } },
     found: [
       /^problem: metadata: the challenge names http:\/\/localhost:3000\/meta, which gives 404 instead of metadata$/,
@@ -178,7 +178,7 @@ const rows: readonly {
     found: [/^problem: metadata: the challenge names http:\/\/mcp\.example\/meta, which gives no https connection/],
   },
   {
-    title: "has an error in the first challenge, and asks for offline_access",
+    title: "has an error in the first challenge, and requests offline_access",
     parts: { challenge: { resource_metadata: wellKnown, error: "invalid_token", scope: "a offline_access" } },
     found: [
       /^note: challenge: the challenge for a request without a token has the error invalid_token$/,
@@ -196,7 +196,7 @@ const rows: readonly {
     found: [/^note: invalid token: the challenge for an invalid token has no error$/],
   },
   {
-    title: "takes every token",
+    title: "accepts every token",
     parts: {
       before(request, next) {
         if (!request.headers.has("authorization")) return;
@@ -241,7 +241,7 @@ const rows: readonly {
     ],
   },
   {
-    title: "has metadata only where the challenge says",
+    title: "has metadata only at the URL in its challenge",
     parts: {
       challenge: { resource_metadata: `${origin}/meta` },
       resource: null,
@@ -290,7 +290,7 @@ const rows: readonly {
     found: [/^problem: metadata: the metadata at \S+ is for "\S+#part", not for this server$/],
   },
   {
-    title: "believes the Host header behind a proxy",
+    title: "trusts the Host header behind a proxy",
     parts: { resource: { resource: "http://10.0.0.7:8080/mcp" } },
     found: [/^problem: metadata: the metadata at \S+ is for "http:\/\/10\.0\.0\.7:8080\/mcp", not for this server$/],
   },
@@ -321,7 +321,7 @@ const rows: readonly {
     found: [/^note: metadata: scopes_supported has offline_access$/],
   },
   {
-    title: "hides its metadata from web pages, as text",
+    title: "hides its metadata from web pages, and sends it as text",
     parts: { metadataHeaders: { "content-type": "text/plain" } },
     found: [
       /^note: metadata: the metadata at \S+ has another content type than application\/json$/,
@@ -329,7 +329,7 @@ const rows: readonly {
     ],
   },
   {
-    title: "shows its metadata to another web page",
+    title: "shows its metadata to only one other origin",
     parts: {
       metadataHeaders: { "content-type": "application/json", "access-control-allow-origin": "http://x.example" },
     },
@@ -427,14 +427,16 @@ for (const { title, parts, found, options, needsToken = false } of rows) {
   });
 }
 
-Deno.test("doctor shows the scopes of a refusal", async () => {
+Deno.test("doctor shows the scopes in a refusal", async () => {
   const challenge = `Bearer error="insufficient_scope", scope="notes:read", resource_metadata="${wellKnown}"`;
   const findings = await diagnose({ before: forbidLists({ "www-authenticate": challenge }) }, withToken);
   const [scopes] = findings.filter(({ check }) => check === "scopes");
   assertMatch(scopes.message, /^a request with too few scopes gets 403, which names the scopes notes:read$/);
 });
 
-/** A server that is nothing but a 401 response and documents by URL. Returns the findings, and the URLs in order. */
+/**
+ * A server that sends only 401 responses, and documents by URL. Returns the findings, and the requested URLs in order.
+ */
 async function visit(
   target: string,
   challenge: string,
@@ -463,7 +465,7 @@ async function visit(
   return { findings, visited: visited.filter((each) => !each.startsWith(target)) };
 }
 
-Deno.test("doctor is not led to this machine by a server on another one, nor to other schemes", async () => {
+Deno.test("doctor follows no URL of a server on another machine to this machine or to another scheme", async () => {
   const target = "https://mcp.example/mcp";
   for (
     const url of [
@@ -514,7 +516,7 @@ const addresses = {
 };
 
 for (const host of privateHosts) {
-  Deno.test(`doctor is not led to https://${host} by a server on another machine`, async () => {
+  Deno.test(`doctor does not request https://${host} for a server on another machine`, async () => {
     const target = "https://mcp.example/mcp";
     const isElsewhere = (url: string) => !url.startsWith("https://mcp.example/");
     const byChallenge = await visit(target, `Bearer resource_metadata="https://${host}/meta"`, {}, addresses);
@@ -530,7 +532,7 @@ for (const host of privateHosts) {
   });
 }
 
-Deno.test("doctor visits public hosts, and those of its network if the server is there too", async () => {
+Deno.test("doctor requests public hosts, and hosts of its own network if the server is in that network too", async () => {
   for (
     const [server, host, isVisited] of [
       ["mcp.example", "login.example", true],
@@ -551,7 +553,7 @@ Deno.test("doctor visits public hosts, and those of its network if the server is
   }
 });
 
-Deno.test("doctor follows no redirect of metadata, and reads odd documents", async () => {
+Deno.test("doctor follows no redirect of metadata, and accepts unusual documents", async () => {
   const target = "https://mcp.example/mcp";
   const meta = "https://mcp.example/meta";
   const odd: Readonly<Record<string, unknown>> = {
@@ -569,7 +571,7 @@ Deno.test("doctor follows no redirect of metadata, and reads odd documents", asy
   }
 });
 
-Deno.test("doctor visits few of many issuers, and shows no control characters of a server", async () => {
+Deno.test("doctor requests few of many issuers, and prints no control characters of a server", async () => {
   const target = "https://mcp.example/mcp";
   const servers = Array.from({ length: 500 }, (_, i) => `https://issuer${i}.example`);
   const { findings, visited } = await visit(target, 'Bearer realm="\t\u00e9"', {
@@ -584,7 +586,7 @@ Deno.test("doctor visits few of many issuers, and shows no control characters of
   for (const { message } of findings) assert(!/[\u0000-\u001f\u007f-\u009f]/.test(message), JSON.stringify(message));
 });
 
-Deno.test("doctor reads challenges of every form, and long ones in little time", () => {
+Deno.test("doctor parses challenges of every form, and long challenges in a short time", () => {
   const read = (header: string | null) => {
     const { scheme, params } = readChallenge(header) ?? {};
     return [scheme, Object.fromEntries(params ?? [])];

@@ -46,7 +46,7 @@ for (const { name, program } of runtimes) {
     }
   });
 
-  testProcesses(`${name}: doctor tells why there is no connection`, async () => {
+  testProcesses(`${name}: doctor explains why a connection fails`, async () => {
     using mute = listen();
     using rude = listen("220 ready\r\n");
     const gone = listen();
@@ -66,7 +66,7 @@ for (const { name, program } of runtimes) {
     }));
   });
 
-  testProcesses(`${name}: doctor is stopped by Ctrl-C, and says so`, async () => {
+  testProcesses(`${name}: doctor stops at Ctrl-C, and prints that it was stopped`, async () => {
     using mute = listen();
     await using process = await start([...program, "doctor", `http://${mute.host}/mcp`, "--timeout", "60"]);
     await mute.reached;
@@ -77,7 +77,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-testProcesses("doctor refuses what it cannot read, and never shows a token", async () => {
+testProcesses("doctor refuses a target that it cannot examine, and never prints a token", async () => {
   const program = ["bun", `${root}mod.ts`, "doctor"];
   const expected = [
     [[], "Cannot examine a server: no URL is named; write its URL, such as http:"],

@@ -19,12 +19,12 @@ Deno.test("doctor sends nothing to another origin", async () => {
       : new Response(null, { status: 307, headers: { location } });
   });
   try {
-    // Each run is redirected some requests later than the one before, until one has no redirect at all.
+    // Each run is redirected some requests later than the previous run, until a run has no redirect.
     for (let isRedirected = true; isRedirected; first += 3) {
       count = 0;
       const url = `${named.origin}/mcp`;
       assert((await examine({ url, headers: { "x-api-key": "k" }, timeoutMs: 2000 })).length);
-      assertEquals(others, [], `redirected from request ${first} on`);
+      assertEquals(others, [], `with redirects from request ${first}`);
       isRedirected = count > first;
     }
   } finally {

@@ -1,4 +1,4 @@
-// `doctor --store` names what is wrong with a store, and leaves no keys.
+// `doctor --store` names the defects of a store, and deletes its own keys.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { examineStore } from "../../src/cli/doctor/store_checks.ts";
@@ -22,7 +22,7 @@ async function examine(store: Store): Promise<readonly string[]> {
   }
 }
 
-/** What is found with an engine each command of which goes through `around`. */
+/** The findings for an engine whose commands all go through `around`. */
 async function examineEngine(
   around: (command: Command, engine: StoreEngine) => unknown,
   own: (engine: StoreEngine) => Partial<StoreEngine> = () => ({}),
@@ -34,7 +34,7 @@ async function examineEngine(
   return found.filter((line) => !line.startsWith("ok"));
 }
 
-/** Yields, so that others come between what must be one step. */
+/** Yields, so that other commands run between two steps that must be atomic. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
@@ -49,7 +49,7 @@ function changeTtl(change: (ms: number) => number): (command: Command, engine: S
   };
 }
 
-Deno.test("doctor finds nothing wrong with a store, and removes its keys", async () => {
+Deno.test("doctor finds no problem with a correct store, and deletes its keys", async () => {
   const store = memoryStore();
   const found = await examine(store);
   assertEquals(found.map((line) => line.split(": ").slice(0, 2).join(": ")), [
@@ -66,7 +66,7 @@ Deno.test("doctor finds nothing wrong with a store, and removes its keys", async
   assertStringIncludes(found[0], "only this process can reach it");
 });
 
-Deno.test("doctor removes its keys and no others", async () => {
+Deno.test("doctor deletes only its own keys", async () => {
   const engine = await memoryStore()[INTERNALS].connect();
   const options = { ttlMs, token: "t", signal: new AbortController().signal };
   await engine.set("doctors-own", "1", options);
@@ -75,7 +75,7 @@ Deno.test("doctor removes its keys and no others", async () => {
   assertEquals(left.map(({ key }) => key), ["doctors-own"]);
 });
 
-Deno.test("doctor names an engine that compares and writes in two steps", async () => {
+Deno.test("doctor reports an engine that compares and writes in two steps", async () => {
   const found = await examineEngine(async ({ name, args: [key, value, options], run }, engine) => {
     if (name !== "set") return await run();
     const { version, ...rest } = Object(options);
@@ -88,7 +88,7 @@ Deno.test("doctor names an engine that compares and writes in two steps", async 
   assertMatch(found[0], /^problem: atomic values: of 8 concurrent writes that need the same version, \d succeeded/);
 });
 
-Deno.test("doctor names an engine that appends repetitions again", async () => {
+Deno.test("doctor reports an engine that appends an entry again for a repeated token", async () => {
   let count = 0;
   const found = await examineEngine(({ name, args: [log, value, options], run }, engine) =>
     name === "append" ? engine.append(String(log), String(value), { ...Object(options), token: `t${count++}` }) : run()
@@ -96,45 +96,45 @@ Deno.test("doctor names an engine that appends repetitions again", async () => {
   assertEquals(found, ["problem: atomic logs: 9 appends with 4 tokens made 9 entries with 9 ids"]);
 });
 
-Deno.test("doctor names an engine that never rings", async () => {
+Deno.test("doctor reports an engine that never rings", async () => {
   const found = await examineEngine(({ run }) => run(), () => ({ listen: () => () => {} }));
   assertEquals(found, ["problem: rings: an entry did not reach another connection within 3000 ms"]);
 });
 
-Deno.test("doctor names an engine that only polls", async () => {
+Deno.test("doctor reports an engine that only polls", async () => {
   const engine = await memoryStore()[INTERNALS].connect();
   const found = await examine(customStore(() => wrapEngine(engine, ({ run }) => run(), { listen: undefined })));
   const rings = found.find((line) => line.includes(": rings: ")) ?? "";
   assertMatch(rings, /^ok: .*the engine does not notify/);
 });
 
-Deno.test("doctor names an engine whose values expire late", async () => {
+Deno.test("doctor reports an engine whose values expire late", async () => {
   const found = await examineEngine(changeTtl((ms) => ms + 1500));
   assertEquals(found.length, 1, found.join("\n"));
   assertMatch(found[0], /^problem: expiry: a value that lives for 2000 ms was gone only after \d+ ms/);
 });
 
-Deno.test("doctor names an engine whose values expire early", async () => {
+Deno.test("doctor reports an engine whose values expire early", async () => {
   const found = await examineEngine(changeTtl((ms) => ms === ttlMs ? ms : ms - 1500));
   assertEquals(found.length, 1, found.join("\n"));
   assertMatch(found[0], /^problem: expiry: a value that lives for 2000 ms was gone after \d+ ms/);
 });
 
-Deno.test("doctor names an engine that loses values", async () => {
+Deno.test("doctor reports an engine that loses values", async () => {
   const found = await examineEngine(({ name, args: [key], run }) =>
     name === "get" && String(key).endsWith("kept-7") ? undefined : run()
   );
   assertEquals(found, ["problem: eviction: 1 of 50 values were lost before their time"]);
 });
 
-Deno.test("doctor names an engine that cuts large values", async () => {
+Deno.test("doctor reports an engine that truncates large values", async () => {
   const found = await examineEngine(({ name, args: [key, value, options], run }, engine) =>
     name === "set" ? engine.set(String(key), String(value).slice(0, 65_536), { ...Object(options) }) : run()
   );
   assertEquals(found, ["problem: value size: a value of 1048576 bytes is not read as it was written"]);
 });
 
-Deno.test("doctor names an engine whose answers are close to the timeout", async () => {
+Deno.test("doctor reports an engine whose responses nearly exceed the timeout", async () => {
   let commands = 0;
   const found = await examineEngine(
     async ({ run }) => {
@@ -148,12 +148,12 @@ Deno.test("doctor names an engine whose answers are close to the timeout", async
   assertMatch(found[0], /^note: latency: 90 operations .* the slowest 7\d\d ms; an operation fails after 1000 ms$/);
 });
 
-Deno.test("doctor names two connections that reach different data", async () => {
+Deno.test("doctor reports two connections that reach different data", async () => {
   const found = await examine(customStore(() => memoryStore()[INTERNALS].connect()));
   assertEquals(found, ["problem: reachable: a value that one connection wrote is not found by another"]);
 });
 
-Deno.test("doctor names the error of an engine that is down", async () => {
+Deno.test("doctor reports the error of an engine that is down", async () => {
   const down = () => Promise.reject(new Error("connection refused by 127.0.0.1:6379"));
   const [found, ...others] = await examine(customStore(down, { timeoutMs: 200 }));
   assertMatch(found, /^problem: reachable: the store cannot be used: Cannot set: .*127\.0\.0\.1:6379/);
@@ -175,7 +175,7 @@ const files = {
 };
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: doctor examines the store of a file, and explains mistakes`, async () => {
+  testProcesses(`${name}: doctor examines the store of a file, and explains usage errors`, async () => {
     await withFiles(files, async (cwd) => {
       const good = await run([...program, "doctor", "memory.ts", "--store", "--json"], { cwd });
       assertEquals({ code: good.code, stderr: good.stderr }, { code: 0, stderr: "" }, good.stdout);

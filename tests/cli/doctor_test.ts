@@ -68,7 +68,7 @@ Deno.test("doctor finds no problem with a server of this library", async () => {
 interface Broken {
   readonly title: string;
   readonly fetch: (request: Request, next: Fetch) => Promise<Response> | Response;
-  /** Patterns of the findings in addition to those of a correct server, as `level: check: message`. */
+  /** Patterns of the findings in addition to the findings for a correct server, as `level: check: message`. */
   readonly found: readonly RegExp[];
   readonly server?: Partial<ServerOptions>;
   readonly options?: Partial<ExamineOptions>;
@@ -287,7 +287,7 @@ const broken: readonly Broken[] = [
     ],
   },
   {
-    title: "responds to GET with a page",
+    title: "responds to GET with an HTML page",
     fetch: (request, next) =>
       request.method === "GET" ? new Response("Hello", { headers: { "content-type": "text/plain" } }) : next(request),
     found: [/^problem: stream: GET gets 200 with text\/plain: Hello \(2025-11-25\)$/],
@@ -308,7 +308,7 @@ const broken: readonly Broken[] = [
     found: [/^problem: stream: the server did not respond within 1 s$/],
   },
   {
-    title: "opens a silent, compressed stream",
+    title: "opens a compressed stream without events",
     options: { timeoutMs: 200 },
     fetch: (request, next) =>
       request.method === "GET"
@@ -323,7 +323,7 @@ const broken: readonly Broken[] = [
     ],
   },
   {
-    title: "admits web pages of every origin",
+    title: "accepts requests of web pages of every origin",
     fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("origin"))),
     found: [
       /^problem: foreign origin: web pages of any origin get results: https:\/\/stranger\.invalid got one, so/,
@@ -335,7 +335,7 @@ const broken: readonly Broken[] = [
     found: [/^problem: foreign host: a request for the host stranger\.invalid is accepted \(200\), so any web page/],
   },
   {
-    title: "does not admit the given origin",
+    title: "does not accept requests of the given origin",
     fetch: (request, next) => request.method === "OPTIONS" ? new Response(null, { status: 401 }) : next(request),
     options: { origin: page },
     found: [
@@ -404,7 +404,7 @@ const broken: readonly Broken[] = [
     ],
   },
   {
-    title: "lists endless pages",
+    title: "lists tools in endless pages",
     fetch: async (request, next) => {
       const body = await readBody(request);
       if (body?.method !== "tools/list") return next(request);
@@ -439,7 +439,7 @@ for (const { title, fetch, found, server, options } of broken) {
   });
 }
 
-Deno.test("doctor calls no tool and ends every session that it begins, even when stopped", async () => {
+Deno.test("doctor calls no tool and ends every session that it starts, even when it is stopped", async () => {
   for (const stopsAt of [undefined, "GET", "notifications/initialized", "initialize"]) {
     const open = new Set<string | null>();
     const methods = new Set<string>();
@@ -461,7 +461,7 @@ Deno.test("doctor calls no tool and ends every session that it begins, even when
   }
 });
 
-Deno.test("doctor blames no server for what it did not finish", async () => {
+Deno.test("doctor reports no problem for a check that it did not finish", async () => {
   for (const stopsAt of ["GET", "server/discover", "tools/list"]) {
     const stop = new AbortController();
     const findings = await withServer((next) =>
@@ -477,7 +477,7 @@ Deno.test("doctor blames no server for what it did not finish", async () => {
   }
 });
 
-Deno.test("doctor suggests another path where the server responds", async () => {
+Deno.test("doctor suggests another path at which the server responds", async () => {
   const findings = await withServer((fetch) => runDoctor(fetch, { url: "http://localhost:3000/" }));
   assertEquals(findings.at(-1)?.fix, "use http://localhost:3000/mcp (2026-07-28)");
 });
@@ -535,7 +535,7 @@ Deno.test("doctor finds the known problems of the official server", async () => 
   ]);
 });
 
-Deno.test("doctor finds a server that admits only one client", async () => {
+Deno.test("doctor reports a server that accepts only one client", async () => {
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => crypto.randomUUID() });
   await createOfficial().connect(transport);
   const findings = await runDoctor((request) => transport.handleRequest(request), { timeoutMs: 1000 });

@@ -31,7 +31,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: HTTP prints commands for an endpoint whose address is complete`, async () => {
+  testProcesses(`${name}: HTTP prints commands for an endpoint whose URL is complete`, async () => {
     const single = app().replace("mount([one, many])", "many");
     await withFiles({ "app.ts": app(), "single.ts": single }, async (cwd) => {
       for (
@@ -52,7 +52,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: stdio serves the server and the parameters that the options choose`, async () => {
+  testProcesses(`${name}: stdio serves the server and the parameters that the options select`, async () => {
     await withFiles(files, async (cwd) => {
       const input = toRequestLine("tools/call", { name: "who", _meta });
       const words = ["app.ts", "--stdio", "--server", "tenants", "--param", "tenant=acme"];
@@ -123,7 +123,7 @@ for (const { name, program } of runtimes) {
 
 const [{ program }] = runtimes;
 
-testProcesses("the inspector shows the endpoint that the options choose", async () => {
+testProcesses("the inspector shows the endpoint that the options select", async () => {
   await withFiles(files, async (cwd) => {
     const words = ["app.ts", "--http", "--port", "0", "--inspect", "--server", "tenants", "--param", "tenant=acme"];
     await using served = await start([...program, ...words], { cwd });
@@ -134,7 +134,7 @@ testProcesses("the inspector shows the endpoint that the options choose", async 
   });
 });
 
-testProcesses("check reports on all servers, and install passes the options on", async () => {
+testProcesses("check reports on all servers, and install passes its options to the entry", async () => {
   await withFiles(files, async (cwd) => {
     const checked = await run([...program, "check", "app.ts", "--param", "tenant=acme"], { cwd });
     assertEquals(checked.code, 0);
@@ -155,7 +155,7 @@ testProcesses("check reports on all servers, and install passes the options on",
   });
 });
 
-testProcesses("a changed file with several servers is reloaded, unless handlers depend on parameters", async () => {
+testProcesses("a changed file with several servers is reloaded, unless its handlers depend on parameters", async () => {
   const source = (text: string, second = "two") =>
     `import { createServer, mount, tool } from "@x/mcp";
     const say = tool({ name: "say", run: () => "${text}" });

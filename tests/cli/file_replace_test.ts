@@ -23,7 +23,7 @@ for (const mode of ["600", "640", "644", "660", "666", "755"]) {
   });
 }
 
-Deno.test("a new file is private, unless a mode is given", async () => {
+Deno.test("a new file is readable only by its owner, unless a mode is given", async () => {
   await withFolder({}, async (folder) => {
     await platform.files.replace(`${folder}/a`, "a");
     await platform.files.create(`${folder}/b`, "b");
@@ -34,7 +34,7 @@ Deno.test("a new file is private, unless a mode is given", async () => {
   });
 });
 
-Deno.test("a link stays, and its target is replaced", async () => {
+Deno.test("a symbolic link is kept, and its target is replaced", async () => {
   await withFolder({ "real/a.json": "before", "links/x": "" }, async (folder) => {
     await system("ln", "-s", "../real/a.json", `${folder}/links/one`);
     await system("ln", "-s", "one", `${folder}/links/two`);
@@ -49,7 +49,7 @@ Deno.test("a link stays, and its target is replaced", async () => {
   });
 });
 
-Deno.test("readers see the old content or the new, never a mixture", async () => {
+Deno.test("concurrent readers see the old content or the new content, never a mixture", async () => {
   const texts = ["a", "b"].map((letter) => letter.repeat(300_000));
   await withFolder({ "a.json": texts[0] }, async (folder) => {
     let isOver = false;

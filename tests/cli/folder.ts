@@ -5,7 +5,7 @@ import { type Files, withFolder } from "../support/folder.ts";
 
 export { type Files, root, system, withFolder, writeFiles } from "../support/folder.ts";
 
-/** A client of a server configured by a folder's `mcp.jsonc`, or by another target in it. */
+/** A client of a server configured by a folder's `mcp.jsonc`, or by another target in the folder. */
 export async function withServer(
   files: Files,
   use: (client: Connection, folder: string) => Promise<void>,
@@ -26,7 +26,7 @@ export async function withServer(
 
 /** The text of a result, and whether the tool failed. */
 export function toOutcome(result: { readonly content: readonly unknown[]; readonly isError?: boolean }) {
-  // Tools of config files return text, if a test calls one.
+  // A tool of a config file returns text.
   const texts = (result.content as { text?: string }[]).map(({ text }) => text ?? "");
   return { text: texts.join("\n"), isError: result.isError ?? false };
 }

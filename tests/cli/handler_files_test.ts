@@ -17,7 +17,7 @@ const files = {
   "node_modules/d.ts": toTool("d"),
 };
 
-Deno.test("a pattern serves the handlers of the matching files, each once", async () => {
+Deno.test("a pattern serves the handlers of the matching files, each handler once", async () => {
   await withFolder(files, async (folder) => {
     for (const pattern of ["{a,b}.ts", "*.ts", "*", "{*,*/*}.ts", "{*,_*,.*}.ts", "**/*.ts"]) {
       const { server } = await load(`${folder}/${pattern}`);
@@ -28,7 +28,7 @@ Deno.test("a pattern serves the handlers of the matching files, each once", asyn
   });
 });
 
-Deno.test("a pattern without handlers is an error that names it", async () => {
+Deno.test("a pattern without handlers is an error that names the pattern", async () => {
   await withFolder(
     { "x/none.ts": "export const one = 1;", "z/_a.ts": "" },
     async (folder) => {

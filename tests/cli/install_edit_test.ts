@@ -1,4 +1,4 @@
-// Adding entries to TOML and YAML files keeps the rest of the text.
+// Adding entries to TOML and YAML files preserves the rest of the text.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
@@ -12,7 +12,7 @@ const toml = (text: string, name = "s", value: unknown = entry) =>
 const yaml = (text: string, name = "s", value: unknown = entry) =>
   setYaml(text, value, { file: "f.yaml", path: ["extensions", name] });
 
-// Tables that may stand in any order.
+// Tables that may appear in any order.
 const tables = [
   "# a comment\n[other]\nx = 1 # here\n",
   "[mcp_servers.old]\ncommand = \"x\"\n\n[mcp_servers.old.env]\nA = '[mcp_servers.s]'\n",
@@ -28,7 +28,7 @@ const own = [
   '[mcp_servers."s"]\ncommand = "before"\n',
 ];
 
-Deno.test("an entry is added to any TOML file, and the rest stays", () => {
+Deno.test("an entry is added to any TOML file, and the rest is unchanged", () => {
   let state = 7;
   const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
   for (let i = 0; i < 500; i++) {
@@ -45,7 +45,7 @@ Deno.test("an entry is added to any TOML file, and the rest stays", () => {
   }
 });
 
-Deno.test("Windows line breaks and comments after an entry stay in TOML", () => {
+Deno.test("Windows line breaks and comments after an entry are preserved in TOML", () => {
   const before = '[mcp_servers.s]\r\ncommand = "x"\r\n\r\n# about b\r\n[b]\r\n';
   const after = toml(before, "s", { command: "y" });
   assertEquals(after, '\r\n# about b\r\n[b]\r\n\r\n[mcp_servers.s]\r\ncommand = "y"\r\n');

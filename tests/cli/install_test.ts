@@ -67,7 +67,7 @@ export default createServer({ name: "My Server!", version: "1.0.0", handlers: [
   tool({ name: "key", run: () => (globalThis.Deno ? Deno.env.get("MY_KEY") : Bun.env.MY_KEY) ?? "none" }),
 ] });`;
 
-/** The path of each client's file in a home or project folder, and the form of its entries. */
+/** The path of each client's file in a home or project folder, and the format of its entries. */
 const forms = [
   {
     client: "claude-desktop",
@@ -172,7 +172,7 @@ for (const { name: runtime, program } of runtimes) {
 
   for (const { client, file, key, start: toExpected, env, ...more } of forms) {
     testProcesses(
-      `${runtime}: install writes a command and a URL as ${client} reads them, and what it writes works`,
+      `${runtime}: install writes a command and a URL in the format of ${client}, and both entries work`,
       async () => {
         await withFiles({ "my server.ts": code }, async (home) => {
           const allow = runtime === "deno" ? ["--allow-env", "MY_KEY"] : [];
@@ -199,7 +199,8 @@ for (const { name: runtime, program } of runtimes) {
           assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
           assertEquals(modeOf(path), "600");
 
-          // Clients of a project start servers in its folder, and others anywhere.
+          // A client with project files starts servers in the project's folder, and other clients start them in any
+          // folder.
           const cwd = SHARED.includes(client) ? home : "/";
           const variables = { MY_KEY: "value" };
           assertEquals(await callStarted(client, entry, { variables, cwd, tool: "key" }), "value");
@@ -256,7 +257,7 @@ for (const { name: runtime, program } of runtimes) {
     });
   });
 
-  testProcesses(`${runtime}: no secret is written to a shared file`, async () => {
+  testProcesses(`${runtime}: install writes no secret to a shared file`, async () => {
     await withFiles({ "s.ts": code }, async (cwd) => {
       const url = "https://mcp.example.com/mcp";
       const allow = runtime === "deno" ? ["--allow-none"] : [];
@@ -369,28 +370,31 @@ export const hi = tool({ name: "hi", description: "Greets", run: async () => \`\
   "modules/b.ts": 'export { hi as default } from "../lib/hi.ts";',
 };
 
-testProcesses("deno: install grants code the files that it imports, and passed variables", async () => {
-  await withFiles(imported, async (cwd) => {
-    const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
-    for (const target of ["s.ts", "mcp.jsonc", "handlers/*.ts"]) {
-      const file = `${await Deno.makeTempDir()}/client.json`;
-      const options = ["--client", "claude-desktop", "--file", file, "--name", "s", "--env", "MY_KEY"];
-      const { code, stderr } = await run([...words, target, ...options], { cwd, env: { MY_KEY: "value" } });
-      assertEquals(code, 0, stderr);
-      const { mcpServers: { s: { command, args, env } } } = JSON.parse(await Deno.readTextFile(file));
-      assert(args.includes("--allow-env=MY_KEY") && !args.includes("-A"), args.join(" "));
-      assertEquals(args.join().includes("other.ts"), false);
-      const call = toRequestLine("tools/call", { name: "hi", arguments: {}, _meta });
-      const { stdout, stderr: errors } = await run([command, ...args], { cwd: "/", input: call, env });
-      assertStringIncludes(stdout, '"Hi later value"', errors);
-    }
-    const all = ["s.ts", "--client", "cursor", "--dry-run", "--no-check", "-A"];
-    assertStringIncludes((await run([...words, ...all], { cwd })).stdout, '"-A"');
-  });
-});
+testProcesses(
+  "deno: install grants code read access to the files that it imports, and access to passed variables",
+  async () => {
+    await withFiles(imported, async (cwd) => {
+      const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
+      for (const target of ["s.ts", "mcp.jsonc", "handlers/*.ts"]) {
+        const file = `${await Deno.makeTempDir()}/client.json`;
+        const options = ["--client", "claude-desktop", "--file", file, "--name", "s", "--env", "MY_KEY"];
+        const { code, stderr } = await run([...words, target, ...options], { cwd, env: { MY_KEY: "value" } });
+        assertEquals(code, 0, stderr);
+        const { mcpServers: { s: { command, args, env } } } = JSON.parse(await Deno.readTextFile(file));
+        assert(args.includes("--allow-env=MY_KEY") && !args.includes("-A"), args.join(" "));
+        assertEquals(args.join().includes("other.ts"), false);
+        const call = toRequestLine("tools/call", { name: "hi", arguments: {}, _meta });
+        const { stdout, stderr: errors } = await run([command, ...args], { cwd: "/", input: call, env });
+        assertStringIncludes(stdout, '"Hi later value"', errors);
+      }
+      const all = ["s.ts", "--client", "cursor", "--dry-run", "--no-check", "-A"];
+      assertStringIncludes((await run([...words, ...all], { cwd })).stdout, '"-A"');
+    });
+  },
+);
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the command that a started server prints adds it to a client`, async () => {
+  testProcesses(`${name}: the command that a started server prints adds the server to a client`, async () => {
     await withFiles(imported, async (cwd) => {
       for (const target of ["s.ts", "mcp.jsonc"]) {
         const file = `${cwd}/${target}.client.json`;
@@ -404,7 +408,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-testProcesses("deno: install names the deno.json of the code, so that the entry starts in any folder", async () => {
+testProcesses("deno: install passes the deno.json of the code, so that the entry starts in any folder", async () => {
   const files = {
     "app/deno.jsonc": `{ /* names */ "imports": { "server-library": "@x/mcp" } }`,
     "app/src/deno.json": { tasks: {} },
@@ -423,7 +427,7 @@ testProcesses("deno: install names the deno.json of the code, so that the entry 
     assertEquals(args.slice(0, 3), ["run", "--config", `${app}/deno.jsonc`]);
     const elsewhere = await run([command, ...args], { cwd: "/", input: toRequestLine("tools/list", { _meta }) });
     assertStringIncludes(elsewhere.stdout, '"name":"hi"', elsewhere.stderr);
-    // Not started, because the reader of config files uses packages.
+    // The server is not started, because the reader of config files uses packages.
     const dry = ["--client", "cursor", "--file", `${cwd}/d.json`, "--allow-none", "--no-check", "--dry-run"];
     const config = await run([...words, `${app}/mcp.jsonc`, ...dry], { cwd });
     assertStringIncludes(config.stdout.replace(/\s+/g, " "), `"run", "--config", "${app}/deno.jsonc", "--allow-read=`);
@@ -433,7 +437,7 @@ testProcesses("deno: install names the deno.json of the code, so that the entry 
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: install never replaces an entry under a name that the server chose`, async () => {
+  testProcesses(`${name}: install replaces no entry under a name that the server chose`, async () => {
     const { fetch } = createServer({
       name: "GitHub",
       version: "1.0.0",
@@ -476,18 +480,21 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: install tries an entry in another folder, without escape codes in its output`, async () => {
-    const here = `const { cwd } = globalThis.Deno ?? process;
+  testProcesses(
+    `${name}: install tests an entry in another folder, and its output contains no escape codes`,
+    async () => {
+      const here = `const { cwd } = globalThis.Deno ?? process;
 console.error("in", cwd(), "no color", (globalThis.Deno?.env.get("NO_COLOR") ?? process.env.NO_COLOR));
 throw new Error("no luck");`;
-    await withFiles({ "s.ts": here }, async (cwd) => {
-      const words = [...program, "install", "s.ts", "--allow-read", "/", "--allow-env", "NO_COLOR"];
-      const desktop = await run([...words, "--client", "claude-desktop"], { cwd });
-      assertEquals(desktop.code, 2);
-      assertStringIncludes(desktop.stderr, "\nin / no color 1\n");
-      assertEquals(desktop.stderr.includes("\\u{1b}") || desktop.stderr.includes("\x1b"), false, desktop.stderr);
-      const project = await run([...words, "--client", "claude-code"], { cwd });
-      assertStringIncludes(project.stderr, `\nin ${cwd} no color 1\n`);
-    });
-  });
+      await withFiles({ "s.ts": here }, async (cwd) => {
+        const words = [...program, "install", "s.ts", "--allow-read", "/", "--allow-env", "NO_COLOR"];
+        const desktop = await run([...words, "--client", "claude-desktop"], { cwd });
+        assertEquals(desktop.code, 2);
+        assertStringIncludes(desktop.stderr, "\nin / no color 1\n");
+        assertEquals(desktop.stderr.includes("\\u{1b}") || desktop.stderr.includes("\x1b"), false, desktop.stderr);
+        const project = await run([...words, "--client", "claude-code"], { cwd });
+        assertStringIncludes(project.stderr, `\nin ${cwd} no color 1\n`);
+      });
+    },
+  );
 }

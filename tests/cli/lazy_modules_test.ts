@@ -11,7 +11,7 @@ async function readText(path: string): Promise<string> {
   return new TextDecoder().decode(await platform.files.read(`${root}src/cli/${path}`, 1_000_000));
 }
 
-Deno.test("loadAll loads every module that it names", async () => {
+Deno.test("loadAll loads every module in its list", async () => {
   await loadAll();
 });
 

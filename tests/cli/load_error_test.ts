@@ -1,4 +1,4 @@
-// A file that cannot be loaded: the message comes first, then the lines of the user's files, then all others.
+// A file that cannot be loaded: the message comes first, then the lines of the user's files, then all other lines.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { explainLoadError } from "../../src/cli/load_error.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
@@ -24,7 +24,7 @@ export default shout();`,
 }`,
 };
 
-/** A file, the message, and the places that come first. */
+/** A file, the message, and the positions that come first. */
 const cases: readonly (readonly [file: string, message: string, places: readonly string[]])[] = [
   ["tool.ts", 'TypeError: Cannot make tool "a b": a name is', ["my tools (1).ts:4:11", "tool.ts:3:"]],
   ["read.ts", "Error: ENOENT", ["read.ts:2:"]],
@@ -33,25 +33,28 @@ const cases: readonly (readonly [file: string, message: string, places: readonly
 ];
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the lines of the user's files come before those of the library and the runtime`, async () => {
-    await withFiles(files, async (cwd) => {
-      for (const [file, message, places] of cases) {
-        const { code, stderr } = await run([...program, "check", file], { cwd });
-        const [first, second, ...lines] = decodeURIComponent(stderr).split("\n");
-        assertEquals([code, first], [2, `Cannot load ${file}: it threw an error while loading:`]);
-        assert(second.startsWith(message), stderr);
-        for (const [at, place] of places.entries()) assert(lines[at].includes(`${cwd}/${place}`), stderr);
-        const own = lines.map((line) => line.includes(cwd) && !line.includes("node_modules"));
-        assertEquals(own.lastIndexOf(true), own.indexOf(false) - 1, stderr);
-        assertEquals(lines.filter(Boolean).at(-1), "Fix the file.", stderr);
-      }
-    });
-  });
+  testProcesses(
+    `${name}: the lines of the user's files come before the lines of the library and of the runtime`,
+    async () => {
+      await withFiles(files, async (cwd) => {
+        for (const [file, message, places] of cases) {
+          const { code, stderr } = await run([...program, "check", file], { cwd });
+          const [first, second, ...lines] = decodeURIComponent(stderr).split("\n");
+          assertEquals([code, first], [2, `Cannot load ${file}: it threw an error while loading:`]);
+          assert(second.startsWith(message), stderr);
+          for (const [at, place] of places.entries()) assert(lines[at].includes(`${cwd}/${place}`), stderr);
+          const own = lines.map((line) => line.includes(cwd) && !line.includes("node_modules"));
+          assertEquals(own.lastIndexOf(true), own.indexOf(false) - 1, stderr);
+          assertEquals(lines.filter(Boolean).at(-1), "Fix the file.", stderr);
+        }
+      });
+    },
+  );
 }
 
 const library = root.replace(/\/$/, "");
 
-/** Frames, in the order of the stack, and in the order in which they are printed. */
+/** Frames in the order of the stack, and in the order in which they are printed. */
 const stacks: readonly (readonly [stack: readonly string[], printed: readonly string[]])[] = [
   [
     [
@@ -92,7 +95,7 @@ const stacks: readonly (readonly [stack: readonly string[], printed: readonly st
   ],
 ];
 
-Deno.test("the lines of a stack are sorted: those of the user first, each group in its order", () => {
+Deno.test("the frames of a stack are grouped, with the user's files first, and keep their order within each group", () => {
   for (const [frames, printed] of stacks) {
     const error = new Error("broken\n    at fake (file:///home/me/fake.ts:1:2)");
     error.stack = `Error: ${error.message}\n${frames.map((frame) => `    ${frame}`).join("\n")}`;
@@ -118,7 +121,7 @@ Deno.test("an error without a message or a stack is explained too", () => {
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the colours of a runtime's hint are not shown as escape codes`, async () => {
+  testProcesses(`${name}: the colours of a runtime's hint are not printed as escape codes`, async () => {
     const source = 'import { z } from "no-such-package";\nexport default [z];';
     await withFiles({ "s.ts": source, "deno.json": {} }, async (cwd) => {
       for (const env of [{ FORCE_COLOR: "1", NO_COLOR: "" }, { FORCE_COLOR: "3", NO_COLOR: "" }]) {

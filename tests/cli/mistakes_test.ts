@@ -1,4 +1,4 @@
-// Usage mistakes: each command reports the cause and the remedy, with the right exit code.
+// Usage errors: each command reports the cause and the remedy, with the right exit code.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { call } from "../../src/cli/call.ts";
@@ -21,7 +21,7 @@ import { type Finished, run, start } from "../support/processes.ts";
 const LONG = "x".repeat(5000);
 const EVIL = "\x1b[2J\u202e\u{e0041}";
 
-// URL stands for a running server. The exit code defaults to 2.
+// URL stands for the URL of a running server. The exit code defaults to 2.
 const inputs: Readonly<Record<string, readonly (readonly [words: readonly string[], code?: number])[]>> = {
   install: [
     [[]],
@@ -380,7 +380,7 @@ for (const { name, program } of runtimes) {
     );
   }
 
-  testProcesses(`${name}: messages about wrong names and options contain the right one`, async () => {
+  testProcesses(`${name}: messages about unknown names and options suggest the correct name`, async () => {
     const expected: readonly (readonly [words: readonly string[], message: RegExp])[] = [
       [["new", "weather.ts"], /^Cannot create weather\.ts: it is not a name; write weather\n/],
       [["new", ""], /^Cannot create "": it is not a name; start with a letter/],
@@ -421,7 +421,7 @@ for (const { name, program } of runtimes) {
     assertMatch(stderr, new RegExp(`; the server's log has the details under the error id ${ids[1]}\\n$`));
   });
 
-  testProcesses(`${name}: a server on all networks warns that it does not authenticate callers`, async () => {
+  testProcesses(`${name}: serve on all networks warns that the server does not authenticate callers`, async () => {
     const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
     await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, because it has no `auth`/m);
     serving.kill("SIGTERM");
@@ -429,7 +429,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-Deno.test("help is no wider than the terminal, and its words are the same at every width", async () => {
+Deno.test("help is no wider than the terminal, and has the same words at every width", async () => {
   const load = () =>
     Promise.resolve([serveCommand, call, check, doctor, inspect, install, create, promptCommand, read]);
   const commands = [...await load(), createCompletions(load)];
@@ -452,7 +452,7 @@ Deno.test("help is no wider than the terminal, and its words are the same at eve
   }
 });
 
-Deno.test("the safe integers are not printed as bounds", () => {
+Deno.test("schema bounds that equal the safe integers are not printed", () => {
   const { MIN_SAFE_INTEGER: minimum, MAX_SAFE_INTEGER: maximum } = Number;
   assertEquals(describeType({ type: "integer", minimum, maximum }, {}), "integer");
   assertEquals(describeType({ type: "integer", minimum: 0, maximum }, {}), "integer from 0");

@@ -1,5 +1,5 @@
-// Inputs that scripts and slips of the hand make: empty values, contradictions, words in the wrong place, and outputs
-// that cannot be written. Each is refused before anything is done.
+// Inputs that scripts and typing errors produce: empty values, contradictions, arguments in the wrong position, and
+// outputs that cannot be written. Each input is refused before it has an effect.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Handler, resource, tool } from "../../mod.ts";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
@@ -42,7 +42,7 @@ function createTarget(calls: string[]) {
   return createServer({ name: "target", version: "1.0.0", handlers });
 }
 
-// URL stands for a running server.
+// URL stands for the URL of a running server.
 const refused: readonly (readonly [words: readonly string[], message: RegExp])[] = [
   [["call", "URL", "send", "--output", ""], /^Cannot read --output: it needs a value; write --output VALUE\n/],
   [["call", "URL", "send", "--output="], /^Cannot read --output: it needs a value/],
@@ -89,7 +89,7 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
 ];
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: odd inputs are refused before anything is done`, async () => {
+  testProcesses(`${name}: invalid inputs are refused before they have an effect`, async () => {
     const calls: string[] = [];
     await using server = serve(createTarget(calls).fetch);
     await withFiles(files, async (cwd) => {
@@ -122,7 +122,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: words that have one meaning are understood`, async () => {
+  testProcesses(`${name}: unusual but unambiguous arguments are accepted`, async () => {
     await using server = serve(createTarget([]).fetch);
     await withFiles(files, async (cwd) => {
       const [version, spaced] = await Promise.all([
@@ -157,9 +157,9 @@ for (const { name, program } of runtimes) {
     },
   );
 
-  testProcesses(`${name}: Ctrl-C at a question leaves the prompt of the shell on a line of its own`, async () => {
+  testProcesses(`${name}: after Ctrl-C at a question, the shell prompt is on a new line`, async () => {
     await using server = serve(createTarget([]).fetch);
-    // A signal while it connects is treated in the same way, should the machine be slow.
+    // On a slow machine, the signal may arrive while the command connects, which has the same outcome.
     const interrupted = ["sh", "-c", '(sleep 3; kill -INT $$) & exec "$@"', "sh", ...program];
     await using asking = await start(inTerminal([...interrupted, "call", server.url, "ask"]));
     const { code, stdout } = await asking.finished;

@@ -10,7 +10,7 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [add] })
 
 for (const { name, program } of runtimes) {
   testProcesses(
-    `${name}: a file with an unknown option is neither checked nor served, and its line is named`,
+    `${name}: check and serve refuse a file with an unknown option, and name its line`,
     async () => {
       await withFiles({ "server.js": file }, async (cwd) => {
         for (const words of [["check", "server.js"], ["--stdio", "server.js"]]) {

@@ -59,7 +59,7 @@ const OPTIONS = [
 ];
 const URL_OF_RELEASE = "https://github.com/ada/greeter/releases/download/v1.2.0/greeter.mcpb";
 
-/** A picture of one pixel. */
+/** An image of one pixel. */
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /** Runs `use` in a folder with the server of these tests. */
@@ -81,7 +81,7 @@ const nodes = isNotDeno ? [] : await Promise.all(NODE_VERSIONS.map(async (versio
 const mcpb = isNotDeno ? { missing: "Deno starts the processes" } : await findMcpb();
 const missing = [...nodes, mcpb].flatMap((each) => "missing" in each ? [each.missing] : [])[0];
 
-/** Runs a step for each Node that is here. */
+/** Runs a step for each installed version of Node. */
 async function forNodes(t: Deno.TestContext, step: (node: string) => Promise<void>): Promise<void> {
   for (const node of nodes) {
     if ("path" in node) await t.step(`Node ${node.version}`, () => step(node.path));
@@ -104,7 +104,7 @@ for (const { name, program } of runtimes) {
     run([...program, "pack", ...words], { cwd, timeoutMs: 60_000 });
 
   Deno.test({
-    ...needs(`${name}: a bundle is valid, unpacks, starts on Node alone, asks for settings and answers`, missing),
+    ...needs(`${name}: a bundle is valid, unpacks, starts on Node alone, requests its settings and responds`, missing),
     ...isNotDeno && { ignore: true },
     async fn(t) {
       requireAll(missing);
@@ -123,7 +123,7 @@ for (const { name, program } of runtimes) {
           const validated = await run([node, program, "validate", `${folder}/manifest.json`]);
           assertEquals(validated.code, 0, validated.stdout + validated.stderr);
           await checkManifest(folder);
-          // Nothing but the unpacked folder is left.
+          // Only the unpacked folder is left.
           await Deno.remove(`${cwd}/server.ts`);
           await forNodes(t, async (node) => {
             await checkCalls(node, folder);
@@ -149,7 +149,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: pack refuses what uses Deno or Bun, with the place`, async (t) => {
+  testProcesses(`${name}: pack refuses code that uses Deno or Bun, and names its position`, async (t) => {
     const toServer = (imports: string, run: string) =>
       `import { createServer, tool } from "@x/mcp";\n${imports}\n` +
       `const a = tool({ name: "a", input: { type: "object" } as const, run: async () => {\n  ${run}\n} });\n` +
@@ -191,7 +191,7 @@ for (const { name, program } of runtimes) {
     }
   });
 
-  testProcesses(`${name}: server.json has what the registry requires`, async () => {
+  testProcesses(`${name}: server.json has all fields that the registry requires`, async () => {
     await withServer(async (cwd) => {
       const words = ["server.ts", ...OPTIONS, "--registry", "io.github.ada/greeter", "--url", URL_OF_RELEASE, "--npm"];
       const { code, stderr } = await pack(cwd, ...words);
@@ -237,7 +237,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: pack refuses what it cannot describe, and writes nothing`, async (t) => {
+  testProcesses(`${name}: pack refuses a server that it cannot describe, and writes nothing`, async (t) => {
     const plain = (options: string) =>
       `import { createServer } from "@x/mcp";\nexport default createServer({ name: "s", version: "1.0.0", ${options} });\n`;
     const files = {
@@ -347,7 +347,10 @@ async function checkManifest(folder: string): Promise<void> {
   assertEquals([settings.MOOD.required, settings.NOTES.type, settings.COUNT.default], [false, "directory", 3]);
 }
 
-/** Calls the tools of a bundle in both eras. It may read its own folder and the chosen one, and write into that. */
+/**
+ * Calls the tools of a bundle in both eras. The bundle may read its own folder and the chosen folder, and may write
+ * only into the chosen folder.
+ */
 async function checkCalls(node: string, folder: string): Promise<void> {
   const notes = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-notes-" }));
   try {
@@ -371,7 +374,7 @@ async function checkCalls(node: string, folder: string): Promise<void> {
   }
 }
 
-/** Starts a bundle without a setting that it requires. */
+/** Starts a bundle without a setting that the bundle requires. */
 async function checkMissing(node: string, folder: string): Promise<void> {
   const configs: readonly Readonly<Record<string, string>>[] = [{ NOTES: folder }, { NOTES: folder, KEY: "" }];
   for (const config of configs) {

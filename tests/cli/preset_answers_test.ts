@@ -1,4 +1,4 @@
-// `--answer` fills in forms: whatever is typed, and whatever the form, a value fits its field or is refused.
+// `--answer` fills in forms: for every value and every form, the value fits its field or is refused.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { findFormMisfit } from "../../src/kit/form_answer.ts";
 import type { Params } from "../../src/protocol/jsonrpc.ts";
@@ -44,7 +44,7 @@ function makeWords({ pick, below }: Random): string[] {
 
 const toArgs = (answer: readonly string[]) => ({ operands: [], flags: {}, all: { answer } });
 
-Deno.test("any answer to any form fits it, or is refused in one printable line", async () => {
+Deno.test("an answer to a form either fits its field or is refused with an error of one printable line", async () => {
   let filled = 0;
   let refused = 0;
   let lines = 0;
@@ -75,7 +75,7 @@ Deno.test("any answer to any form fits it, or is refused in one printable line",
   assert(filled > 100 && refused > 300 && lines > 300, `${filled} filled, ${refused} refused, ${lines} lines`);
 });
 
-Deno.test("a list takes every choice, also one with a comma", async () => {
+Deno.test("a list accepts every choice, even if a choice contains a comma", async () => {
   const fields = toFields({
     properties: { tags: { type: "array", items: { enum: ["a,b", "c", "d"] } }, ["__proto__"]: { type: "string" } },
   });

@@ -1,7 +1,7 @@
-// How to start the command line on each runtime.
+// The command that starts the command line on each runtime.
 import { root } from "../support/processes.ts";
 
-/** The command that runs the command line on each runtime, and the one that runs any file. */
+/** The command that starts the command line on each runtime, and the command that runs any file. */
 export const runtimes = [
   { name: "deno", program: ["deno", "run", "-A", `${root}mod.ts`], file: ["deno", "run", "-A"] },
   { name: "bun", program: ["bun", `${root}mod.ts`], file: ["bun"] },

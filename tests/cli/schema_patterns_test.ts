@@ -1,14 +1,14 @@
-// Patterns in the schemas of other authors are neither compiled nor run.
+// Patterns in the schemas of untrusted servers are neither compiled nor run.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { toFields } from "../../src/cli/client/form_field.ts";
 import { checkListing } from "../../src/cli/listing_check.ts";
 
-// Exponential backtracking.
+// This pattern has exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 const text = { type: "string" };
 
-Deno.test("a server's pattern is neither run nor compiled, wherever it is", () => {
+Deno.test("a pattern in a server's schema is neither run nor compiled, wherever it is", () => {
   const input = (property: object) => ({ type: "object", properties: { p: { description: "P", ...property } } });
   const places = [
     { ...text, pattern: EVIL, default: long },

@@ -1,4 +1,4 @@
-// Services of real processes: made before the server listens, and disposed however it ends, on both runtimes.
+// Services of real processes: made before the server listens, and disposed in every kind of shutdown, on both runtimes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
@@ -70,7 +70,7 @@ for (const { name, file, program: cli } of runtimes) {
     assertEquals(toLines(stderr), ["making db"]);
   });
 
-  testProcesses(`${name}: the command line names a service that fails, and exits with 2`, async () => {
+  testProcesses(`${name}: the command line names the service that fails, and exits with 2`, async () => {
     const source = `import { createServer, service, tool } from "@x/mcp";
 const db = service("db", () => { throw new RangeError("the database is down"); });
 export default createServer({ name: "a", version: "1", handlers: [tool({ name: "t", services: { db }, run: () => 1 })] });
@@ -85,7 +85,7 @@ export default createServer({ name: "a", version: "1", handlers: [tool({ name: "
     });
   });
 
-  testProcesses(`${name}: check makes no service`, async () => {
+  testProcesses(`${name}: check makes no services`, async () => {
     await using running = await start([...cli, "check", program, "--", "export"], { input: "" });
     const { stderr } = await running.finished;
     assertEquals(toLines(stderr), []);

@@ -1,4 +1,4 @@
-// `serve FOLDER --skills` serves the skills of a folder, and nothing else of it.
+// `serve FOLDER --skills` serves the skills of a folder, and no other files of it.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/client/skills/skills.ts";
@@ -38,7 +38,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: serve --skills refuses what is not a folder with skills`, async () => {
+  testProcesses(`${name}: serve --skills refuses a path that is not a folder with skills`, async () => {
     await withFiles(files, async (cwd) => {
       for (
         const [words, message] of [

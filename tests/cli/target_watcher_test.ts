@@ -10,7 +10,7 @@ import { withFolder, writeFiles } from "./folder.ts";
 const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const server = createServer({ name: "watched", version: "1.0.0" });
 
-/** Watches `a.ts` of a folder. Each reload takes a while after it has read the file. */
+/** Watches `a.ts` of a folder. Each reload takes some time after it has read the file. */
 async function watch(reloadMs: number, use: (write: (text: string) => Promise<void>, seen: string[]) => Promise<void>) {
   await withFolder({ "a.ts": "first" }, async (folder) => {
     const path = `${folder}/a.ts`;
@@ -22,7 +22,7 @@ async function watch(reloadMs: number, use: (write: (text: string) => Promise<vo
     };
     const stop = watchTarget("a.ts", { server, files: [path], reload });
     try {
-      // The watcher knows the first version.
+      // The watcher has read the first version.
       await delay(700);
       await use((text) => writeFiles(folder, { "a.ts": text }), seen);
     } finally {
@@ -32,7 +32,7 @@ async function watch(reloadMs: number, use: (write: (text: string) => Promise<vo
 }
 
 for (const [title, reloadMs] of [["long", 1500], ["short", 100]] as const) {
-  Deno.test(`a change during a ${title} reload is loaded after it`, async () => {
+  Deno.test(`a change during a ${title} reload is loaded by the next reload`, async () => {
     await watch(reloadMs, async (write, seen) => {
       await write("the second");
       await until(() => seen.length === 1, "the first reload");

@@ -9,7 +9,10 @@ import { run, type Running, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 import { inTerminal, serve } from "./servers.ts";
 
-/** A server whose tools are tasks. `report` waits for `open`. `onEvent` gets its cancellation, and methods of calls. */
+/**
+ * A server whose tools are tasks. `report` waits for `open`. `onEvent` is called with the cancellation of a task and
+ * with the methods of calls.
+ */
 function createOffice(onEvent: (event: string) => void = () => {}) {
   const { pass, open } = gate();
   const extensions = [task({ pollIntervalMs: 100 })];
@@ -60,7 +63,7 @@ function createOffice(onEvent: (event: string) => void = () => {}) {
 for (const { name, program } of runtimes) {
   const test = (what: string, fn: () => Promise<void>) => testProcesses(`${name}: ${what}`, fn);
 
-  test("a call waits through its task, answers its question, and fails as the task does", async () => {
+  test("a call waits for its task, answers its question, and exits with the error of the task", async () => {
     const { server, open } = createOffice();
     open();
     await using served = serve(server.fetch);
@@ -133,14 +136,14 @@ for (const { name, program } of runtimes) {
     await server.close();
   });
 
-  test("Ctrl-C cancels the task of a call, and ends a wait without cancelling", async () => {
+  test("Ctrl-C during a call cancels its task, and Ctrl-C during task wait only ends the wait", async () => {
     const cancelled = Promise.withResolvers<void>();
     let polled = Promise.withResolvers<void>();
     const { server } = createOffice((event) => {
       if (event === "cancelled") cancelled.resolve();
       if (event === "tasks/get") polled.resolve();
     });
-    // However long a program takes to start. One that ends instead says why.
+    // There is no timeout for the start of the program. If the program ends instead, the error contains its output.
     const untilPolled = (program: Running) =>
       Promise.race([
         polled.promise,
@@ -165,7 +168,7 @@ for (const { name, program } of runtimes) {
     await server.close();
   });
 
-  test("a call without a task ignores --task, and mistakes are named", async () => {
+  test("a call without a task ignores --task, and usage errors are explained", async () => {
     const { server } = createOffice();
     await using served = serve(server.fetch);
     const [quick, action, id, extra] = await Promise.all([

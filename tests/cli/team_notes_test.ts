@@ -81,7 +81,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using own = await ada.subscribe({ resourceSubscriptions: [hers, his] });
     await ada.callTool("write", { title, text: "hers" });
     await bob.callTool("write", { title, text: "his" });
-    // Nobody is notified of the other user's note, which changed first.
+    // No client is notified of the other user's note, which changed first.
     assertEquals((await watching.take(1))[0].params.uri, his);
     assertEquals((await own.take(1))[0].params.uri, hers);
     assertEquals([await readText(ada, hers), await readText(bob, his)], ["hers", "his"]);
@@ -97,14 +97,14 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("team notes: a user who is not known is refused", async () => {
+Deno.test("team notes: an unknown user is refused", async () => {
   const headers = { authorization: "Bearer ada-demo-key-0124" };
   const error = await assertRejects(() => connectTest(server, { headers }).then((client) => client.listTools()));
   assertEquals(Object(error).status, 401);
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`team notes: only a result is committed, and transactions take turns (${era})`, async () => {
+  Deno.test(`team notes: only a call with a result is committed, and transactions run in turn (${era})`, async () => {
     const { pass, open } = gate();
     const began: string[] = [];
     const attempt = tool({
@@ -152,7 +152,7 @@ for (const era of ["modern", "legacy"] as const) {
     controller.abort();
     await hanging;
     await next;
-    // The handler that was cancelled ends after its transaction.
+    // The handler of the cancelled call ends after its transaction.
     open();
     assertEquals(await listUris(client), [`note://ada-${era}/next`]);
 
@@ -163,7 +163,7 @@ for (const era of ["modern", "legacy"] as const) {
     await asking;
     await client.callTool("attempt", { title: "last" });
     const uris = await listUris(client);
-    // In the modern era the question rolled back the first run, and the second committed.
+    // In the modern era, the question rolled back the transaction of the first run, and the second run was committed.
     const wanted = era === "modern" ? ["asks", "last", "next"] : ["last", "next"];
     assertEquals(uris, wanted.map((title) => `note://ada-${era}/${title}`));
     assertEquals(faults.length, 1);
@@ -211,7 +211,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: team notes lose nothing that was answered when the process is killed`, async () => {
+  testProcesses(`${name}: team notes keep every acknowledged note when the process is killed`, async () => {
     await withFiles({}, async (cwd) => {
       for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const first = await serve(program, cwd);

@@ -1,10 +1,10 @@
-// Tokens of a client, and how refused ones are renewed.
+// Tokens of a client, and the renewal of refused tokens.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type AuthChallenge, type ClientAuth, connect, McpError } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
 import { textOf } from "../support/behaviour.ts";
 
-/** A server that takes only the current token. */
+/** A server that accepts only the current token. */
 function createProtected() {
   const hello = tool({ name: "hello", run: () => "Hello!" });
   const server = createServer({ name: "protected", version: "1.0.0", handlers: [hello] });
@@ -24,7 +24,7 @@ function createProtected() {
 const url = "http://localhost/mcp";
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`each request carries a token, and a refused one is renewed once for all (${era})`, async () => {
+  Deno.test(`each request carries a token, and a refused token is renewed once for all requests (${era})`, async () => {
     const { state, fetch, close } = createProtected();
     const challenges: AuthChallenge[] = [];
     let token = "token-1";
@@ -49,7 +49,7 @@ for (const era of ["modern", "legacy"] as const) {
     await close();
   });
 
-  Deno.test(`a token that stays refused is an error, after four attempts (${era})`, async () => {
+  Deno.test(`a token that is refused repeatedly is an error after four attempts (${era})`, async () => {
     const { state, fetch, close } = createProtected();
     const auth: ClientAuth = { token: () => "wrong", refresh: () => true };
     const error = await assertRejects(() => connect(url, { era, fetch, auth }), McpError);
@@ -61,14 +61,15 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("a request is sent again only if refresh returns true", async () => {
   for (const returned of [false, undefined, null, "token", {}, new Promise((resolve) => resolve(undefined))]) {
     const { state, fetch, close } = createProtected();
-    const auth = { token: () => "wrong", refresh: () => returned } as unknown as ClientAuth; // Wrong on purpose.
+    // The value has the wrong type intentionally.
+    const auth = { token: () => "wrong", refresh: () => returned } as unknown as ClientAuth;
     await assertRejects(() => connect(url, { fetch, auth }), McpError);
     assertEquals(state.seen.length, 1);
     await close();
   }
 });
 
-Deno.test("a token that lacks scopes is renewed, and another 403 is not", async () => {
+Deno.test("a token that lacks scopes is renewed, and any other 403 causes no renewal", async () => {
   const { state, fetch, close } = createProtected();
   state.status = 403;
   let asked: AuthChallenge | undefined;
@@ -82,17 +83,17 @@ Deno.test("a token that lacks scopes is renewed, and another 403 is not", async 
   await close();
 });
 
-Deno.test("what is not a token is refused before anything is sent, and not shown", async () => {
+Deno.test("an invalid token is refused before a request is sent, and is not shown in the error", async () => {
   for (const token of ["", "a\nb: c", 5, null, {}]) {
     const { state, fetch, close } = createProtected();
-    const auth = { token: () => token } as unknown as ClientAuth; // Wrong on purpose.
+    const auth = { token: () => token } as unknown as ClientAuth; // The value has the wrong type intentionally.
     const error = await assertRejects(() => connect(url, { fetch, auth }), Error, "auth.token returned no token");
     assertEquals([state.seen, String(error).includes("a\nb")], [[], false]);
     await close();
   }
 });
 
-Deno.test("auth is refused where it would be ignored", async () => {
+Deno.test("auth is refused where it would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
   const server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connect(server, { auth }), TypeError, "auth is for URLs");
@@ -102,7 +103,7 @@ Deno.test("auth is refused where it would be ignored", async () => {
   await server.close();
 });
 
-Deno.test("a bound token goes with its proof, and a nonce is told", async () => {
+Deno.test("a request with a bound token carries its proof, and the nonce of the server is used in the next proof", async () => {
   const seen: (string | null)[][] = [];
   const challenges: AuthChallenge[] = [];
   const fetch = (request: Request) => {
@@ -125,7 +126,7 @@ Deno.test("a bound token goes with its proof, and a nonce is told", async () => 
   assertEquals([nonce, params], ["n1", { error: "use_dpop_nonce" }]);
 });
 
-Deno.test("the time of a user who signs in does not count for the timeouts of requests", async () => {
+Deno.test("the time of a sign-in does not count towards the timeouts of requests", async () => {
   const { state, fetch, close } = createProtected();
   const signedIn = Promise.withResolvers<boolean>();
   const held: { token?: string } = {};
@@ -139,7 +140,7 @@ Deno.test("the time of a user who signs in does not count for the timeouts of re
     },
   };
   const connecting = connect(url, { fetch, auth, timeoutMs: 40 });
-  // A request without a user has its timeout while the user signs in.
+  // A request without a user times out as usual while the user signs in.
   const late: ClientAuth = { token: () => undefined, refresh: () => signedIn.promise };
   await assertRejects(() => connect(url, { fetch, auth: late, timeoutMs: 80 }), DOMException, "no response in 80 ms");
   assertEquals(isAsked, true);
@@ -151,7 +152,7 @@ Deno.test("the time of a user who signs in does not count for the timeouts of re
   await close();
 });
 
-Deno.test("a sign-in is aborted when the last request that waits for it is", async () => {
+Deno.test("a sign-in is aborted when the last request that waits for it is aborted", async () => {
   const { fetch, close } = createProtected();
   const asked = Promise.withResolvers<AbortSignal>();
   const auth: ClientAuth = {

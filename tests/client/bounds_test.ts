@@ -7,7 +7,7 @@ import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fak
 
 const tool = (name: string, description = "") => ({ name, description, inputSchema: { type: "object" } });
 
-/** A modern server that answers `tools/list` with the result of the function. */
+/** A modern server that responds to `tools/list` with the result of the function. */
 function listing(answer: (heard: Heard, page: number) => unknown) {
   let page = 0;
   return fakeHttp(async (heard) =>
@@ -39,7 +39,7 @@ Deno.test("the total size of all pages is limited, in characters", async () => {
 
 Deno.test("the total time of all pages is limited", async () => {
   const server = listing(async (_, page) => {
-    await new Promise((resolve) => setTimeout(resolve, 40)); // a page takes less than the timeout of each
+    await new Promise((resolve) => setTimeout(resolve, 40)); // A page takes less than the timeout of each request.
     return { resultType: "complete", tools: [], nextCursor: `${page}` };
   });
   await using client = await connect(url, { fetch: server.fetch });
@@ -79,7 +79,7 @@ Deno.test("a timeout that is not a positive number is refused", async () => {
   }
 });
 
-Deno.test("a timeout of Infinity, or longer than a timer supports, does not end at once", async () => {
+Deno.test("a timeout of Infinity, or longer than a timer supports, does not expire immediately", async () => {
   const server = createServer({ name: "patient", version: "1.0.0" });
   for (const ms of [Infinity, 2 ** 40]) {
     await using client = await connect(server, { timeoutMs: ms, probeMs: ms });

@@ -1,5 +1,5 @@
-// The bridge between a client over lines and a server over HTTP, in one process: what it passes on, what it leaves out,
-// and what it restores. tests/cli/bridge_test.ts runs it as a program.
+// The bridge between a client over stdio and a server over HTTP, in one process: the messages that it forwards, leaves
+// out and restores. tests/cli/bridge_test.ts runs it as a program.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
@@ -18,12 +18,12 @@ const client = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { 
 type Json = Readonly<Record<string, unknown>>;
 type Handle = (request: Request) => Promise<Response> | Response;
 
-/** A client over lines. */
+/** A client over stdio. */
 class LineClient implements AsyncDisposable {
   readonly received: Json[] = [];
   readonly warnings: string[] = [];
   readonly ended: Promise<void>;
-  /** While it is set, the client reads nothing. */
+  /** While this is set, the client reads nothing. */
   gate: Promise<void> | undefined;
   isBroken = false;
   readonly #stop = new AbortController();
@@ -54,7 +54,7 @@ class LineClient implements AsyncDisposable {
 
   async find(isIt: (message: Json) => boolean): Promise<Json> {
     await until(() => this.received.some(isIt), "the message comes");
-    return this.received.find(isIt)!; // Just found.
+    return this.received.find(isIt)!; // The message was just found.
   }
 
   async open(): Promise<void> {
@@ -78,7 +78,7 @@ const stream = (...messages: readonly unknown[]) =>
   });
 const json = (message: unknown, headers = {}) => Response.json(message, { headers });
 
-Deno.test("bridge: responses that belong to no request of the client are left out", async () => {
+Deno.test("bridge: responses without a matching request of the client are dropped", async () => {
   const foreign = { jsonrpc: "2.0", id: 99, result: { stolen: true } };
   const own = { jsonrpc: "2.0", id: 1, result: { own: true } };
   await using bridged = new LineClient(() => stream(foreign, { ...foreign, id: null }, own));
@@ -106,7 +106,7 @@ Deno.test("bridge: a response that is another message is an error", async () => 
   assertEquals(await bridged.request(1, "ping", { _meta }), { ...unread, id: 1 });
 });
 
-Deno.test("bridge: a tool whose arguments headers repeat is called without a list before it", async () => {
+Deno.test("bridge: a tool with arguments in headers can be called without listing it first", async () => {
   const region = z.string().meta({ "x-mcp-header": "Region" });
   const pages = Array.from({ length: 600 }, (_, at) => tool({ name: `t${at}`, run: () => "" }));
   const look = tool({ name: "zz_look", input: { region }, run: ({ region }) => region });
@@ -129,7 +129,7 @@ Deno.test("bridge: a tool whose arguments headers repeat is called without a lis
   await server.close();
 });
 
-Deno.test("bridge: a refusal that no list can repair is passed on after one attempt", async () => {
+Deno.test("bridge: a refusal that no list can fix is forwarded after one attempt", async () => {
   let count = 0;
   const error = { code: -32020, message: "Header mismatch" };
   await using bridged = new LineClient(async (request) => {
@@ -165,7 +165,7 @@ Deno.test("bridge: a stream waits for a client that does not read", async () => 
   const gate = Promise.withResolvers<void>();
   bridged.gate = gate.promise;
   await bridged.write({ id: 1, method: "ping", params: { _meta } });
-  // The number of messages stands still over many turns of the event loop.
+  // The number of messages stays the same over many turns of the event loop.
   for (let before = -1; isWaiting.length < 20;) {
     await new Promise((resolve) => setTimeout(resolve, 0));
     if (sent > 0 && sent === before) isWaiting.push(true);
@@ -178,7 +178,7 @@ Deno.test("bridge: a stream waits for a client that does not read", async () => 
   assertEquals(bridged.received.length, 2000);
 });
 
-Deno.test("bridge: a client that reads no more, or a signal, ends it although it waits for the client", async () => {
+Deno.test("bridge: a client that stops reading, or a signal, ends the bridge while it waits for the client", async () => {
   for (const how of ["broken", "signal"]) {
     const methods: string[] = [];
     const server = createServer({ name: "s", version: "1", handlers: [tool({ name: "a", run: () => "" })] });
@@ -197,7 +197,7 @@ Deno.test("bridge: a client that reads no more, or a signal, ends it although it
   }
 });
 
-/** A server that forgets all sessions when it is restarted. */
+/** A server that loses all sessions when it is restarted. */
 class Restarting {
   server!: Server;
   readonly methods: string[] = [];
@@ -229,7 +229,7 @@ class Restarting {
   };
 }
 
-Deno.test("bridge: a new session has the log level and the subscriptions of the lost one, and a stream", async () => {
+Deno.test("bridge: a new session has the log level, the subscriptions and the stream of the lost session", async () => {
   const restarting = new Restarting();
   await using bridged = new LineClient(restarting.fetch);
   await bridged.open();
@@ -242,7 +242,7 @@ Deno.test("bridge: a new session has the log level and the subscriptions of the 
   restarting.restart();
   restarting.methods.length = 0;
   await before.close();
-  // Nothing is requested: the lost stream tells that the session is gone.
+  // The client sends no request: the end of the stream shows that the session was lost.
   const done = ["GET 200", "resources/subscribe 200"];
   await until(() => done.every((each) => restarting.methods.includes(each)), "the session and its stream are back");
   assertEquals(restarting.methods.filter((each) => !each.startsWith("GET")), [
@@ -278,14 +278,14 @@ Deno.test("bridge: two requests with one id both get a response", async () => {
   });
   await bridged.write({ id: 1, method: "slow", params: { _meta } }, { id: 1, method: "fast", params: { _meta } });
   await bridged.find(({ result }) => JSON.stringify(result).includes("fast"));
-  // The slow one can still be cancelled.
+  // The slow request can still be cancelled.
   await bridged.write({ method: "notifications/cancelled", params: { requestId: 1, _meta } });
   gate.resolve();
   await bridged.request(2, "ping", { _meta });
   assert(bridged.received.length <= 3);
 });
 
-Deno.test("bridge: a server of 2024-11-05 is reached over its event stream, again after it is lost", async () => {
+Deno.test("bridge: a server of 2024-11-05 is used over its event stream, which is reopened after it is lost", async () => {
   const hello = tool({ name: "hello", run: () => "Hello!" });
   const server = createServer({ name: "s", version: "1", hosts: ["127.0.0.1"], handlers: [hello] });
   const old = httpSse(server, { path: "/mcp", messages: "/messages" });

@@ -32,7 +32,7 @@ function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): v
   }
 }
 
-everyWay("the client knows the server's facts", async (join, { era }) => {
+everyWay("the client exposes the server's info", async (join, { era }) => {
   const client = await join();
   const { info, instructions, version, capabilities } = client.server;
   assertEquals([info?.name, info?.version, instructions], ["library", "1.0.0", "Be quiet."]);
@@ -50,7 +50,7 @@ everyWay("lists are complete, whatever the page size", async (join) => {
   assertEquals([name, args], ["review", [{ name: "book", required: true }]]);
 });
 
-everyWay("tools are called, resources read, prompts rendered, arguments completed", async (join) => {
+everyWay("tools are called, resources are read, prompts are rendered, and arguments are completed", async (join) => {
   const client = await join();
   assertEquals(textOf(await client.callTool("echo", { text: "hi", times: 2 })), "hihi");
   const { contents } = await client.readResource("book://2");
@@ -66,7 +66,7 @@ everyWay("tools are called, resources read, prompts rendered, arguments complete
   assertEquals(letters.values, ["a", "b"]);
 });
 
-everyWay("text that headers cannot carry arrives unchanged", async (join) => {
+everyWay("text that headers cannot encode arrives unchanged", async (join) => {
   const client = await join();
   await client.listTools();
   for (const text of ["naïve 世界", " padded ", "two\nlines", "=?base64?aGk=?=", ""]) {
@@ -74,7 +74,7 @@ everyWay("text that headers cannot carry arrives unchanged", async (join) => {
   }
 });
 
-everyWay("errors have a code; a tool that fails has a result", async (join) => {
+everyWay("protocol errors have a code, and a failing tool returns an error result", async (join) => {
   const client = await join();
   const unknown = await assertRejects(() => client.callTool("nothing"), McpError);
   assertEquals(unknown.code, -32602);
@@ -135,7 +135,7 @@ everyWay("a call can be aborted, and has a timeout", async (join) => {
   await until(async () => textOf(await client.callTool("ended")) === "2", "the server stops both calls");
 });
 
-everyWay("questions are answered, and omitted fields get their defaults", async (join, { era }) => {
+everyWay("elicitations are answered, and omitted fields get their defaults", async (join, { era }) => {
   const seen: unknown[] = [];
   const client = await join({
     onElicit({ message, requestedSchema }) {
@@ -159,7 +159,7 @@ everyWay("questions are answered, and omitted fields get their defaults", async 
   assertEquals(seen, ["Who are you?", "object", "user", "https://pay.test/1"], era);
 });
 
-everyWay("a client is asked only for capabilities that its options handle", async (join) => {
+everyWay("a server sends requests only for the capabilities that the client's options handle", async (join) => {
   const client = await join({ onElicit: () => ({ action: "decline" }) });
   await assertRejects(() => client.callTool("pay"), McpError);
   await assertRejects(() => client.callTool("join"), McpError);

@@ -1,4 +1,4 @@
-// Deadlines and signals end a request, whatever it waits for.
+// Deadlines and signals end a request, whatever the request waits for.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { clientExtension, connect, type ConnectOptions, type Progress } from "../../src/client/client.ts";
@@ -9,7 +9,7 @@ const asks = { resultType: "input_required", inputRequests: { name: { method: "r
 const ticket = { resultType: "ticket", ticketId: "1" };
 const never = new Promise<never>(() => {});
 
-/** A server whose tools respond with these results, each to one request. */
+/** A server whose tools respond with these results, one result for each request. */
 function responding(...results: readonly object[]) {
   let calls = 0;
   return fakeHttp((heard) => {
@@ -24,15 +24,15 @@ function ticketsThat(finish: Parameters<typeof clientExtension<{ ticket: z.ZodOb
 
 const schema = z.looseObject({ ticketId: z.string() });
 
-/** What a request waits for, and never gets. */
+/** Events that a request waits for, and that never happen. */
 const waits: Readonly<Record<string, { results: readonly object[]; options: ConnectOptions }>> = {
-  "an extension that finishes it": {
+  "an extension that never finishes it": {
     results: [ticket],
     options: { extensions: [ticketsThat({ ticket: { schema, finish: () => never } })] },
   },
-  "a user who answers": { results: [asks], options: { roots: () => never } },
-  "a server that asks again and again": { results: [asks], options: { roots: [] } },
-  "a function of use": {
+  "a user who never answers": { results: [asks], options: { roots: () => never } },
+  "a server that asks repeatedly": { results: [asks], options: { roots: [] } },
+  "a middleware function that never returns": {
     results: [],
     options: { use: [(request, next) => request.method === "tools/call" ? never : next()] },
   },
@@ -51,12 +51,12 @@ function slowAuth(): NonNullable<ConnectOptions["auth"]> {
 }
 
 for (const [what, { results, options }] of Object.entries(waits)) {
-  Deno.test(`a request ends in time although it waits for ${what}`, async () => {
-    // The server that asks for ever is slow to answer.
+  Deno.test(`a request times out although it waits for ${what}`, async () => {
+    // The server that asks repeatedly responds slowly.
     const server = responding(...results);
     const fetch = async (request: Request) => {
       const response = await server.fetch(request);
-      if (what.includes("again")) await new Promise((resolve) => setTimeout(resolve));
+      if (what.includes("repeatedly")) await new Promise((resolve) => setTimeout(resolve));
       return response;
     };
     const auth = options.auth && slowAuth();
@@ -70,7 +70,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
   });
 }
 
-Deno.test("an extension that finishes a request gets its signal, and its requests end with it", async () => {
+Deno.test("an extension that finishes a request gets the signal of the request, and its own requests end with it", async () => {
   const state = { isAborted: false, nested: undefined as unknown };
   const extension = ticketsThat({
     ticket: {
@@ -95,7 +95,7 @@ Deno.test("an extension that finishes a request gets its signal, and its request
   assertEquals(Object(state.nested).name, "TimeoutError");
 });
 
-Deno.test("an extension that finishes a request gets the caller's function for progress", async () => {
+Deno.test("an extension that finishes a request gets the caller's progress function", async () => {
   const extension = ticketsThat({
     ticket: {
       schema,

@@ -21,7 +21,7 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 
-/** A server with a handshake only; answers `server/discover` with the result of the function. */
+/** A server that requires a handshake, and responds to `server/discover` with the result of the function. */
 function old(answer: (heard: Heard) => Response) {
   return fakeHttp((heard) => {
     if (heard.method === "server/discover") return answer(heard);
@@ -60,7 +60,7 @@ for (const [name, answer] of Object.entries(refusals)) {
   });
 }
 
-Deno.test("a server of both eras is used in the modern one", async () => {
+Deno.test("a server of both eras is used in the modern era", async () => {
   const server = createLibrary();
   await using client = await connect("http://localhost/mcp", { fetch: (request) => server.fetch(request) });
   assertEquals(client.server.era, "modern");
@@ -69,7 +69,7 @@ Deno.test("a server of both eras is used in the modern one", async () => {
   await server.close();
 });
 
-Deno.test("a refused revision is replaced by one that the server lists", async () => {
+Deno.test("a refused revision is replaced by a revision that the server lists", async () => {
   const server = fakeHttp((heard) =>
     heard.headers.get("mcp-protocol-version") === "2026-07-28"
       ? discovered(heard)
@@ -118,7 +118,7 @@ Deno.test("a server with no revision in common is refused, and the error lists t
     heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
   );
   await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "speaks 2024-10-07");
-  // A server that refuses every revision that it lists itself is not asked forever.
+  // A server that refuses every revision in its own list is not asked endlessly.
   const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
   assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), McpError)).code, -32022);
   assert(turning.heard.length < 10);
@@ -223,7 +223,7 @@ Deno.test("an invalid target is refused", async () => {
 
 // The HTTP+SSE transport.
 
-Deno.test("a server with only the HTTP+SSE transport is used over that", async () => {
+Deno.test("a server with only the HTTP+SSE transport is used over HTTP+SSE", async () => {
   const server = createLibrary();
   const host = startHttpServer(httpSse(server).fetch);
   const client = await connect(`${host.origin}/sse`, { onElicitUrl: () => ({ action: "accept" }) });
@@ -310,7 +310,7 @@ Deno.test("a server on a pipe that does not answer the probe gets a handshake", 
     "initialize",
     "notifications/initialized",
   ]);
-  // Without a name in the options, the client sends the library's.
+  // Without a name in the options, the client sends the library's name.
   assertEquals(server.heard[1].params.clientInfo, { name: config.name, version: config.version });
 });
 
@@ -325,7 +325,7 @@ Deno.test("a server on a pipe that refuses the probe gets a handshake", async ()
   }
 });
 
-Deno.test("the probe timeout does not apply over HTTP, where a slow server will answer", async () => {
+Deno.test("the probe timeout does not apply over HTTP, because a slow server will still respond", async () => {
   const server = fakeHttp(async (heard) => {
     await new Promise((resolve) => setTimeout(resolve, 30));
     return discovered(heard);
@@ -346,7 +346,7 @@ Deno.test("a modern server that starts slowly is recognized", async () => {
   assertEquals([client.server.era, client.server.version], ["modern", "2026-07-28"]);
 });
 
-/** The command for the misbehaving process. */
+/** The command that starts the misbehaving process. */
 function toProcess(habit: string) {
   const [command, ...args] = toCommand(new URL("./process.ts", import.meta.url));
   return { command, args: [...args, habit] };
@@ -359,7 +359,7 @@ Deno.test("a process that exits at the probe is started again", async () => {
   assertEquals(name, "cwd");
 });
 
-Deno.test("a process that never answers is not started again", async () => {
+Deno.test("a process that never responds is not started again", async () => {
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
   const options = { probeMs: 10, timeoutMs: 1000, onStderr };
@@ -407,7 +407,7 @@ Deno.test("a process that does not exit by itself is killed", async () => {
   }));
 });
 
-Deno.test("the error names a command that cannot be started, and a silent one fails", async () => {
+Deno.test("the error names a command that cannot be started, and a process that ends silently fails the connection", async () => {
   await assertRejects(() => connect({ command: "no-such-command" }), Error, "Cannot start no-such-command");
   const [command] = toCommand("");
   const silent = { command, args: ["--version"] };
@@ -415,7 +415,7 @@ Deno.test("the error names a command that cannot be started, and a silent one fa
 });
 
 Deno.test("a process inherits only the environment variables that programs need to run", async () => {
-  // Set for this process alone: a secret, and a function exported by a shell.
+  // Set only for this process: a secret, and a function exported by a shell.
   const secret = { MCP_TEST_SECRET: "s3cret", TERM: "() { echo; }" };
   let errors = "";
   const onStderr = (text: string) => void (errors += text);

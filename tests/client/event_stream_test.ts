@@ -22,7 +22,7 @@ async function readAll(chunks: Iterable<string | Uint8Array<ArrayBuffer>>): Prom
   return await Array.fromAsync(readEvents(toResponse(chunks)));
 }
 
-/** The fields set in an event, without the unset ones. */
+/** The fields that are set in an event, without unset fields. */
 function toPlain(events: readonly StreamEvent[]): unknown[] {
   return events.map((event) => Object.fromEntries(Object.entries(event).filter(([, value]) => value !== undefined)));
 }
@@ -45,7 +45,7 @@ const expected = [
   { id: "", data: '{"a":"ünïcödé\u2028世界"}' },
 ];
 
-Deno.test("events are read with every line break, and an incomplete one is dropped", async () => {
+Deno.test("events are read with every kind of line break, and an incomplete event is dropped", async () => {
   assertEquals(toPlain(await readAll([source])), expected);
 });
 
@@ -81,7 +81,8 @@ Deno.test("a long event in many pieces is read in linear time", async () => {
     "\n\n",
   ]);
   assertEquals(event.data?.length, 1000 * pieces);
-  // Each character once. To search what came before with every piece would be quadratic. Times depend on the machine.
+  // Each character is searched once. Searching the earlier pieces again for every piece would be quadratic. The test
+  // counts characters because times depend on the machine.
   assert(searched >= 1000 * pieces && searched < 1100 * pieces, `${searched} characters were searched`);
 });
 

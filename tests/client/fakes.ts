@@ -1,4 +1,4 @@
-// Servers that behave as one test requires, over web requests and over a pipe.
+// Servers whose behaviour a test defines, over web requests and over a pipe.
 import { Accounts } from "../../src/core/capacity/account.ts";
 import { BOUNDS } from "../support/limits.ts";
 
@@ -21,7 +21,7 @@ export interface Heard extends Message {
   readonly headers: Headers;
 }
 
-/** A server behind `fetch`, and the requests it received. */
+/** A server behind `fetch`, and the requests that it received. */
 export interface FakeHttp {
   readonly fetch: (request: Request) => Promise<Response>;
   readonly heard: readonly Heard[];
@@ -29,7 +29,9 @@ export interface FakeHttp {
 
 export const url = "http://fake.test/mcp";
 
-/** A server that answers each request with the result of the function; for `undefined` it refuses the HTTP method. */
+/**
+ * A server that responds to each request with the result of the function; for `undefined` it refuses the HTTP method.
+ */
 export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   const heard: Heard[] = [];
   return {
@@ -70,7 +72,7 @@ export const agreed = {
   serverInfo: { name: "fake", version: "1" },
 };
 
-/** A stream of events, which ends unless it is to stay open or to break. */
+/** A stream of events, which ends unless the test wants it to stay open or to break. */
 export function stream(events: readonly unknown[], end: "end" | "open" | "break" = "end"): Response {
   const encoder = new TextEncoder();
   let at = 0;

@@ -1,4 +1,5 @@
-// What a client holds of a server that sends notifications that nobody takes, and questions that nobody can answer.
+// The memory of a client whose server sends notifications that the client does not read, and more questions than it can
+// answer.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect, type ConnectOptions } from "../../src/client/client.ts";
 import { AnswerSlots } from "../../src/client/answer_slots.ts";
@@ -9,7 +10,7 @@ import { until } from "../support/behaviour.ts";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 const quiet: ConnectOptions = { onWarning() {} };
 
-/** A server that agrees to a subscription, and then sends notifications of `size` characters through `send`. */
+/** A server that accepts a subscription, and then sends notifications of `size` characters through `send`. */
 function toFlood(count: number, size: number) {
   const uri = "notes://1";
   const flood = (id: unknown) =>
@@ -51,7 +52,7 @@ for (const era of ["modern", "legacy"] as const) {
       return way === "http" ? connect(url, { ...options, fetch: http.fetch }) : connect(pipe as never, options);
     };
 
-    Deno.test(`a subscription with too many characters that nobody takes ends with an error: ${way}, ${era}`, async () => {
+    Deno.test(`a subscription whose unread notifications are too large ends with an error: ${way}, ${era}`, async () => {
       await using client = await open(60, 1024 * 1024);
       const subscription = await client.subscribe({ resourceSubscriptions: ["notes://1"] });
       await assertRejects(
@@ -62,11 +63,11 @@ for (const era of ["modern", "legacy"] as const) {
         RangeError,
         "Cannot go on with the subscription: notifications of more than 16777216 characters wait; take them faster",
       );
-      // The connection goes on.
+      // The connection stays usable.
       assertEquals(await client.request("ping"), {});
     });
 
-    Deno.test(`a subscription gets any number of characters if they are taken: ${way}, ${era}`, async () => {
+    Deno.test(`a subscription has no limit on notifications that are read: ${way}, ${era}`, async () => {
       await using client = await open(30, 512 * 1024);
       const subscription = await client.subscribe({ resourceSubscriptions: ["notes://1"] });
       let taken = 0;
@@ -78,7 +79,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("all subscriptions of a client have a limit together, and what is taken counts no more", async () => {
+Deno.test("all subscriptions of a client share a limit, and notifications that were read no longer count", async () => {
   const { http } = toFlood(15, 1024 * 1024);
   await using client = await connect(url, { ...quiet, era: "modern", fetch: http.fetch });
   const listen = () => client.subscribe({ resourceSubscriptions: ["notes://1"] });
@@ -92,7 +93,7 @@ Deno.test("all subscriptions of a client have a limit together, and what is take
   await assertRejects(() => Array.fromAsync(ended[0]), RangeError, "notifications of more than 67108864 characters");
 });
 
-/** Asks questions during a call, in the ways that a session has. `end` ends the call. */
+/** Sends questions during a call, over each stream that a session has. `end` ends the call. */
 function toAsking(requests: readonly object[]) {
   const answers: Message[] = [];
   const finish = Promise.withResolvers<void>();
@@ -140,7 +141,7 @@ for (const way of ["http", "pipe"] as const) {
       ? connect(url, { ...quiet, era: "legacy", fetch: http.fetch, ...options })
       : connect(pipe as never, { ...quiet, era: "legacy", ...options });
 
-  Deno.test(`a few questions run at a time, some wait, others are refused, and all stop with their call: ${way}`, async () => {
+  Deno.test(`a few questions run concurrently, some questions wait, further questions are refused, and all end with their call: ${way}`, async () => {
     const ping = { id: 9999, method: "ping" };
     const asking = toAsking([...Array.from({ length: 5000 }, (_, i) => toSample(i)), ping]);
     let running = 0;
@@ -160,7 +161,7 @@ for (const way of ["http", "pipe"] as const) {
       },
     });
     const calling = client.callTool("ask");
-    // Some refusals, and the reply to the ping if the server takes them.
+    // Some questions are refused, and the ping gets a response if the server reads it.
     await until(() => running === 8 && asking.answers.length > 50, "the first answers");
     const refusals = asking.answers.filter(({ error }) => error);
     assert(refusals.length > 50);
@@ -194,7 +195,7 @@ for (const way of ["http", "pipe"] as const) {
     await calling;
   });
 
-  Deno.test(`a call that the client gives up stops its questions: ${way}`, async () => {
+  Deno.test(`a call that the client cancels ends its questions: ${way}`, async () => {
     const asking = toAsking([toSample(1), toSample(2)]);
     let [started, stopped] = [0, 0];
     await using client = await open(asking, {
@@ -214,7 +215,7 @@ for (const way of ["http", "pipe"] as const) {
   });
 }
 
-Deno.test("a ping is answered while the answers of users are awaited", async () => {
+Deno.test("a ping gets a response while the client waits for answers of its user", async () => {
   const asking = toAsking([...Array.from({ length: 40 }, (_, i) => toSample(i)), { id: 77, method: "ping" }]);
   await using client = await connect(asking.pipe as never, {
     ...quiet,
@@ -242,7 +243,7 @@ Deno.test("a result with more questions than a person can answer fails the call"
   assertEquals(asked, 0);
 });
 
-Deno.test("a place is free again after a job that fails or never began", async () => {
+Deno.test("a slot is released after a job that fails or never starts", async () => {
   const slots = new AnswerSlots(1);
   const { promise, resolve } = Promise.withResolvers<void>();
   const never = new AbortController().signal;
@@ -261,7 +262,7 @@ Deno.test("a place is free again after a job that fails or never began", async (
   assertEquals(slots.waiting, 0);
 });
 
-Deno.test("comments are not kept, lines of an event are counted, and long ids and delays are not taken over", async () => {
+Deno.test("comments are not stored, the lines of an event are counted, and overlong ids and retry times are ignored", async () => {
   const read = (text: string, times = 1) => {
     const body = new ReadableStream({
       pull(controller) {

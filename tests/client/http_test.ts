@@ -26,12 +26,12 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 
-/** A modern server that answers every method except `server/discover` with the result of the function. */
+/** A modern server that responds to every method except `server/discover` with the result of the function. */
 function modern(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
 
-/** A server with sessions that answers every method except the handshake with the result of the function. */
+/** A server with sessions that responds to every method except the handshake with the result of the function. */
 function legacy(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   let sessions = 0;
   return fakeHttp((heard) => {
@@ -46,7 +46,7 @@ const message = (id: Message["id"], content: string) => ({ jsonrpc: "2.0", id, r
 
 // The envelope of a modern request.
 
-Deno.test("every request carries the client's facts, in its body and in its headers", async () => {
+Deno.test("every request carries the client's info and capabilities, in its body and in its headers", async () => {
   const server = modern((heard) => ok(heard, text("")));
   const options = {
     fetch: server.fetch,
@@ -134,7 +134,7 @@ Deno.test("a call of a tool that was never listed looks up its headers", async (
 
 // Rounds.
 
-Deno.test("the state of a question comes back unchanged, with a new id, and is sent nowhere else", async () => {
+Deno.test("the state of a question is returned unchanged, with a new request id, and is sent in no other request", async () => {
   const state = '{"a": 1.0, "b":"\\u0000é"}';
   const server = modern((heard) => {
     const { name, inputResponses } = heard.params;
@@ -166,7 +166,7 @@ Deno.test("the state of a question comes back unchanged, with a new id, and is s
   assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
 });
 
-Deno.test("a result without questions is retried, and an endless one is given up", async () => {
+Deno.test("a result without questions is retried, and the client stops after a limited number of rounds", async () => {
   let rounds = 0;
   const server = modern((heard) => {
     if (heard.params.name === "later") {
@@ -207,7 +207,7 @@ Deno.test("a question that the client cannot answer fails the call", async () =>
   }
 });
 
-Deno.test("onElicit does not answer for onElicitUrl, nor the other way round", async () => {
+Deno.test("onElicit does not handle URL elicitation, and onElicitUrl does not handle forms", async () => {
   const ask = (params: object) =>
     modern((heard) => {
       const inputRequests = { q: { method: "elicitation/create", params: { message: "?", ...params } } };
@@ -268,7 +268,7 @@ Deno.test("an invalid response is an error that quotes it", async () => {
   }
 });
 
-Deno.test("endless lists are given up", async () => {
+Deno.test("lists with endless pages are an error", async () => {
   const turning = modern((heard) => ok(heard, { tools: [], nextCursor: "same" }));
   await using client = await connect(url, { fetch: turning.fetch });
   await assertRejects(() => client.listTools(), Error, "more than 1000 pages");
@@ -309,7 +309,7 @@ Deno.test("a response is read from a stream that stays open, and the stream is c
   assert(isCancelled);
 });
 
-Deno.test("the response in a stream is the one with the request's id", async () => {
+Deno.test("the response in a stream is the message with the request's id", async () => {
   const server = modern(({ id }) => stream([message(99, "not this"), message(id, "this")]));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(textOf(await client.callTool("t")), "this");
@@ -331,7 +331,7 @@ Deno.test("a notification succeeds with any success status, and fails with any o
   assertEquals((await assertRejects(() => client.notify("notifications/x"), McpError)).code, -32600);
 });
 
-Deno.test("a completion has the total, if the server sends one", async () => {
+Deno.test("a completion has a total if the server sends a total", async () => {
   const answers: unknown[] = [
     { values: ["a", 1], total: 9, hasMore: true },
     { values: [], total: "9", hasMore: 1 },
@@ -381,7 +381,7 @@ Deno.test("a session id is sent in every request, and the session is deleted on 
   );
 });
 
-Deno.test("the revision header is sent from the first revision that has it", async () => {
+Deno.test("the revision header is sent from the first revision that defines it", async () => {
   for (const [version, header] of [["2024-11-05", null], ["2025-03-26", null], ["2025-06-18", "2025-06-18"]]) {
     const server = fakeHttp((heard) => {
       if (heard.method === "initialize") return ok(heard, { ...agreed, protocolVersion: version });
@@ -393,7 +393,7 @@ Deno.test("the revision header is sent from the first revision that has it", asy
   }
 });
 
-Deno.test("a stream that cannot be opened now is tried again later", async () => {
+Deno.test("a stream that cannot be opened is retried later", async () => {
   let status = 500;
   const server = legacy(({ http }) => {
     if (http !== "GET") return undefined;
@@ -408,7 +408,7 @@ Deno.test("a stream that cannot be opened now is tried again later", async () =>
   await client.close();
 });
 
-Deno.test("an expired session is replaced by one new one, whichever requests notice it", async () => {
+Deno.test("an expired session is replaced by a single new session, even if several requests detect the expiry", async () => {
   let good = "session-1";
   const server = legacy((heard) => {
     const id = heard.headers.get("mcp-session-id");
@@ -453,7 +453,7 @@ Deno.test("a subscription survives a session that the server has ended", async (
   await server.close();
 });
 
-Deno.test("questions outside of any call are answered, unless they are cancelled", async () => {
+Deno.test("questions outside of any call are answered, unless the server cancels them", async () => {
   const ask = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "elicitation/create", params: form(name) });
   const form = (name: string) => ({ message: name, requestedSchema: { properties: { a: { default: 1 } } } });
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 2 } };
@@ -499,7 +499,7 @@ Deno.test("a stream with a session is resumed after the retry time that the serv
       assertEquals(heard.headers.get("last-event-id"), ["a", "b", "b"][visits]);
       visits++;
       endedAt = performance.now();
-      // A server that polls, one that breaks, one that ends.
+      // The first server polls, the second server breaks the stream, and the third server ends it.
       if (visits === 1) return stream(["id: b\nretry: 20\ndata:\n\n"]);
       if (visits === 2) return stream(["event: message\n"], "break");
       return stream([message(call?.id, "late")]);
@@ -534,7 +534,7 @@ Deno.test("a stream that cannot be resumed fails its call", async () => {
     const onWarning = (text: string) => void warnings.push(text);
     await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning });
     await assertRejects(() => client.callTool("t"), Error, state);
-    // Several attempts, and one warning.
+    // The client makes several attempts, and reports one warning.
     const lost = [`Lost the connection, trying again: Cannot reach ${url}: no network`];
     assertEquals(warnings, first === place && state.startsWith("stream") ? lost : []);
   }
@@ -579,7 +579,7 @@ Deno.test("a subscription whose stream breaks is reopened", async () => {
   assertEquals((await subscription.ended)?.last, true);
 });
 
-Deno.test("a subscription that is refused, or never granted, fails", async () => {
+Deno.test("a subscription that is refused, or never acknowledged, fails", async () => {
   const refusing = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: refusing.fetch });
   await assertRejects(() => client.subscribe({ toolsListChanged: true }), McpError);
@@ -592,7 +592,7 @@ Deno.test("a subscription that is refused, or never granted, fails", async () =>
   await assertRejects(() => over.subscribe({ toolsListChanged: true }), Error, "ended the subscription at once");
 });
 
-Deno.test("a server without a GET stream can be subscribed to all the same", async () => {
+Deno.test("a subscription works on a server without a GET stream", async () => {
   const warnings: string[] = [];
   const news = { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
   const server = legacy(({ id, method }) => method === "tools/call" ? stream([news, message(id, "")]) : undefined);
@@ -618,7 +618,7 @@ Deno.test("a server without logging gets no log level", async () => {
   assertEquals((await assertRejects(() => client.setLogLevel("info"), McpError)).code, -32601);
 });
 
-Deno.test("a closed client sends nothing more", async () => {
+Deno.test("a closed client sends no further requests", async () => {
   for (const make of [modern, legacy]) {
     const server = make((heard) => {
       if (heard.method === "subscriptions/listen") {
@@ -630,7 +630,7 @@ Deno.test("a closed client sends nothing more", async () => {
       return heard.id ? ok(heard) : undefined;
     });
     const era = make === modern ? "modern" : "legacy";
-    // A timer treats an infinite time as zero.
+    // A timer treats an infinite delay as zero.
     const client = await connect(url, { fetch: server.fetch, era, timeoutMs: Infinity });
     const subscription = await client.subscribe({ resourceSubscriptions: ["a:1"] });
     await client.close();
@@ -668,7 +668,7 @@ Deno.test("a resource is watched until its last subscription ends", async () => 
   await client.close();
 });
 
-Deno.test("a GET stream is reopened, from its start if needed", async () => {
+Deno.test("a GET stream is reopened, from its start if necessary", async () => {
   const places: (string | null)[] = [];
   const news = (name: string) => ({ jsonrpc: "2.0", method: `notifications/${name}/list_changed` });
   const server = legacy(({ http, headers }) => {
@@ -690,7 +690,7 @@ Deno.test("a GET stream is reopened, from its start if needed", async () => {
   await client.close();
 });
 
-Deno.test("a callback that throws only gives a warning", async () => {
+Deno.test("a callback that throws causes only a warning", async () => {
   const warnings: string[] = [];
   const progress = (token: unknown) => ({
     jsonrpc: "2.0",
@@ -726,12 +726,12 @@ Deno.test("progress of another request, or without a number, is ignored", async 
   await using client = await connect(url, { fetch: server.fetch });
   await client.callTool("t", {}, { onProgress: ({ progress }) => void steps.push(progress) });
   assertEquals(steps, [3]);
-  // The channel calls no missing callback.
+  // The channel does not call a missing callback.
   await client.callTool("t");
   assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
 });
 
-Deno.test("a client that closes waits until its cancellations are sent, but not forever", async () => {
+Deno.test("a client that closes waits until its cancellations are sent, up to a limit", async () => {
   for (const answers of [true, false]) {
     let isNotified = false;
     const server = fakeHttp((heard) => {
@@ -755,7 +755,7 @@ Deno.test("a client that closes waits until its cancellations are sent, but not 
   }
 });
 
-Deno.test("a call is cancelled in the way of its era", async () => {
+Deno.test("a call is cancelled with the mechanism of its era", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const stop = new AbortController();
     let isClosed = false;
@@ -794,7 +794,7 @@ function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (s
   };
 }
 
-Deno.test("an answer that a busy server does not take is sent again, and a call that has ended sends none", async () => {
+Deno.test("an answer that a busy server refuses is sent again, and a call that has ended sends no answers", async () => {
   const name = z.object({ name: z.string() });
   const greet = tool({
     name: "greet",

@@ -1,4 +1,4 @@
-// Functions around the requests of a client.
+// Middleware functions around the requests of a client.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { type ClientMiddleware, connect } from "../../src/client/client.ts";
@@ -21,7 +21,7 @@ for (const era of ["modern", "legacy"] as const) {
       return stack.use(client);
     };
 
-    Deno.test(`functions of use run around every request, in order (${era} over ${transport})`, async () => {
+    Deno.test(`middleware functions run around every request, in order (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       const steps: string[] = [];
       const log = (name: string): ClientMiddleware => async (request, next) => {
@@ -43,7 +43,7 @@ for (const era of ["modern", "legacy"] as const) {
       ]);
     });
 
-    Deno.test(`a function of use changes, repeats and answers requests (${era} over ${transport})`, async () => {
+    Deno.test(`a middleware function can change, repeat and answer requests (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       let sent = 0;
       const trace: ClientMiddleware = (request, next) => {
@@ -63,7 +63,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals((await client.readResource("book://1")).contents[0].text, "cached");
     });
 
-    Deno.test(`an error of a function of use is that of the request (${era} over ${transport})`, async () => {
+    Deno.test(`an error of a middleware function is the error of the request (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       const client = await join(stack, [(request, next) => {
         if (request.method === "resources/read") throw new Error("not today");

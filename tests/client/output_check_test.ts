@@ -1,4 +1,4 @@
-// Results of tools are validated against the output schemas of the list, without running a server's patterns.
+// Results of tools are validated against the output schemas in the list, without running a server's patterns.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { tool } from "../../mod.ts";
@@ -7,11 +7,11 @@ import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import { behaviour } from "../support/behaviour.ts";
 import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";
 
-// Exponential backtracking.
+// This pattern has exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 
-/** A server with one tool, which returns what it is told. */
+/** A server with one tool, which returns the value in its argument. */
 function serve(era: "modern" | "legacy", outputSchema: unknown, results: readonly object[]) {
   const left = [...results];
   return fakeHttp((heard) => {
@@ -66,7 +66,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("without a list, after a change of the list, and through request, results are as the server sent them", async () => {
+Deno.test("results are unchanged without a list, after a change of the list, and through request", async () => {
   const result = { structuredContent: { sum: "4" } };
   const server = serve("modern", schema, Array(4).fill(result));
   let changes = false;
@@ -87,7 +87,7 @@ Deno.test("without a list, after a change of the list, and through request, resu
   await client.callTool("sum");
 });
 
-Deno.test("an output schema with patterns, or one that cannot be used, keeps no result back", async () => {
+Deno.test("an output schema that is unusable or has patterns rejects no result", async () => {
   const unusable = [
     { $ref: "https://elsewhere.example/schema" },
     { $schema: "http://json-schema.org/draft-03/schema" },
@@ -114,7 +114,7 @@ Deno.test("an output schema with patterns, or one that cannot be used, keeps no 
   assertEquals(compiled.filter((source) => source.includes("([a-z])+")), []);
 });
 
-Deno.test("a check without patterns refuses only what any patterns would refuse", () => {
+Deno.test("the check ignores patterns, and rejects only results that no pattern could make valid", () => {
   const pattern = "b";
   const misfits = (schema: object, value: unknown) =>
     compileJsonSchema({ ...schema }, { ignoresPatterns: true })(value).map(({ path, message }) =>
@@ -143,14 +143,14 @@ Deno.test("a check without patterns refuses only what any patterns would refuse"
     assertEquals(misfits(schema, { a: "x" }), [], JSON.stringify(schema));
   }
   assertEquals(misfits({ contains: { pattern }, maxContains: 1 }, ["b", "a"]), []);
-  // Everything else still counts.
+  // All other keywords are still checked.
   assertEquals(misfits({ pattern, maxLength: 2 }, "aaa"), [": expected at most 2 characters, got 3"]);
   assertEquals(misfits({ oneOf: [{ pattern }, { maxLength: 1 }] }, 4), []);
   assertEquals(misfits({ anyOf: [{ type: "string", pattern }, { type: "null" }] }, 4).length, 1);
   assertEquals(misfits({ not: { type: "string" } }, "a"), [": not allowed in this form"]);
 });
 
-behaviour("a server of this library passes the check, whatever its tools return", async (connect) => {
+behaviour("every result of a server of this library passes the check", async (connect) => {
   const person = z.object({ email: z.email(), at: z.iso.datetime().optional(), tags: z.array(z.string()).default([]) });
   const known = tool({ name: "known", output: person, run: () => ({ email: "ada@example.com" }) });
   const failing = tool({ name: "failing", output: person, run: () => ({ content: [], isError: true }) });

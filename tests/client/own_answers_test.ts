@@ -1,4 +1,4 @@
-// Requests with functions of their own, which answer the questions of this request alone.
+// Requests with their own functions, which answer only the questions of their request.
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { type AnswerContext, type Client, connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
@@ -59,7 +59,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(textOf(said), "own");
     });
 
-    everyWay("a function that answers gets the key of the question and the request that asks", async (join) => {
+    everyWay("a function that answers gets the key of the question and the request that asked it", async (join) => {
       const client = await join();
       const contexts: AnswerContext[] = [];
       await client.callTool("who", { id: 7 }, {
@@ -81,24 +81,28 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(second.request?.params.name, "where");
     });
 
-    everyWay("questions of requests that run at once reach the functions of their request, or none", async (join) => {
-      const client = await join();
-      const call = (id: number) =>
-        client.callTool("who", { id }, {
-          onElicit: (_request, { request }) => {
-            assertEquals(Object(request?.params.arguments).id, id);
-            return { action: "accept", content: { name: `user ${id}` } };
-          },
-        });
-      const warned = era === "legacy" && transport === "memory";
-      const results = await Promise.allSettled(Array.from({ length: 20 }, (_, id) => call(id)));
-      for (const [id, result] of results.entries()) {
-        // Over one channel nothing tells whose question it is: it is refused, and never put to another user.
-        if (warned && (result.status === "rejected" || result.value.isError)) continue;
-        if (result.status === "rejected") throw result.reason;
-        assertEquals(textOf(result.value), `user ${id}`);
-      }
-    });
+    everyWay(
+      "a question of concurrent requests is answered by the functions of its request, or refused",
+      async (join) => {
+        const client = await join();
+        const call = (id: number) =>
+          client.callTool("who", { id }, {
+            onElicit: (_request, { request }) => {
+              assertEquals(Object(request?.params.arguments).id, id);
+              return { action: "accept", content: { name: `user ${id}` } };
+            },
+          });
+        const warned = era === "legacy" && transport === "memory";
+        const results = await Promise.allSettled(Array.from({ length: 20 }, (_, id) => call(id)));
+        for (const [id, result] of results.entries()) {
+          // On one channel the request of a question is unknown: the question is refused, and never shown to another
+          // user.
+          if (warned && (result.status === "rejected" || result.value.isError)) continue;
+          if (result.status === "rejected") throw result.reason;
+          assertEquals(textOf(result.value), `user ${id}`);
+        }
+      },
+    );
   }
 }
 

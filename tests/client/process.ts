@@ -1,5 +1,4 @@
-// A misbehaving server of an old revision, which tests of the client start as a process. Its argument selects the
-// behaviour.
+// A misbehaving server of an old revision, which client tests start as a process. Its argument selects the behaviour.
 interface Runtimes {
   readonly Deno?: {
     readonly args: readonly string[];
@@ -11,7 +10,7 @@ interface Runtimes {
   readonly process?: { exit(code: number): never; on(signal: string, listener: () => void): void };
 }
 
-const { Deno: deno, Bun: bun, process } = globalThis as Runtimes; // each runtime lacks the other's global
+const { Deno: deno, Bun: bun, process } = globalThis as Runtimes; // Each runtime lacks the other runtime's global.
 const habit = (deno ? deno.args : bun?.argv ?? []).at(-1);
 const input = deno ? deno.stdin.readable : bun?.stdin.stream();
 const exit = (code: number) => (deno ?? process)?.exit(code);
@@ -45,5 +44,5 @@ for await (const bytes of input) {
     else if (id !== undefined) say({ id, error: { code: -32601, message: "no such method" } });
   }
 }
-// A process with a timer does not exit with its input.
+// A process with a timer does not exit at the end of its input.
 if (habit === "deaf" || habit === "stubborn") setInterval(() => console.error("alive"), 20);

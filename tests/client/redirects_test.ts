@@ -23,7 +23,7 @@ interface Origins extends AsyncDisposable {
   readonly url: string;
   readonly origin: string;
   readonly heard: readonly Heard[];
-  /** Another port of the same machine: a second origin, which would serve any request. */
+  /** Another port of the same machine: a second origin, which would respond to any request. */
   readonly otherOrigin: string;
   readonly otherHeard: readonly Heard[];
 }
@@ -112,7 +112,7 @@ Deno.test("a resumed stream is not redirected to another origin", async () => {
   await assertRefused(client.callTool("echo", { text: "secret" }), origins);
 });
 
-Deno.test("neither address of HTTP+SSE is redirected to another origin", async () => {
+Deno.test("no address of HTTP+SSE is redirected to another origin", async () => {
   for (const diverted of ["GET", "POST"]) {
     await using origins = startOrigins(
       ({ method, path }, other) => {
@@ -150,7 +150,7 @@ Deno.test("the test kit's client does not follow a redirect to another origin", 
 
 // Within the origin.
 
-Deno.test("a redirect with 307 or 308 within the origin keeps method, headers and body", async () => {
+Deno.test("a redirect with 307 or 308 within the origin preserves method, headers and body", async () => {
   for (const status of [307, 308]) {
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ path }) => path === "/old" ? redirect(status, "/mcp?") : undefined);

@@ -1,8 +1,8 @@
-// A server that sends any states of a task, also those that no server should send.
+// A server that sends any state of a task, including states that no server should send.
 import { extension, type Params, tool } from "../../mod.ts";
 import { z } from "zod";
 
-/** What the server was asked, in order. */
+/** The requests that the server received, in order. */
 export interface Sent {
   readonly method: string;
   readonly params: Params;
@@ -11,15 +11,15 @@ export interface Sent {
 export interface Script {
   /** The fields of the handle. */
   readonly handle?: Params;
-  /** The state that the poll of this number gets. An error that it throws is the response. */
+  /** The state for each poll, by its number. A thrown error is sent as the response. */
   readonly get: (poll: number, sent: readonly Sent[]) => Params | Promise<Params>;
   /** Called with the answers of the client. */
   readonly update?: (responses: Params) => void;
-  /** Whether changes can be listened to. */
+  /** Whether the server supports subscriptions to changes. */
   readonly listens?: boolean;
 }
 
-/** Creates a server whose tool `work` becomes the task `t1`. `inline` is a tool that never does. */
+/** Creates a server whose tool `work` becomes the task `t1`. The tool `inline` never becomes a task. */
 export function scriptTasks({ handle, get, update, listens }: Script) {
   const sent: Sent[] = [];
   let polls = 0;

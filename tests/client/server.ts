@@ -3,7 +3,7 @@ import { createServer, prompt, resource, type Server, tool } from "../../mod.ts"
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** Creates the server. Its lists have two items a page. */
+/** Creates the server. Its lists have two items per page. */
 export function createLibrary(): Server {
   let lent = 0;
   let stopped = 0;

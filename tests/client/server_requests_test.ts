@@ -9,12 +9,12 @@ import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts"
 
 const url = "http://server.example/mcp";
 
-/** A modern server that answers every method except `server/discover` with the result of the function. */
+/** A modern server that responds to every method except `server/discover` with the result of the function. */
 function modern(answer: (heard: Heard) => Response): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
 
-// Exponential backtracking.
+// This pattern has exponential backtracking.
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 
@@ -57,10 +57,10 @@ for (
     [{ type: "object" }, ["a"], undefined],
   ] as const
 ) {
-  Deno.test(`${JSON.stringify(value)} for ${JSON.stringify(field)} is ${misfit ?? "fine"}`, async () => {
+  Deno.test(`${JSON.stringify(value)} for ${JSON.stringify(field)}: ${misfit ?? "fine"}`, async () => {
     const schema = { type: "object", properties: { f: field } };
     assertEquals(findFormMisfit(schema, { f: value }), misfit && `f: ${misfit}`);
-    // The same through a client.
+    // The same check through a client.
     const answer = createRequestHandler({
       onElicit: () => ({ action: "accept", content: { f: Object(value) && value } as never }),
     });
@@ -80,7 +80,7 @@ for (
   });
 }
 
-Deno.test("a form's required and unknown fields are checked, defaults apply, and a refusal needs no content", async () => {
+Deno.test("a form's required and unknown fields are checked, defaults apply, and a declined form needs no content", async () => {
   const schema = { properties: { a: text, b: { ...text, default: "b" } }, required: ["a", "b"] };
   assertEquals(findFormMisfit(schema, { b: "x" }), "a: it is required");
   assertEquals(findFormMisfit(schema, { a: "x", b: "x", c: 1 }), undefined);
@@ -106,7 +106,7 @@ Deno.test("a form's required and unknown fields are checked, defaults apply, and
   await assertRejects(() => ask({ action: "accept" }), TypeError, "a: it is required");
 });
 
-Deno.test("the answers to a form may have different names", async () => {
+Deno.test("the answers to a form may have any property names", async () => {
   const answers: AnswerOptions = {
     onElicit: ({ message }) =>
       message === "a" ? { action: "accept", content: { a: "x" } } : { action: "accept", content: { b: 1 } },
@@ -232,7 +232,7 @@ Deno.test("an error of the client's answer is not reported as an error of the se
   }
 });
 
-Deno.test("a result of another type is accepted only from a declared extension", async () => {
+Deno.test("a result with a resultType is accepted only from a declared extension", async () => {
   const call = async (resultType: unknown, extensions?: object) => {
     const server = modern((heard) => ok(heard, { resultType, content: [] }));
     const options: ConnectOptions = {
@@ -262,7 +262,7 @@ Deno.test("a result of another type is accepted only from a declared extension",
   }
 });
 
-Deno.test("a cursor may repeat, and be any text", async () => {
+Deno.test("a cursor may repeat, and may be any text", async () => {
   const cursors = ["same", "same", "", "same"];
   const server = modern((heard) => {
     const nextCursor = cursors.shift();
@@ -276,7 +276,7 @@ Deno.test("a cursor may repeat, and be any text", async () => {
   assertEquals(server.heard.slice(1).map(({ params }) => params?.cursor), [undefined, "same", "same", "", "same"]);
 });
 
-Deno.test("the era of an origin is detected once, and again if it has changed", async () => {
+Deno.test("the era of an origin is detected once, and again after it has changed", async () => {
   let isLegacy = true;
   const heard: unknown[] = [];
   const server = fakeHttp((message) => {

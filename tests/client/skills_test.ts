@@ -1,4 +1,4 @@
-// Skills of a server, and servers whose skills are not what their entries say.
+// Skills of a server, and servers whose skills differ from their entries.
 import { createHash } from "node:crypto";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { extension, resourceProvider } from "../../mod.ts";
@@ -66,7 +66,7 @@ behaviour("a client lists and reads the skills of a folder", async (connect) => 
   await assertRejects(() => office.read(style, "skill://plan-week/SKILL.md"), SkillError, "no such file");
 });
 
-behaviour("nothing is read ahead, and each file is checked when it is read", async (connect) => {
+behaviour("no file is read in advance, and each file is verified when it is read", async (connect) => {
   const { handlers, reads } = serve([good]);
   const { client } = await connect({ handlers });
   const own = skillsOf(client);
@@ -92,7 +92,7 @@ behaviour("nothing is read ahead, and each file is checked when it is read", asy
   }
 });
 
-behaviour("files of a dynamic skill are read within its folder only", async (connect) => {
+behaviour("files of a dynamic skill are read only within its folder", async (connect) => {
   const { client } = await connect({ handlers: serve([{ ...good, resources: "dynamic" }]).handlers });
   const own = skillsOf(client);
   const skill = await own.get(URI);

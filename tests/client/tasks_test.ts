@@ -1,4 +1,4 @@
-// Clients that wait through tasks: polls, questions, cancellation and failures, over every transport.
+// Clients that wait for tasks: polls, questions, cancellation and failures, over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
@@ -13,14 +13,14 @@ import { asking, completed, type Script, scriptTasks, working } from "./scripted
 const modern = { eras: ["modern"] } as const;
 const name = (value: string) => ({ action: "accept" as const, content: { name: value } });
 
-/** A client of a script, and the clock of its polls. */
+/** A client of a scripted server, and the clock of its polls. */
 function set(script: Script, giveUpMs?: number) {
   const clock = fakeClock();
   const scripted = scriptTasks(script);
   return { ...scripted, clock, declared: { extensions: [taskClient({ clock, giveUpMs })] } };
 }
 
-/** Advances a clock, poll by poll, until a promise has settled. */
+/** Advances a clock from poll to poll, until a promise has settled. */
 async function advanceUntil(clock: FakeClock, ended: Promise<unknown>, ms = 1100): Promise<void> {
   let isOver = false;
   ended.then(() => isOver = true, () => isOver = true);
@@ -31,7 +31,7 @@ async function advanceUntil(clock: FakeClock, ended: Promise<unknown>, ms = 1100
   }, "the end of the call");
 }
 
-behaviour("a call waits through a task and reports its status messages", async (connect) => {
+behaviour("a call waits for its task and reports its status messages", async (connect) => {
   const states = [working({ statusMessage: "a" }), working({ statusMessage: "a" }), working({ statusMessage: "b" })];
   const { handlers, clock, declared, count } = set({ get: (poll) => states[poll] ?? completed() });
   const { client } = await connect({ handlers }, declared);
@@ -44,7 +44,7 @@ behaviour("a call waits through a task and reports its status messages", async (
   assertEquals(count("tasks/cancel"), 0);
 }, modern);
 
-behaviour("a task of `tasks()` asks, each question once, and completes", async (connect) => {
+behaviour("a task of `tasks()` asks each question once, and completes", async (connect) => {
   const schema = z.object({ name: z.string() });
   const work = tool({
     name: "work",
@@ -64,26 +64,30 @@ behaviour("a task of `tasks()` asks, each question once, and completes", async (
   assertEquals(keys, ["first", "second"]);
 }, modern);
 
-behaviour("functions of a request answer its task, and polls declare them", async (connect) => {
-  const { handlers, clock, declared, sent } = set({
-    get: (_poll, sent) => sent.some(({ method }) => method === "tasks/update") ? completed() : asking("who"),
-  });
-  const asked: unknown[] = [];
-  const { client } = await connect({ handlers }, declared);
-  const calling = client.callTool("work", {}, {
-    onElicit: (request, { request: asking }) => {
-      asked.push([request.message, asking?.method]);
-      return name("Ada");
-    },
-  });
-  await advanceUntil(clock, calling);
-  assertEquals(textOf(await calling), "done");
-  const [update] = sent.filter(({ method }) => method === "tasks/update");
-  assertEquals(update.params.inputResponses, { who: name("Ada") });
-  assertEquals(asked, [["who?", "tools/call"]]);
-  const polls = sent.filter(({ method }) => method === "tasks/get").map(({ params }) => params.capabilities);
-  assertEquals([...new Set(polls.map(String))], ["extensions,elicitation"]);
-}, modern);
+behaviour(
+  "functions of a request answer the questions of its task, and polls declare their capabilities",
+  async (connect) => {
+    const { handlers, clock, declared, sent } = set({
+      get: (_poll, sent) => sent.some(({ method }) => method === "tasks/update") ? completed() : asking("who"),
+    });
+    const asked: unknown[] = [];
+    const { client } = await connect({ handlers }, declared);
+    const calling = client.callTool("work", {}, {
+      onElicit: (request, { request: asking }) => {
+        asked.push([request.message, asking?.method]);
+        return name("Ada");
+      },
+    });
+    await advanceUntil(clock, calling);
+    assertEquals(textOf(await calling), "done");
+    const [update] = sent.filter(({ method }) => method === "tasks/update");
+    assertEquals(update.params.inputResponses, { who: name("Ada") });
+    assertEquals(asked, [["who?", "tools/call"]]);
+    const polls = sent.filter(({ method }) => method === "tasks/get").map(({ params }) => params.capabilities);
+    assertEquals([...new Set(polls.map(String))], ["extensions,elicitation"]);
+  },
+  modern,
+);
 
 behaviour("a question that stays in the state is asked and answered once", async (connect) => {
   let updates = 0;
@@ -102,7 +106,7 @@ behaviour("a question that stays in the state is asked and answered once", async
   assertEquals([textOf(await calling), asked, updates], ["done", 2, 2]);
 }, modern);
 
-behaviour("a question is withdrawn when the server closes it, and the next one is asked", async (connect) => {
+behaviour("a question is withdrawn when the server closes it, and the next question is asked", async (connect) => {
   const signals: AbortSignal[] = [];
   const { handlers, clock, declared } = set({
     get: (poll, sent) => {
@@ -123,7 +127,7 @@ behaviour("a question is withdrawn when the server closes it, and the next one i
   assertEquals(signals[0].aborted, true);
 }, modern);
 
-behaviour("a task that is cancelled, failed or unknown rejects the call with words", async (connect) => {
+behaviour("a task that is cancelled, failed or unknown rejects the call with a reason", async (connect) => {
   const ends = [
     working({ status: "cancelled", statusMessage: "by the operator" }),
     working({ status: "failed", error: { code: -31007, message: "no disk", data: { free: 0 } } }),
@@ -161,7 +165,7 @@ behaviour("a task that is cancelled, failed or unknown rejects the call with wor
 }, modern);
 
 behaviour(
-  "an aborted call and a call that times out cancel the task, also when the client closes at once",
+  "an aborted call and a call that times out cancel the task, even if the client closes immediately",
   async (connect) => {
     const { handlers, declared, clock, count, sent } = set({ get: () => working() });
     const { client, join } = await connect({ handlers }, declared);
@@ -190,17 +194,21 @@ behaviour(
   modern,
 );
 
-behaviour("closing the client ends the wait and names the task, which goes on", async (connect) => {
-  const { handlers, declared, clock, count } = set({ get: () => working() });
-  const { client } = await connect({ handlers }, declared);
-  const calling = started(client.callTool("work"));
-  await until(() => clock.waiting > 0, "the task");
-  await client.close();
-  const error = await assertRejects(() => calling, TaskError, "the task may go on");
-  assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
-}, modern);
+behaviour(
+  "closing the client ends the wait with an error that names the task, and the task continues",
+  async (connect) => {
+    const { handlers, declared, clock, count } = set({ get: () => working() });
+    const { client } = await connect({ handlers }, declared);
+    const calling = started(client.callTool("work"));
+    await until(() => clock.waiting > 0, "the task");
+    await client.close();
+    const error = await assertRejects(() => calling, TaskError, "the task may go on");
+    assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
+  },
+  modern,
+);
 
-behaviour("failing polls are sent again, and at last the error names the task", async (connect) => {
+behaviour("failing polls are retried, and the final error names the task", async (connect) => {
   let isBack = false;
   const { handlers, clock, declared, count } = set({
     get: () => {
@@ -222,7 +230,7 @@ behaviour("failing polls are sent again, and at last the error names the task", 
   assertEquals(textOf(await calling), "done");
 }, modern);
 
-Deno.test("lost connections and bad gateways are tried again, and a refusal is not", async () => {
+Deno.test("lost connections and bad gateways are retried, and a refusal is not", async () => {
   const { handlers, clock, declared } = set({ get: () => completed() });
   const server = createServer({ name: "t", version: "1", handlers });
   const failures: (() => Response)[] = [
@@ -251,7 +259,7 @@ Deno.test("lost connections and bad gateways are tried again, and a refusal is n
   await server.close();
 });
 
-behaviour("a question that nobody can answer ends the call and cancels the task", async (connect) => {
+behaviour("a question that the client cannot answer ends the call and cancels the task", async (connect) => {
   const { handlers, clock, declared, count } = set({
     get: () => working({ status: "input_required", inputRequests: { a: { method: "shell/run", params: {} } } }),
   });
@@ -283,7 +291,7 @@ behaviour("states that no server should send are refused with the id of the task
   }
 }, modern);
 
-behaviour("a result inside a task is validated as that of a call", async (connect) => {
+behaviour("a result inside a task is validated like the result of a call", async (connect) => {
   const results = [
     { resultType: "input_required", inputRequests: {} },
     { resultType: "task", taskId: "t9" },
@@ -299,7 +307,7 @@ behaviour("a result inside a task is validated as that of a call", async (connec
   }
 }, modern);
 
-behaviour("a task that outlives its time by far is given up", async (connect) => {
+behaviour("the client stops waiting for a task that far exceeds its ttlMs", async (connect) => {
   const { handlers, clock, declared } = set({ get: () => working({ ttlMs: 5000, pollIntervalMs: 1e12 }) });
   const { client } = await connect({ handlers }, declared);
   const calling = started(client.callTool("work"));
@@ -307,14 +315,14 @@ behaviour("a task that outlives its time by far is given up", async (connect) =>
   await assertRejects(() => calling, TaskError, "it has not ended within its ttlMs of 5000 ms");
 }, modern);
 
-behaviour("a task is listened to, and each change is polled at once", async (connect) => {
+behaviour("the client subscribes to a task, and polls immediately after each change", async (connect) => {
   let state = working();
   const { handlers, clock, declared, count, notify } = set({ get: () => state, listens: true });
   const { client } = await connect({ handlers }, declared);
   const calling = client.callTool("work");
   await until(() => clock.waiting > 0, "the task");
   while (!count("listen")) await clock.advance(1100);
-  // Changes without end are polled no faster than the shortest interval.
+  // Continuous changes are polled no faster than the shortest interval.
   const polls = count("tasks/get");
   for (let change = 0; change < 20; change++) {
     notify({ taskId: "t1", change });
@@ -331,12 +339,12 @@ behaviour("a task is listened to, and each change is polled at once", async (con
   assert(clock.now() < 15_000, "no poll was due");
 }, modern);
 
-behaviour("four tasks are listened to at a time, and the others are polled", async (connect) => {
+behaviour("the client subscribes to at most four tasks at a time, and polls other tasks", async (connect) => {
   let state = working();
   const { handlers, clock, declared, count } = set({ get: () => state, listens: true });
   const { client } = await connect({ handlers }, declared);
   const first = started(Promise.all(Array.from({ length: 6 }, () => client.callTool("work"))));
-  // Tasks that are listened to are polled every ten seconds, so most of the polls are of the others.
+  // Tasks with a subscription are polled every ten seconds, so most polls are for the other tasks.
   await until(async () => {
     if (clock.waiting) await clock.advance(1100);
     await turn();
@@ -346,7 +354,7 @@ behaviour("four tasks are listened to at a time, and the others are polled", asy
   state = completed();
   await advanceUntil(clock, first, 11_000);
   assertEquals((await first).map(textOf), Array(6).fill("done"));
-  // The places are free again.
+  // The subscriptions are free for other tasks again.
   state = working();
   const next = started(client.callTool("work"));
   await until(async () => {
@@ -359,31 +367,35 @@ behaviour("four tasks are listened to at a time, and the others are polled", asy
   assertEquals(textOf(await next), "done");
 }, modern);
 
-behaviour("a handle waits for its task at another client, and a wait that ends cancels nothing", async (connect) => {
-  let isDone = false;
-  const { handlers, clock, declared, count } = set({ get: () => isDone ? completed("later") : working() });
-  const { client, join } = await connect({ handlers }, declared);
-  const { id = "", state } = await startTool(client, "work", { n: 1 });
-  assertEquals([id, state?.status, state?.ttlMs], ["t1", "working", undefined]);
-  const other = await join(declared);
-  const resumed = resumeTask(other, id, { tool: "work" });
-  const stop = new AbortController();
-  const waiting = started(resumed.wait({ signal: stop.signal }));
-  await until(() => clock.waiting > 0, "the first poll");
-  stop.abort(new Error("enough"));
-  await assertRejects(() => waiting, Error, "enough");
-  assertEquals((await resumed.get()).status, "working");
-  isDone = true;
-  assertEquals(textOf(await resumed.wait()), "later");
-  assertEquals(textOf(resumed.result!), "later");
-  assertEquals((await resumed.get()).status, "completed");
-  // A state after the end does not count.
-  isDone = false;
-  assertEquals((await resumed.get()).status, "completed");
-  assertEquals(count("tasks/cancel"), 0);
-  await resumed.cancel();
-  assertEquals(count("tasks/cancel"), 1);
-}, modern);
+behaviour(
+  "a handle waits for its task at another client, and an aborted wait does not cancel the task",
+  async (connect) => {
+    let isDone = false;
+    const { handlers, clock, declared, count } = set({ get: () => isDone ? completed("later") : working() });
+    const { client, join } = await connect({ handlers }, declared);
+    const { id = "", state } = await startTool(client, "work", { n: 1 });
+    assertEquals([id, state?.status, state?.ttlMs], ["t1", "working", undefined]);
+    const other = await join(declared);
+    const resumed = resumeTask(other, id, { tool: "work" });
+    const stop = new AbortController();
+    const waiting = started(resumed.wait({ signal: stop.signal }));
+    await until(() => clock.waiting > 0, "the first poll");
+    stop.abort(new Error("enough"));
+    await assertRejects(() => waiting, Error, "enough");
+    assertEquals((await resumed.get()).status, "working");
+    isDone = true;
+    assertEquals(textOf(await resumed.wait()), "later");
+    assertEquals(textOf(resumed.result!), "later");
+    assertEquals((await resumed.get()).status, "completed");
+    // A state after the end is ignored.
+    isDone = false;
+    assertEquals((await resumed.get()).status, "completed");
+    assertEquals(count("tasks/cancel"), 0);
+    await resumed.cancel();
+    assertEquals(count("tasks/cancel"), 1);
+  },
+  modern,
+);
 
 behaviour("a handle shows questions and sends answers", async (connect) => {
   const given: unknown[] = [];
@@ -400,7 +412,7 @@ behaviour("a handle shows questions and sends answers", async (connect) => {
   assertEquals(given, [{ who: name("Ada") }]);
 }, modern);
 
-behaviour("a call that is answered without a task has a handle with the result", async (connect, { era }) => {
+behaviour("a call with an immediate result has a handle with this result", async (connect, { era }) => {
   const { handlers, declared } = set({ get: () => working() });
   const { client } = await connect({ handlers }, declared);
   for (const tool of ["inline", ...era === "legacy" ? ["work"] : []]) {
@@ -424,7 +436,7 @@ behaviour("requests about a task repeat its id in the header Mcp-Name", async (c
   await handle.cancel();
 }, { eras: ["modern"], transports: ["http"] });
 
-Deno.test("the time between polls has bounds, whatever the server wishes", () => {
+Deno.test("the interval between polls has bounds, whatever pollIntervalMs the server sends", () => {
   const between = (ms: number, min: number, max: number) => assert(ms >= min && ms <= max, `${ms}`);
   between(toPollMs({}), 1000, 1100);
   between(toPollMs({ pollIntervalMs: 0.001 }), 100, 110);
@@ -437,7 +449,7 @@ Deno.test("the time between polls has bounds, whatever the server wishes", () =>
   between(toRetryMs(100, new Error()), 10_000, 10_000);
 });
 
-Deno.test("options of the extension are checked", () => {
+Deno.test("invalid options of the extension are refused", () => {
   assertThrows(() => taskClient({ giveUpMs: 0 }), RangeError);
   assertThrows(() => taskClient({ pollMs: 1 } as object), TypeError);
 });

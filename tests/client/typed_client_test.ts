@@ -1,4 +1,4 @@
-// A client that is typed from its server: right uses compile and run, and the compiler names wrong ones.
+// A client that is typed from its server: correct calls compile and run, and the compiler reports incorrect calls.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, group, prompt, resource, tool } from "../../mod.ts";
@@ -35,7 +35,7 @@ const note = resource({
   read: ({ folder, id, rev }) => `${folder} ${id} ${rev}`,
 });
 
-Deno.test("a client that is typed from its server knows groups and templates", async () => {
+Deno.test("a client that is typed from its server supports groups and templates", async () => {
   const notes = group("notes", [add, review, group("old", [hello, note])]);
   const server = createServer({ name: "typed", version: "1.0.0", handlers: [notes, config] });
   const client = await connect<typeof server>(server);
@@ -50,7 +50,7 @@ Deno.test("a client that is typed from its server knows groups and templates", a
   await server.close();
 });
 
-Deno.test("any client reads resources of a template, and refuses variables that it does not have", async () => {
+Deno.test("any client reads resources of a template, and refuses variables that the template does not have", async () => {
   const server = createServer({ name: "untyped", version: "1.0.0", handlers: [note] });
   const client = await connect(server);
   const { contents } = await client.readTemplate("note://{folder}/{id}{?rev}", { folder: "a", id: "é", rev: "2" });
@@ -65,7 +65,7 @@ Deno.test("any client reads resources of a template, and refuses variables that 
   await server.close();
 });
 
-Deno.test("a client without a type calls every tool", async () => {
+Deno.test("a client without a type can call every tool", async () => {
   const server = createServer({ name: "untyped", version: "1.0.0", handlers: [add] });
   const client = await connect(server);
   const name: string = "add";
@@ -125,13 +125,13 @@ const client = await connect<typeof server>(server);`,
       most: 2,
     },
     {
-      name: "a structured result of a typed client in a wrong place",
+      name: "a structured result of a typed client in a position of another type",
       code: `(await client.callTool("add", { a: 1 })).structuredContent?.sum satisfies string | undefined;`,
       line: "Type 'number | undefined' does not satisfy the expected type 'string | undefined'.",
       most: 2,
     },
     {
-      name: "an argument of a prompt that it does not have",
+      name: "an argument that the prompt does not have",
       code: `client.getPrompt("review", { a: "1", b: "2" });`,
       line: "Object literal may only specify known properties, and 'b' does not exist in type",
       most: 1,

@@ -15,7 +15,7 @@ const scenario = variable("MCP_CONFORMANCE_SCENARIO") ?? "";
 const context: unknown = JSON.parse(variable("MCP_CONFORMANCE_CONTEXT") ?? "{}");
 const url = (bun ? bun.argv : Deno.args).at(-1) ?? "";
 
-/** The actions of a scenario, once connected. */
+/** The actions of a scenario after the connection is open. */
 const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   initialize: (client) => client.listTools(),
   "request-metadata": (client) => client.listTools(),
@@ -27,7 +27,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   "elicitation-sep1034-client-defaults": (client) => client.callTool("test_client_elicitation_defaults"),
   "sse-retry": (client) => client.callTool("test_reconnection"),
   async "sep-2322-client-request-state"(client) {
-    // One call runs during a question of another: neither may get messages of the other.
+    // One call runs during a question of another call: neither call may get messages of the other call.
     await Promise.all([client.callTool("test_mrtr_echo_state"), client.callTool("test_mrtr_unrelated")]);
     await client.callTool("test_mrtr_no_state");
     await client.callTool("test_mrtr_no_result_type");
@@ -55,7 +55,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   "sep-2640-client-verify-frontmatter": loadSkills,
 };
 
-/** Loads each skill and all of its files, until one is not what its entry says. */
+/** Loads each skill and all of its files, until a file does not match its entry. */
 async function loadSkills(client: Client): Promise<void> {
   const skills = skillsOf(client);
   for (const skill of await skills.list()) {
@@ -76,7 +76,7 @@ interface PlannedCall {
 function readCalls(value: unknown): readonly PlannedCall[] {
   const calls = typeof value === "object" && value && "toolCalls" in value ? value.toolCalls : undefined;
   if (!Array.isArray(calls)) throw new Error("Cannot read the context: it has no toolCalls");
-  return calls as readonly PlannedCall[]; // written by the suite
+  return calls as readonly PlannedCall[]; // The suite writes this value.
 }
 
 const options: ConnectOptions = {

@@ -1,6 +1,6 @@
-// Runs the official conformance suite against examples/everything.ts, served as a user would serve it, and judges by
-// scenario: a scenario passes if none of its checks failed. Failures that expected.json lists have a column of their own,
-// are named with their reason, and count as skipped. The suite's own totals are not used, because some of its
+// Runs the official conformance suite against examples/everything.ts, served as a user would serve it, and evaluates
+// each scenario: a scenario passes if none of its checks failed. Failures that expected.json lists have a separate
+// column, are printed with their reason, and count as skipped. The suite's own totals are not used, because some of its
 // checks succeed against a server that does not respond.
 //
 //   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--skills]
@@ -17,7 +17,7 @@ import { listScenarios, readScenarios, runSuite, type Scenario, type Status } fr
 
 type Runtime = "deno" | "bun" | "node";
 
-/** One run of the suite: the server, and the version of the specification. */
+/** A run of the suite: the server, and the version of the specification. */
 interface Run {
   readonly runtime: Runtime;
   readonly spec: string;
@@ -28,7 +28,7 @@ interface Expectation {
   readonly scenario: string;
   readonly spec: string;
   readonly runtime?: Runtime;
-  /** The newest revision that the server may negotiate. Defaults to no such bound. */
+  /** The newest revision that the server may negotiate. Without a value there is no upper bound. */
   readonly cap?: string;
   readonly reason: string;
 }
@@ -37,7 +37,7 @@ interface Options {
   readonly runtimes: readonly Runtime[];
   readonly specs: readonly string[];
   readonly scenario?: string;
-  /** Scenarios of an extension, which the suite runs one by one. */
+  /** Scenarios of an extension, which the suite runs one after another. */
   readonly extension?: readonly string[];
   readonly cap?: string;
   readonly suite: string;
@@ -49,7 +49,7 @@ const suites = {
   old: { version: "0.1.16", specs: ["2025-06-18", "2025-11-25"] },
 };
 
-/** The scenarios of the tasks extension that check something. */
+/** The scenarios of the tasks extension that contain a check. */
 const TASKS = [
   "tasks-lifecycle",
   "tasks-capability-negotiation",
@@ -100,7 +100,9 @@ interface Served extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Installs the npm package into a project; returns the command that serves a file there, on the oldest Node. */
+/**
+ * Installs the npm package into a project. Returns the command that serves a file there, on the oldest supported Node.
+ */
 async function installOnNode(
   folder: string,
   { file, port }: { readonly file: string; readonly port: number },
@@ -136,7 +138,7 @@ async function serve(runtime: Runtime, file: string): Promise<Served> {
     url: `http://127.0.0.1:${port}/mcp`,
     async [Symbol.asyncDispose]() {
       if (!exited) child.kill("SIGTERM");
-      const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // a server may wait for its open streams
+      const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // A server may wait for its open streams.
       await status;
       clearTimeout(late);
       if (folder !== undefined) await Deno.remove(folder, { recursive: true });
@@ -189,7 +191,7 @@ function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly E
   });
 }
 
-/** A server that ignores `?cap=` would pass without the older revision being tested at all. */
+/** A server that ignores `?cap=` would pass without a test of the older revision. */
 async function checkCap(server: Served, cap: string): Promise<void> {
   const clientInfo = { name: "conformance-cap", version: "1.0.0" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
@@ -220,7 +222,7 @@ async function main(args: readonly string[]): Promise<number> {
       const counts: typeof sums = { passed: 0, failed: 0, known: 0, skipped: 0 };
       for (const { name, status } of scenarios) {
         const row = expected.find(isExpected(run, name));
-        // An expected failure that passes is a failure: its row is out of date.
+        // An expected failure that passes is a failure: its row in expected.json is out of date.
         counts[row ? status === "failed" ? "known" : "failed" : status]++;
         if (row && status === "failed") known.push(`${runtime} ${spec} ${name} | ${row.reason}`);
       }

@@ -36,7 +36,7 @@ async function test(command: string, name: string, spec: string): Promise<Scenar
     const [scenario] = await readScenarios(output, "client", [name], EXTENSIONS.includes(name));
     // The program failed, or did not end.
     const trouble = /CLIENT TIMED OUT|CLIENT EXITED WITH ERROR/.exec(text)?.[0];
-    // The suite warns of what a client must not do with tokens, such as another grant after a refusal.
+    // The suite warns about forbidden uses of tokens, such as another grant after a refusal.
     if (!trouble) {
       return name.startsWith("auth/") && scenario.warnings.length ? { ...scenario, status: "failed" } : scenario;
     }

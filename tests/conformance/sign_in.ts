@@ -1,4 +1,4 @@
-// The sources of tokens for the scenarios about authorization, and which of them must end with an error.
+// The sources of tokens for the scenarios about authorization, and the scenarios that must end with an error.
 import { exportJWK, importPKCS8 } from "jose";
 import type { ClientAuth } from "../../src/client/client.ts";
 import {
@@ -9,10 +9,10 @@ import {
   workloadIdentity,
 } from "../../src/client/oauth/oauth.ts";
 
-/** What the suite tells a scenario. */
+/** The data that the suite passes to a scenario. */
 type Context = Readonly<Record<string, string>>;
 
-/** Scenarios in which the client has to give up. */
+/** Scenarios in which the client has to stop with an error. */
 export const REFUSED: ReadonlySet<string> = new Set(
   [
     "scope-retry-limit",
@@ -25,7 +25,7 @@ export const REFUSED: ReadonlySet<string> = new Set(
   ].map((name) => `auth/${name}`),
 );
 
-/** The authorization servers of the suite send the user back at once. */
+/** The authorization servers of the suite redirect the user back immediately. */
 const userAgent: UserAgent = () => ({
   redirectUri: "http://127.0.0.1:8765/callback",
   async visit({ url }) {
@@ -36,7 +36,9 @@ const userAgent: UserAgent = () => ({
   end: () => {},
 });
 
-/** The authorization server of a server. A user knows where the client is registered; the suite does not tell it. */
+/**
+ * The authorization server of a server. A user knows where the client is registered, but the suite does not state it.
+ */
 async function findIssuer(server: string): Promise<string> {
   const { pathname } = new URL(server);
   for (const path of [pathname, ""]) {

@@ -36,7 +36,7 @@ export async function listScenarios(version: string, side: "server" | "client", 
   return names;
 }
 
-/** Reads the results of each scenario; a scenario without results has failed. */
+/** Reads the results of each scenario. A scenario without results has failed. */
 export async function readScenarios(
   directory: string,
   side: "server" | "client",
@@ -54,7 +54,7 @@ export async function readScenarios(
   }));
 }
 
-/** The folders of the results. A scenario with a slash in its name has a folder in a folder. */
+/** The folders of the results. A scenario with a slash in its name has nested folders. */
 async function listFolders(directory: string): Promise<string[]> {
   const names = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
   if (!names.includes("auth")) return names;
@@ -62,7 +62,10 @@ async function listFolders(directory: string): Promise<string[]> {
   return [...names, ...inner.map((entry) => `auth/${entry.name}`)];
 }
 
-/** A scenario passes if none of its checks failed, and at least one of them fails against a silent peer. */
+/**
+ * A scenario passes if none of its checks failed, and at least one check would fail against a server that does not
+ * respond.
+ */
 function toScenario(name: string, checks: readonly Check[]): Scenario {
   const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
   const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);
@@ -72,7 +75,7 @@ function toScenario(name: string, checks: readonly Check[]): Scenario {
   return { name, status, failures, warnings };
 }
 
-/** A fixture that lacks something would pass without being tested. */
+/** A fixture without a feature would pass the skipped checks of this feature. */
 function toStrict(check: Check): Check {
   if (check.status !== "SKIPPED") return check;
   return { ...check, status: "FAILURE", errorMessage: `skipped: ${check.errorMessage ?? ""}` };

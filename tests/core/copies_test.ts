@@ -1,4 +1,4 @@
-// Two copies of the library work together in one process, as when a package of handlers brings its own.
+// Two copies of the library work together in one process, as when a package of handlers depends on its own copy.
 import * as ours from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertNotStrictEquals, assertStringIncludes } from "../support/std.ts";
@@ -51,7 +51,7 @@ for (const [order, names] of Object.entries(orders)) {
   for (const of of names) {
     for (const era of ["modern", "legacy"] as const) {
       for (const transport of ["http", "pipe"] as const) {
-        Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both`, async () => {
+        Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both copies`, async () => {
           const reported: unknown[] = [];
           const server = libraries[of].createServer({
             name: "t",
@@ -97,7 +97,7 @@ for (const [order, names] of Object.entries(orders)) {
 
 const pairs = [[ours, theirs], [theirs, ours]];
 
-/** A tool of one copy that throws an error of another. */
+/** A tool of one copy that throws an error of another copy. */
 const toThrowing = ({ tool }: Library, toError: () => Error) =>
   tool({
     name: "x",
@@ -106,7 +106,7 @@ const toThrowing = ({ tool }: Library, toError: () => Error) =>
     },
   });
 
-/** The code, message and data of the error that a request is answered with. */
+/** The code, message and data of the error response to a request. */
 async function errorOf(request: Promise<unknown>): Promise<readonly unknown[]> {
   const error = await request.then(() => undefined, (error) => error);
   return [error?.code, error?.message, error?.data];
@@ -130,7 +130,7 @@ Deno.test("copies: middleware and mapError may use errors of the other copy", as
   }
 });
 
-Deno.test("copies: handlers, errors with a code, and transports of one copy work with a server of the other", async () => {
+Deno.test("copies: handlers, errors with a code, and transports of one copy work with a server of the other copy", async () => {
   for (const [mine, other] of pairs) {
     const note = other.resource({ uri: "note://{id}", name: "note", read: ({ id }) => id });
     const server = mine.createServer({
@@ -152,7 +152,7 @@ Deno.test("copies: handlers, errors with a code, and transports of one copy work
   }
 });
 
-Deno.test("copies: an object that only looks like an error of the library is not one", async () => {
+Deno.test("copies: an object that only looks like an error of the library is treated as an unexpected error", async () => {
   const lookalikes = [
     Object.assign(new Error("secret"), { name: "McpError", code: -32000, data: 1 }),
     { name: "ToolError", content: [], message: "secret" },

@@ -1,4 +1,4 @@
-// The default timeout of calls, which a sweep finds, and exact ones.
+// The default timeout of calls, which is checked at intervals, and timeouts of handlers, which are exact.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
@@ -44,7 +44,7 @@ for (const era of ["modern", "legacy"] as const) {
     const clock = fakeClock();
     const { hang, state } = hanging({ timeoutMs: Infinity });
     const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
-    // The clock would also run ahead of the reader of an HTTP stream.
+    // The clock would also advance the timeout of the reader of an HTTP stream.
     await using client = await connectTest(server, { era, transport: "pipe" });
     const call = client.callTool("hang");
     call.catch(() => {});
@@ -59,7 +59,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("five minutes for each of three answers time nobody out", async () => {
+Deno.test("three answers of five minutes each do not count towards the timeout", async () => {
   const clock = fakeClock();
   const ask = tool({
     name: "ask",
@@ -83,7 +83,7 @@ Deno.test("five minutes for each of three answers time nobody out", async () => 
   await server.close();
 });
 
-Deno.test("an answer does not hide the time of the handler after it", async () => {
+Deno.test("the time of the handler after an answer counts towards its timeout", async () => {
   const clock = fakeClock();
   const { hang, state } = hanging();
   const ask = tool({

@@ -1,11 +1,11 @@
-// A call whose client has left while it was prepared does not run.
+// A call whose client disconnects while it is prepared does not run.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a call whose client has left while allow decided does not run (${era})`, async () => {
+  Deno.test(`a call whose client disconnects while allow decides does not run (${era})`, async () => {
     const { pass, open } = gate();
     const log: string[] = [];
     const slow = tool({
@@ -21,7 +21,7 @@ for (const era of ["modern", "legacy"] as const) {
     const server = createServer({ name: "left", version: "1.0.0", handlers: [slow] });
     const client = await connectTest(server, { transport: "pipe", era });
     const call = client.callTool("slow").catch((error) => error);
-    await until(() => log.includes("asked"), "allow is asked");
+    await until(() => log.includes("asked"), "allow is called");
     await client.close();
     open();
     await turn(20);

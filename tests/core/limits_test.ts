@@ -19,8 +19,8 @@ Deno.test("any limit can be set, and the others keep their defaults", () => {
   assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults are unchanged");
 });
 
-/** A mistake: the types refuse some of them. */
-const wrong = (limits: unknown) => limits as LimitOptions; // not type-checked, as from JavaScript
+/** Invalid limits; the types refuse some of them. */
+const wrong = (limits: unknown) => limits as LimitOptions; // Not type-checked, as from JavaScript.
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   ["none", ": they are not an object; write { calls: { running: 100 } }"],
@@ -54,7 +54,7 @@ Deno.test("limits that are not an object, unknown names, and values that are not
     const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
     assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set limits${message}`);
   }
-  // Limits that were computed, and are not set.
+  // Limits that were computed and are undefined.
   for (const limits of [{ calls: undefined }, { calls: { running: undefined } }, { call: undefined }]) {
     assertEquals(readLimits(wrong(limits)), readLimits());
   }
@@ -84,7 +84,7 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
   assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
 });
 
-behaviour("a refusal at a limit says to try again later", async (connect) => {
+behaviour("a refusal because of a limit says to try again later", async (connect) => {
   for (const limits of [testLimits({ calls: { running: 1, waiting: 1 } }), { memory: { bytes: 50_000 } }]) {
     const { pass, open } = gate();
     const hold = tool({ name: "hold", run: () => pass });

@@ -1,7 +1,7 @@
 // An observer that counts, as a user would write it: it imports only the published entry point.
 import type { Observer } from "@x/mcp";
 
-/** What an observer has counted. */
+/** The counts of an observer. */
 export interface Totals {
   /** Number of calls by method and outcome, such as `tools/call result`. */
   readonly calls: Readonly<Record<string, number>>;
@@ -11,13 +11,13 @@ export interface Totals {
   readonly refusals: Readonly<Record<string, number>>;
   /** How often each limit was reached. */
   readonly limits: Readonly<Record<string, number>>;
-  /** Number of calls that run now. */
+  /** Number of calls that are running. */
   readonly running: number;
-  /** Number of sessions that are open now. */
+  /** Number of sessions that are open. */
   readonly sessions: number;
-  /** Number of streams and connections that are open now. */
+  /** Number of streams and connections that are open. */
   readonly streams: number;
-  /** Number of subscriptions that are open now. */
+  /** Number of subscriptions that are open. */
   readonly subscriptions: number;
   readonly faults: number;
 }
@@ -49,7 +49,7 @@ export function metrics(): Metrics {
     fault: () => gauges.faults++,
   };
   const totals = () => ({ calls, durations, refusals, limits, ...gauges });
-  // Not an own property that can be listed, because an observer has only methods for events.
+  // The property is not enumerable, because an observer has only methods for events.
   return Object.defineProperty({ ...observer, totals }, "totals", { enumerable: false });
 }
 

@@ -1,7 +1,7 @@
 // The server that the workload of the metrics calls.
 import { createServer, McpError, type Observer, resource, type Server, tool, ToolError } from "@x/mcp";
 
-/** Creates a server whose tools end in every way. */
+/** Creates a server whose tools end with every possible outcome. */
 export function createCounted(observer: Observer): Server {
   return createServer({
     name: "counted",

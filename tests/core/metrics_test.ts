@@ -1,4 +1,4 @@
-// Metrics built on the published observer count exactly what a random workload did.
+// Metrics built on the published observer match the operations of a random workload exactly.
 import { assert, assertEquals } from "@std/assert";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
@@ -6,7 +6,7 @@ import { until } from "../support/behaviour.ts";
 import { metrics, type Totals } from "./metrics.ts";
 import { createCounted } from "./metrics_server.ts";
 
-/** An operation, and the keys of the counts that it raises. */
+/** An operation, and the keys of the counts that it increases. */
 interface Operation {
   readonly run: (client: Connection) => Promise<unknown>;
   readonly call?: string;
@@ -35,7 +35,7 @@ const operations: readonly Operation[] = [
 
 type Counts = Record<string, number>;
 
-/** Does the operations of a seed, several at a time. Returns the counts that they must raise. */
+/** Runs the operations of a seed, several at a time. Returns the counts that they must cause. */
 async function work(
   client: Connection,
   seed: number,
@@ -71,7 +71,7 @@ function check(totals: Totals, expected: Awaited<ReturnType<typeof work>>): void
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "memory", "pipe"] as const) {
-    Deno.test(`metrics equal what a random workload did (${era} over ${transport})`, async () => {
+    Deno.test(`metrics equal the operations of a random workload (${era} over ${transport})`, async () => {
       for (const seed of [1, 2, 3]) {
         const observer = metrics();
         const server = createCounted(observer);
@@ -87,7 +87,7 @@ for (const era of ["modern", "legacy"] as const) {
     });
   }
 
-  Deno.test(`metrics equal what a random workload did (${era} over stdio)`, async () => {
+  Deno.test(`metrics equal the operations of a random workload (${era} over stdio)`, async () => {
     const client = await connectTest(new URL("./metrics_program.ts", import.meta.url), { era, transport: "stdio" });
     const expected = await work(client, 4);
     await client.close();

@@ -1,4 +1,4 @@
-// What an observer hears, in every era and over every transport.
+// The events of an observer, in every era and over every transport.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -22,14 +22,14 @@ import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** An event with its name. Fields of all kinds of events can be read. */
+/** An event with its name. The fields of all kinds of events can be read. */
 interface Heard {
   readonly name: string;
   // deno-lint-ignore no-explicit-any
   readonly event: any;
 }
 
-/** An observer of all events, or of those named, that keeps them. */
+/** An observer that records all events, or only the named events. */
 function recorder(
   names: readonly (keyof Observer)[] = EVENTS,
 ): { readonly observer: Observer; readonly heard: Heard[] } {
@@ -66,41 +66,44 @@ const handlers = [
   resource({ uri: "note:1", name: "note", read: () => "1" }),
 ];
 
-behaviour("each call starts and ends once, with its outcome", async (connect, { era, version, transport }) => {
-  const { observer, heard } = recorder(["start", "call"]);
-  const clock = fakeClock();
-  const long = tool({ name: "long", run: () => clock.advance(5).then(() => "long") });
-  const options = { clock, handlers: [...handlers, long], observer };
-  const { client } = await connect(options, { onElicit: () => ({ action: "decline" }) });
-  for (const name of ["fine", "later", "long", "wrong", "error", "asks"]) await client.callTool(name).catch(() => {});
-  await client.listTools();
-  await client.readResource("note:1");
-  const expected = [
-    ...era === "legacy" ? [["initialize", undefined, "result", undefined]] : [],
-    ["tools/call", "fine", "result", undefined],
-    ["tools/call", "later", "result", undefined],
-    ["tools/call", "long", "result", undefined],
-    ["tools/call", "wrong", "tool_error", undefined],
-    ["tools/call", "error", "error", -31001],
-    ...era === "modern" ? [["tools/call", "asks", "input_required", undefined]] : [],
-    ["tools/call", "asks", "result", undefined],
-    ["tools/list", undefined, "result", undefined],
-    ["resources/read", "note:1", "result", undefined],
-  ];
-  const calls: CallEvent[] = only(heard, "call");
-  assertEquals(calls.map(({ method, subject, outcome, code }) => [method, subject, outcome, code]), expected);
-  const starts: StartEvent[] = only(heard, "start");
-  assertEquals(starts.map(({ id }) => id), calls.map(({ id }) => id));
-  assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
-  for (const call of calls) {
-    assertEquals([call.revision, call.principal], [version, undefined]);
-    assertEquals(call.transport, transport === "pipe" ? "memory" : "http");
-    assertEquals([call.durationMs, call.waitedMs], [call.subject === "long" ? 5 : 0, 0]);
-    assertEquals(call.client?.name, "test");
-  }
-});
+behaviour(
+  "each call has one start event and one end event, with its outcome",
+  async (connect, { era, version, transport }) => {
+    const { observer, heard } = recorder(["start", "call"]);
+    const clock = fakeClock();
+    const long = tool({ name: "long", run: () => clock.advance(5).then(() => "long") });
+    const options = { clock, handlers: [...handlers, long], observer };
+    const { client } = await connect(options, { onElicit: () => ({ action: "decline" }) });
+    for (const name of ["fine", "later", "long", "wrong", "error", "asks"]) await client.callTool(name).catch(() => {});
+    await client.listTools();
+    await client.readResource("note:1");
+    const expected = [
+      ...era === "legacy" ? [["initialize", undefined, "result", undefined]] : [],
+      ["tools/call", "fine", "result", undefined],
+      ["tools/call", "later", "result", undefined],
+      ["tools/call", "long", "result", undefined],
+      ["tools/call", "wrong", "tool_error", undefined],
+      ["tools/call", "error", "error", -31001],
+      ...era === "modern" ? [["tools/call", "asks", "input_required", undefined]] : [],
+      ["tools/call", "asks", "result", undefined],
+      ["tools/list", undefined, "result", undefined],
+      ["resources/read", "note:1", "result", undefined],
+    ];
+    const calls: CallEvent[] = only(heard, "call");
+    assertEquals(calls.map(({ method, subject, outcome, code }) => [method, subject, outcome, code]), expected);
+    const starts: StartEvent[] = only(heard, "start");
+    assertEquals(starts.map(({ id }) => id), calls.map(({ id }) => id));
+    assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
+    for (const call of calls) {
+      assertEquals([call.revision, call.principal], [version, undefined]);
+      assertEquals(call.transport, transport === "pipe" ? "memory" : "http");
+      assertEquals([call.durationMs, call.waitedMs], [call.subject === "long" ? 5 : 0, 0]);
+      assertEquals(call.client?.name, "test");
+    }
+  },
+);
 
-behaviour("a cancelled call tells why", async (connect, { transport }) => {
+behaviour("the end event of a cancelled call contains the reason", async (connect, { transport }) => {
   const { observer, heard } = recorder(["start", "call", "limit"]);
   const options = { handlers, observer, limits: { calls: { timeoutMs: 60_000, closeMs: 30 } } };
   const { client, server, join } = await connect(options);
@@ -123,7 +126,7 @@ behaviour("a cancelled call tells why", async (connect, { transport }) => {
   assertEquals(only(heard, "limit").map(({ limit }) => limit), ["calls.closeMs"]);
 });
 
-behaviour("a call that takes too long is cancelled by its timeout", async (connect) => {
+behaviour("a call that exceeds its timeout is reported as cancelled by the timeout", async (connect) => {
   const { observer, heard } = recorder(["call", "limit"]);
   const { client } = await connect({ handlers, observer, limits: { calls: { timeoutMs: 20 } } });
   await client.callTool("waits").catch(() => {});
@@ -133,7 +136,7 @@ behaviour("a call that takes too long is cancelled by its timeout", async (conne
 });
 
 behaviour(
-  "a request that is rejected before its call is refused with a reason",
+  "a request that is rejected before its call is reported with a reason",
   async (connect, { transport, era }) => {
     const { observer, heard } = recorder(["start", "call", "refused"]);
     const { client } = await connect({ handlers, observer });
@@ -152,7 +155,7 @@ behaviour(
   },
 );
 
-behaviour("a full queue is a refusal that names its limit", async (connect) => {
+behaviour("a full queue is reported as a refusal that names its limit", async (connect) => {
   const { observer, heard } = recorder(["refused", "limit", "call"]);
   const { pass, open } = gate();
   const held = tool({ name: "held", run: () => pass.then(() => "ok") });
@@ -174,7 +177,7 @@ behaviour("a full queue is a refusal that names its limit", async (connect) => {
   assert(limits.some((limit) => limit.startsWith("calls.running")), limits.join());
 }, { perInstance: "limits" });
 
-behaviour("a subscription is opened and ended, and so is its call", async (connect, { era }) => {
+behaviour("the opening and the end of a subscription are reported, and its call too", async (connect, { era }) => {
   const { observer, heard } = recorder(["subscription", "call"]);
   const { client } = await connect({ handlers, observer });
   const subscription = await client.subscribe({ resourceSubscriptions: ["note:1"] });
@@ -188,24 +191,31 @@ behaviour("a subscription is opened and ended, and so is its call", async (conne
   await until(() => only(heard, "call").some(({ method }) => method === "subscriptions/listen"), "the call to end");
 }, { perInstance: "observer" });
 
-behaviour("a session is created and ended, and a stream is opened and ended", async (connect, { transport }) => {
-  const { observer, heard } = recorder(["session", "stream"]);
-  const { client, server } = await connect({ handlers, observer });
-  await client.callTool("fine");
-  const slow = client.callTool("later");
-  await slow;
-  await client.close();
-  const ended = () => only(heard, "session").some(({ state }) => state === "ended");
-  await until(ended, "the session to end");
-  assertEquals(only(heard, "session").map(({ state }) => state), ["created", "ended"]);
-  const [{ id, why }] = only(heard, "session").slice(1);
-  assertEquals([id?.length, why], transport === "pipe" ? [undefined, "disconnected"] : [8, "client"]);
-  await server.close();
-  const states = only(heard, "stream").map(({ state }) => state);
-  assertEquals(states.filter((state) => state === "opened").length, states.filter((state) => state === "ended").length);
-}, { eras: ["legacy"], perInstance: "observer" });
+behaviour(
+  "a session and a stream are each reported at their start and at their end",
+  async (connect, { transport }) => {
+    const { observer, heard } = recorder(["session", "stream"]);
+    const { client, server } = await connect({ handlers, observer });
+    await client.callTool("fine");
+    const slow = client.callTool("later");
+    await slow;
+    await client.close();
+    const ended = () => only(heard, "session").some(({ state }) => state === "ended");
+    await until(ended, "the session to end");
+    assertEquals(only(heard, "session").map(({ state }) => state), ["created", "ended"]);
+    const [{ id, why }] = only(heard, "session").slice(1);
+    assertEquals([id?.length, why], transport === "pipe" ? [undefined, "disconnected"] : [8, "client"]);
+    await server.close();
+    const states = only(heard, "stream").map(({ state }) => state);
+    assertEquals(
+      states.filter((state) => state === "opened").length,
+      states.filter((state) => state === "ended").length,
+    );
+  },
+  { eras: ["legacy"], perInstance: "observer" },
+);
 
-behaviour("all messages are heard, as JSON and without headers", async (connect) => {
+behaviour("all messages are reported, as JSON and without headers", async (connect) => {
   const { observer, heard } = recorder(["message"]);
   const { client } = await connect({ handlers, observer }, { headers: { authorization: "Bearer secret-token" } });
   await client.callTool("fine");
@@ -216,7 +226,7 @@ behaviour("all messages are heard, as JSON and without headers", async (connect)
   assert(!JSON.stringify(heard).includes("secret-token"));
 });
 
-behaviour("handlers that change and a server that closes are heard", async (connect) => {
+behaviour("changes of handlers and the closing of the server are reported", async (connect) => {
   const { observer, heard } = recorder(["handlers", "close"]);
   const { server } = await connect({ handlers, observer });
   const extra = tool({ name: "extra", run: () => "extra" });
@@ -271,12 +281,13 @@ function older(headers: Record<string, string>): Request {
   });
 }
 
-Deno.test("each rejected HTTP request is heard once, with its status and reason", async () => {
+Deno.test("each rejected HTTP request is reported once, with its status and reason", async () => {
   for (const [reason, status, make] of refused) {
     const { observer, heard } = recorder(["refused", "start"]);
     const server = createServer({ name: "s", version: "1", observer, limits: { request: { bodyBytes: 100_000 } } });
     const request = make();
-    if (reason === "host" && request.headers.get("host") === null) continue; // a browser-like runtime hides it
+    // A runtime like a browser hides this value.
+    if (reason === "host" && request.headers.get("host") === null) continue;
     const response = await server.fetch(request);
     const text = await response.text();
     await server.close();
@@ -286,7 +297,7 @@ Deno.test("each rejected HTTP request is heard once, with its status and reason"
   }
 });
 
-Deno.test("an observer may be a class, a list and asynchronous", async () => {
+Deno.test("an observer may be a class, a list, or have asynchronous methods", async () => {
   class Counter {
     count = 0;
     call(): Promise<void> {
@@ -303,7 +314,7 @@ Deno.test("an observer may be a class, a list and asynchronous", async () => {
   assertEquals([counter.count, heard.length], [1, 1]);
 });
 
-Deno.test("an observer that throws, rejects or never settles changes nothing, and is reported once", async () => {
+Deno.test("an observer that throws, rejects or never settles affects no call, and is reported once", async () => {
   const printed: string[] = [];
   const { error } = console;
   console.error = (text: string) => void printed.push(text);
@@ -328,7 +339,7 @@ Deno.test("an observer that throws, rejects or never settles changes nothing, an
   assertStringIncludes(printed.join(), "observer.call");
 });
 
-Deno.test("the trace context of a request is part of its start", async () => {
+Deno.test("the start event contains the trace context of the request", async () => {
   const { observer, heard } = recorder(["start", "call"]);
   const server = createServer({ name: "s", version: "1", handlers, observer });
   const traceparent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
@@ -341,7 +352,7 @@ Deno.test("the trace context of a request is part of its start", async () => {
   assertEquals(heard.map(({ event }) => event.principal), [undefined, undefined, "ada", "ada"]);
 });
 
-Deno.test("nothing is built and no time is taken for events that nobody hears", async () => {
+Deno.test("events without an observer create no object and read no clock", async () => {
   const { observer, heard } = recorder(["close"]);
   let times = 0;
   const count = () => {
@@ -361,9 +372,9 @@ Deno.test("nothing is built and no time is taken for events that nobody hears", 
   assertEquals(heard, []);
 });
 
-Deno.test("an observer that hears nothing, or an unknown event, is refused with the list of events", () => {
+Deno.test("an observer without events, or with an unknown event, is refused with the list of events", () => {
   const make = (observer: unknown) => () =>
-    createServer({ name: "s", version: "1", observer: observer as ServerOptions["observer"] }); // as from JavaScript
+    createServer({ name: "s", version: "1", observer: observer as ServerOptions["observer"] }); // As from JavaScript.
   const { message } = assertThrows(make({ onCall() {} }), TypeError);
   assertStringIncludes(
     message,
@@ -400,7 +411,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "docs/reference/observing.md matches the source, which has a name for every event",
+  name: "docs/reference/observing.md matches the source, and contains every event",
   ignore: typeof Deno === "undefined", // files are read with Deno
   async fn() {
     const page = await Deno.readTextFile(pageFile);
@@ -411,7 +422,7 @@ Deno.test({
   },
 });
 
-Deno.test("an observed server behaves the same with a connected client", async () => {
+Deno.test("an observed server behaves the same as a server without an observer", async () => {
   const { observer } = recorder();
   const server = createServer({ name: "s", version: "1", handlers, observer });
   await using client = await connectTest(server, { era: "legacy", transport: "http" });
@@ -422,7 +433,7 @@ Deno.test("an observed server behaves the same with a connected client", async (
 const ID = "com.example/later";
 
 behaviour(
-  "events tell a trace what it needs: ids, session, address, errors, types and whole URIs",
+  "events contain the data for a trace: ids, session, address, errors, types and complete URIs",
   async (connect, way) => {
     const { era, transport } = way;
     const { observer, heard } = recorder(["start", "call", "session"]);
@@ -462,7 +473,7 @@ behaviour(
   },
 );
 
-Deno.test("events have the address of the client, also behind a proxy and for a known caller", async () => {
+Deno.test("events contain the address of the client, even behind a proxy and for a known caller", async () => {
   for (const principal of [undefined, { id: "ada" }]) {
     const { observer, heard } = recorder(["call"]);
     const server = createServer({ name: "t", version: "1", handlers, observer, proxies: ["10.0.0.1"] });
@@ -475,7 +486,7 @@ Deno.test("events have the address of the client, also behind a proxy and for a 
   }
 });
 
-behaviour("a call runs within around, which changes nothing", async (connect) => {
+behaviour("a call runs inside around, which does not change the result", async (connect) => {
   const stack: string[] = [];
   const during: unknown[] = [];
   const inside = (name: string): Observer => ({
@@ -498,11 +509,11 @@ behaviour("a call runs within around, which changes nothing", async (connect) =>
   assertEquals(seen, [["a", "b"], ["a", "b"]]);
   assertEquals(during, [["a", "tools/call", "now"], ["b", "tools/call", "now"]]);
   await assertRejects(() => client.callTool("error"), McpError, "closed");
-  // The list is public all the same, because nothing can change it.
+  // The list is still public, because its result cannot be changed.
   await client.listTools();
 });
 
-Deno.test("an around that runs nothing, twice, something else, or throws harms no call and is reported", async () => {
+Deno.test("an around that runs nothing, runs twice, returns another value or throws affects no call and is reported", async () => {
   const wrong: readonly NonNullable<Observer["around"]>[] = [
     () => undefined as never,
     (_event, run) => (run(), undefined as never),
@@ -532,7 +543,7 @@ Deno.test("an around that runs nothing, twice, something else, or throws harms n
   }
 });
 
-/** Returns what a function prints as errors. */
+/** Returns the output that a function prints as errors. */
 async function withErrors(run: () => Promise<void>): Promise<readonly string[]> {
   const lines: string[] = [];
   const { error } = console;
@@ -545,51 +556,54 @@ async function withErrors(run: () => Promise<void>): Promise<readonly string[]> 
   return lines;
 }
 
-behaviour("parts of a call are calls with a parent: reads, and handlers that go on", async (connect, { era }) => {
-  const { observer, heard } = recorder(["start", "call"]);
-  const around: string[] = [];
-  const wrapping: Observer = {
-    around: (event, run) => (around.push(`${event.parent === undefined ? "" : "part "}${event.method}`), run()),
-  };
-  const later = extension({ id: ID });
-  const { pass, open } = gate();
-  const reads = tool({
-    name: "reads",
-    async run(_input, ctx) {
-      await ctx.readResource("note:1");
-      await ctx.readResource("note:2").catch(() => {});
-      return "read";
-    },
-  });
-  const goesOn = tool({
-    name: "goes_on",
-    extensions: [later.attribute({
-      wrap(call, next) {
-        next().catch(() => {});
-        call.detach();
-        return { content: [] };
+behaviour(
+  "nested parts of a call are calls with a parent: reads, and handlers that continue after the response",
+  async (connect, { era }) => {
+    const { observer, heard } = recorder(["start", "call"]);
+    const around: string[] = [];
+    const wrapping: Observer = {
+      around: (event, run) => (around.push(`${event.parent === undefined ? "" : "part "}${event.method}`), run()),
+    };
+    const later = extension({ id: ID });
+    const { pass, open } = gate();
+    const reads = tool({
+      name: "reads",
+      async run(_input, ctx) {
+        await ctx.readResource("note:1");
+        await ctx.readResource("note:2").catch(() => {});
+        return "read";
       },
-    })],
-    run: () => pass,
-  });
-  const { client } = await connect({ handlers: [...handlers, later, reads, goesOn], observer: [observer, wrapping] });
-  around.length = 0;
-  await client.callTool("reads");
-  assertEquals(around, ["tools/call", "part resources/read"]);
-  await client.callTool("goes_on");
-  const ended = () => only(heard, "call").filter(({ method }) => method !== "initialize");
-  assertEquals(ended().length, 3 + Number(ended().some(({ subject }) => subject === "note:2")));
-  open();
-  await until(() => ended().some(({ subject, parent }) => subject === "goes_on" && parent !== undefined), "its end");
-  const find = (subject: string, isPart: boolean): CallEvent =>
-    ended().find((event) => event.subject === subject && (event.parent !== undefined) === isPart);
-  assertEquals(find("note:1", true).parent, find("reads", false).id);
-  assertEquals(find("note:1", true).outcome, "result");
-  assertEquals(find("goes_on", true).parent, find("goes_on", false).id);
-  assertEquals([find("goes_on", true).method, find("goes_on", true).request], ["tools/call", undefined]);
-  assertEquals(only(heard, "start").length, only(heard, "call").length);
-  assert(era);
-});
+    });
+    const goesOn = tool({
+      name: "goes_on",
+      extensions: [later.attribute({
+        wrap(call, next) {
+          next().catch(() => {});
+          call.detach();
+          return { content: [] };
+        },
+      })],
+      run: () => pass,
+    });
+    const { client } = await connect({ handlers: [...handlers, later, reads, goesOn], observer: [observer, wrapping] });
+    around.length = 0;
+    await client.callTool("reads");
+    assertEquals(around, ["tools/call", "part resources/read"]);
+    await client.callTool("goes_on");
+    const ended = () => only(heard, "call").filter(({ method }) => method !== "initialize");
+    assertEquals(ended().length, 3 + Number(ended().some(({ subject }) => subject === "note:2")));
+    open();
+    await until(() => ended().some(({ subject, parent }) => subject === "goes_on" && parent !== undefined), "its end");
+    const find = (subject: string, isPart: boolean): CallEvent =>
+      ended().find((event) => event.subject === subject && (event.parent !== undefined) === isPart);
+    assertEquals(find("note:1", true).parent, find("reads", false).id);
+    assertEquals(find("note:1", true).outcome, "result");
+    assertEquals(find("goes_on", true).parent, find("goes_on", false).id);
+    assertEquals([find("goes_on", true).method, find("goes_on", true).request], ["tools/call", undefined]);
+    assertEquals(only(heard, "start").length, only(heard, "call").length);
+    assert(era);
+  },
+);
 
 behaviour("questions of handlers are events of their call", async (connect, { era }) => {
   const { observer, heard } = recorder(["asked", "call"]);

@@ -8,7 +8,7 @@ function open(limits: LimitOptions = {}): Accounts {
   return new Accounts({ limits: readLimits(limits) });
 }
 
-/** Keeps an amount for a client, and adds its name to `lost` when it is lost. */
+/** Holds an amount for a client, and adds the client's name to `lost` when the amount is evicted. */
 function keep(pot: Pot, account: Account, lost: string[], amount = 1): Holding | undefined {
   return pot.keep(account, amount, () => lost.push(account.key ?? "") > 0);
 }
@@ -19,7 +19,7 @@ Deno.test("a quarter of a total is a reserve for clients that hold little", () =
   assert(large.hold(3000 * KIB));
   assert(!large.hold(1));
   assert(small.hold(256 * KIB));
-  assert(!small.hold(1), "above 256 KiB, a client does not hold little");
+  assert(!small.hold(1), "a client with more than 256 KiB does not hold little");
   small.free(1);
   assert(small.hold(1));
 });
@@ -43,7 +43,7 @@ for (
   });
 }
 
-Deno.test("the idlest client in a full reserve loses first, and never what is in use", () => {
+Deno.test("the client that was idle longest is evicted first from a full reserve, and an entry in use never", () => {
   const accounts = open({ connections: { streams: 8, streamsPerClient: 8 } });
   const lost: string[] = [];
   const big = accounts.find("principal big");
@@ -59,7 +59,7 @@ Deno.test("the idlest client in a full reserve loses first, and never what is in
   assertEquals(accounts.streams.used, 8);
 });
 
-Deno.test("what was used most recently is lost last", () => {
+Deno.test("the most recently used entry is evicted last", () => {
   const accounts = open({ connections: { streams: 4 } });
   const lost: string[] = [];
   const all = ["a", "b", "c", "d"].map((name) => keep(accounts.streams, accounts.find(name), lost));
@@ -74,7 +74,7 @@ Deno.test("a /56 network has twice the share of one client, and counts as one cl
   let opened = 0;
   for (let sub = 0; sub < 256; sub++) if (at(1, sub).openStream(() => false)) opened++;
   assertEquals(opened, 16);
-  // Sixteen networks fill what is common, and the others have one place each in the reserve.
+  // Sixteen networks fill the common part, and the other networks have one place each in the reserve.
   for (let net = 2; net <= 16; net++) for (let sub = 0; sub < 256; sub++) at(net, sub).openStream(() => false);
   assertEquals(accounts.streams.used, 48 + 13);
   assert(accounts.find("peer 192.0.2.1").openStream(() => false));
@@ -82,7 +82,7 @@ Deno.test("a /56 network has twice the share of one client, and counts as one cl
   assert(accounts.find("principal ada").openStream(() => false));
 });
 
-Deno.test("neighbors outside of a /56 network share nothing", () => {
+Deno.test("clients in different /56 networks share no limit", () => {
   const accounts = open({ connections: { streamsPerClient: 1 } });
   const opened = ["12ff", "1200", "1234", "1300", "11ff", "0", "ff", "100"].map((sub) =>
     !!accounts.find(`peer 2001:db8:0:${sub}`).openStream(() => false)
@@ -98,7 +98,7 @@ Deno.test("clients without a key share one place in the reserve", () => {
   assert(accounts.find("principal bob").openStream(() => false));
 });
 
-Deno.test("in a cache, the client that holds most loses what it used least recently", () => {
+Deno.test("a full cache evicts the least recently used entry of the client that holds most", () => {
   const accounts = open();
   const cache = accounts.pot({ name: "calls.waiting", total: 10, isCache: true });
   const lost: string[] = [];
@@ -109,7 +109,7 @@ Deno.test("in a cache, the client that holds most loses what it used least recen
   assert(keep(cache, bob, lost, 3));
   assertEquals([new Set(lost), cache.used], [new Set(["greedy"]), 10]);
   assertEquals([ada.amount(cache), bob.amount(cache)], [2, 3]);
-  assert(!keep(cache, bob, lost, 11), "more than everything never fits");
+  assert(!keep(cache, bob, lost, 11), "an entry larger than the whole cache is never stored");
 });
 
 Deno.test("a holding grows, shrinks and ends once", () => {
@@ -121,14 +121,14 @@ Deno.test("a holding grows, shrinks and ends once", () => {
   assert(holding.grow(6));
   holding.add(-3);
   assertEquals(cache.used, 7);
-  assert(!holding.grow(4), "it is lost itself");
+  assert(!holding.grow(4), "the holding itself is evicted");
   assertEquals([cache.used, ada.amount(cache)], [0, 0]);
   holding.end();
   holding.add(5);
   assertEquals(cache.used, 0);
 });
 
-Deno.test("accounts of clients that hold nothing leave nothing behind", () => {
+Deno.test("accounts of clients that hold nothing are deleted", () => {
   const accounts = open();
   for (let i = 0; i < 1000; i++) {
     const account = accounts.find(`peer 2001:db8:${i.toString(16)}:1`, i % 2 ? "/t/a" : undefined);

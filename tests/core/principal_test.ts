@@ -13,7 +13,7 @@ class BunLike {
   }
 }
 
-Deno.test("code in front can pass the connection's facts beside the principal", async () => {
+Deno.test("code that calls fetch can pass the facts of the connection in addition to the principal", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => String(ctx.principal?.id) });
   const server = createServer({ name: "t", version: "1", handlers: [whoami] });
   const statuses = await Promise.all(

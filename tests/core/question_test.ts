@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { ask } from "../support/requests.ts";
 
-Deno.test("a question to the client is not an error: the observer is not called", async () => {
+Deno.test("a question to the client is not reported to the observer as an error", async () => {
   const reported: unknown[] = [];
   const schema = { type: "object", properties: { name: { type: "string" } } };
   const server = createServer({

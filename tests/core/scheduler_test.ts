@@ -1,4 +1,4 @@
-// Which calls are weighed, and when a connection has nothing left to wait for.
+// The calls that are measured, and the moment when a connection has no more work.
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { Call } from "../../src/core/call/call.ts";
@@ -14,7 +14,7 @@ import { openPipe } from "../../src/transports/channel.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** A server and what its era works with. */
+/** A server and the objects that its era uses. */
 function start(options: Partial<ServerOptions> = {}) {
   const engines: Engine[] = [];
   const server = buildServer({ name: "scheduled", version: "1.0.0", ...options }, (engine) => {
@@ -24,7 +24,7 @@ function start(options: Partial<ServerOptions> = {}) {
   return { server, engine: engines[0] };
 }
 
-/** A call that sends nothing. */
+/** A call that sends no messages. */
 class SilentCall extends Call {
   notify(): undefined {}
   askClient(): Promise<void> {
@@ -35,7 +35,7 @@ class SilentCall extends Call {
   }
 }
 
-/** A call over a connection of its own. */
+/** A call over a separate connection. */
 function createCall({ accounts, host }: Engine, id: number): Call {
   const text = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hold" } });
   const message = parseMessage(text, BOUNDS.request);
@@ -50,11 +50,11 @@ function createCall({ accounts, host }: Engine, id: number): Call {
     open() {},
     release() {},
   };
-  const session = () => () => undefined as never; // no test reads it
+  const session = () => () => undefined as never; // No test reads this value.
   return new SilentCall({ host, session }, link, message, { version: "2026-07-28", capabilities: {} });
 }
 
-Deno.test("at most 16 of the calls that run have not been weighed", async () => {
+Deno.test("at most 16 running calls are not yet measured", async () => {
   const { server, engine } = start();
   const { pass, open } = gate();
   const runner = { run: () => pass.then(() => ({})) };

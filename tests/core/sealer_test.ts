@@ -1,11 +1,11 @@
-// A sealed value opens unchanged under the same secret and purpose, and under no other.
+// A sealed value opens unchanged under the same secret and purpose, and under no other secret or purpose.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
 import { Sealer } from "../../src/core/call/sealer.ts";
 
 const old = "an old secret of thirty-two chars";
 const young = "a new secret of thirty-two chars!";
 
-Deno.test("any JSON value comes back unchanged", async () => {
+Deno.test("any JSON value is unchanged after sealing and opening", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   for (const value of [null, 0, "", "\u00e9\ud83d\ude00", [], { a: [1, { b: null }] }, "x".repeat(100_000)]) {
     const text = await sealer.seal("p", value);
@@ -14,7 +14,7 @@ Deno.test("any JSON value comes back unchanged", async () => {
   }
 });
 
-Deno.test("sealing one value twice gives different texts, and neither shows the value", async () => {
+Deno.test("sealing one value twice gives different texts, and neither text reveals the value", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const [a, b] = [await sealer.seal("p", "hello"), await sealer.seal("p", "hello")];
   assertNotEquals(a, b);
@@ -22,7 +22,7 @@ Deno.test("sealing one value twice gives different texts, and neither shows the 
   assert(!atob(a.replaceAll("-", "+").replaceAll("_", "/")).includes("hello"));
 });
 
-Deno.test("a changed text does not open, wherever it was changed", async () => {
+Deno.test("a changed text does not open, at whichever position it was changed", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const text = await sealer.seal("p", { a: 1 });
   for (let at = 0; at < text.length; at++) {
@@ -39,7 +39,7 @@ Deno.test("a changed text does not open, wherever it was changed", async () => {
 
 Deno.test("the smallest sealed text opens", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
-  // 12 bytes of nonce, one of JSON, 16 of authentication tag.
+  // 12 bytes of nonce, one byte of JSON, and 16 bytes of authentication tag.
   const text = await sealer.seal("p", 7);
   assertEquals([text.length, await sealer.open("p", text)], [39, 7]);
 });
@@ -56,7 +56,7 @@ Deno.test("a sealed text opens only with its own purpose and secret", async () =
   assertEquals(await other.open("p", await other.seal("p", 1)), 1);
 });
 
-Deno.test("the first of several secrets seals, and every one opens", async () => {
+Deno.test("the first of several secrets seals, and each of the secrets opens", async () => {
   const before = await new Sealer({ secret: old, realm: "r" }).seal("p", "before");
   const sealer = new Sealer({ secret: [young, old], realm: "r" });
   const after = await sealer.seal("p", "after");
@@ -69,7 +69,7 @@ Deno.test("the first of several secrets seals, and every one opens", async () =>
   );
 });
 
-Deno.test("a secret that could be guessed is refused, with the command that makes a good one", () => {
+Deno.test("a secret that could be guessed is refused, with a command that generates a strong secret", () => {
   for (const secret of ["", "short", "x".repeat(31), ["x".repeat(32), "short"]]) {
     assertThrows(() => new Sealer({ secret: secret, realm: "r" }), TypeError, "openssl rand");
   }

@@ -1,4 +1,4 @@
-// The container of services: lifetimes, keys, limits, cycles, and what must not go wrong at the end.
+// The container of services: lifetimes, keys, limits, cycles, and failures during disposal.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
@@ -39,7 +39,7 @@ Deno.test("services: a server without services is ready", async () => {
   await server.close();
 });
 
-Deno.test("services: the first request starts server-wide services, and reports a failure that no call waits for", async () => {
+Deno.test("services: the first request starts server-wide services, and reports a failure even if no call waits for it", async () => {
   let made = 0;
   const db = service("db", () => {
     made++;
@@ -54,7 +54,7 @@ Deno.test("services: the first request starts server-wide services, and reports 
   await server.close();
 });
 
-Deno.test("services: ready() names a cycle, however it begins", async () => {
+Deno.test("services: ready() reports a cycle, wherever it starts", async () => {
   const parts: Record<string, ReturnType<typeof service<unknown>>> = {};
   const from = (name: string, next: string, waits: boolean) =>
     parts[name] = service(name, async ({ get }) => {
@@ -76,7 +76,7 @@ Deno.test("services: ready() names a cycle, however it begins", async () => {
   await server.close();
 });
 
-Deno.test("services: a wide service that needs a narrow one fails at start", async () => {
+Deno.test("services: a service that depends on a service with a shorter lifetime fails at start", async () => {
   const tx = service("tx", () => 1, { per: "call" });
   const cart = service("cart", () => 1, { per: () => "key" });
   for (const [narrow, words] of [[tx, "lives for one call"], [cart, "lives as long as its key is used"]] as const) {
@@ -89,7 +89,7 @@ Deno.test("services: a wide service that needs a narrow one fails at start", asy
   }
 });
 
-Deno.test("services: a service by key may use a server-wide one, and another one by the same key", async () => {
+Deno.test("services: a service by key may use a server-wide service, and another service by the same key", async () => {
   const per = (ctx: { readonly principal?: { readonly id: string } }) => ctx.principal?.id;
   const db = service("db", () => "db");
   const user = service("user", async ({ get, key }) => `${await get(db)} ${key}`, { per });
@@ -100,7 +100,7 @@ Deno.test("services: a service by key may use a server-wide one, and another one
   const { server, faults } = make({ handlers: [t, u] });
   await using ada = await connectTest(server, { principal: { id: "ada" } });
   assertEquals(textOf(await ada.callTool("t")), "db ada ada");
-  // Without a key, it lives for the call.
+  // Without a key, the value lives for the call.
   await using nobody = await connectTest(server);
   assertEquals(textOf(await nobody.callTool("t")), "db undefined undefined");
   await nobody.callTool("u");
@@ -133,7 +133,7 @@ Deno.test("services: values by key are shared, disposed when idle, and evicted b
   assertEquals(log.at(-1), "dispose a");
 });
 
-Deno.test("services: a value in use is never evicted, and the call that finds no room fails", async () => {
+Deno.test("services: a value in use is never evicted, and a call that would exceed max fails", async () => {
   const { pass, open } = gate();
   const log: string[] = [];
   const cart = service("cart", ({ key }) => key, {
@@ -160,7 +160,7 @@ Deno.test("services: a value in use is never evicted, and the call that finds no
   await server.close();
 });
 
-Deno.test("services: a key that is no string is an error, and an undefined key hides a handler whose allow needs it", async () => {
+Deno.test("services: a key that is not a string is an error, and an undefined key hides a handler whose allow needs it", async () => {
   const bad = service("bad", () => 1, { per: () => 5 as unknown as string });
   const none = service("none", () => 1, { per: () => undefined });
   const t = tool({ name: "t", services: { bad }, run: () => "" });
@@ -171,7 +171,7 @@ Deno.test("services: a key that is no string is an error, and an undefined key h
   await textIn(server, "t");
   assertEquals(faults.splice(0), ['Cannot find the key of service "bad": per returned "number"; return a string']);
   await textIn(server, "e");
-  // All callers without an id would share the value.
+  // All callers without an id would otherwise share the value.
   const state = "per returned an empty text; return a key, or undefined for a value that lives for one call";
   assertEquals(faults.splice(0), [`Cannot find the key of service "empty": ${state}`]);
   assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
@@ -179,7 +179,7 @@ Deno.test("services: a key that is no string is an error, and an undefined key h
   await server.close();
 });
 
-Deno.test("services: a service that fails at once leaves none behind that is still being made", async () => {
+Deno.test("services: a service that fails synchronously disposes a service that is still being made", async () => {
   const log: string[] = [];
   const slow = service("slow", async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -198,7 +198,7 @@ Deno.test("services: a service that fails at once leaves none behind that is sti
   await server.close();
 });
 
-Deno.test("services: ctx.get of a service by key holds it while the handler runs, and not in allow", async () => {
+Deno.test("services: ctx.get marks a service by key as in use while the handler runs, but not in allow", async () => {
   const { pass, open } = gate();
   const log: string[] = [];
   let got = 0;
@@ -251,7 +251,7 @@ Deno.test("services: over stdio without signals, the server waits for its servic
   await server.close();
 });
 
-Deno.test("services: a dispose that throws or hangs stops neither the others nor close()", async () => {
+Deno.test("services: a dispose that throws or hangs does not block other services or close()", async () => {
   const log: string[] = [];
   const clock = fakeClock();
   const make1 = (name: string, dispose: () => unknown) =>
@@ -296,7 +296,7 @@ Deno.test("services: Symbol.asyncDispose and Symbol.dispose are honoured, and ca
   assertEquals(log, ["now", "later"]);
 });
 
-Deno.test("services: close() while a make runs aborts it, and disposes what it makes after all", async () => {
+Deno.test("services: close() during a make aborts it, and disposes a value that it still returns", async () => {
   const log: string[] = [];
   const slow = service("slow", async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -315,7 +315,7 @@ Deno.test("services: close() while a make runs aborts it, and disposes what it m
   await assertRejects(() => server.ready(), Error, "the server is closing");
 });
 
-Deno.test("services: a service that is requested while another is disposed is refused", async () => {
+Deno.test("services: a service that is requested while another service is disposed is refused", async () => {
   const states: string[] = [];
   const late = service("late", () => 1, { per: () => "key" });
   let get: (() => Promise<unknown>) | undefined;
@@ -336,7 +336,7 @@ Deno.test("services: a service that is requested while another is disposed is re
   assertEquals(states, ['Cannot get service "late": the handler has ended; get the service while it runs']);
 });
 
-Deno.test("services: two servers with the same service have a value each", async () => {
+Deno.test("services: two servers with the same service have separate values", async () => {
   let made = 0;
   const log: number[] = [];
   const db = service("db", () => ++made, { dispose: (value) => void log.push(value) });
@@ -349,7 +349,7 @@ Deno.test("services: two servers with the same service have a value each", async
   await servers[1].close();
 });
 
-Deno.test("services: a service of another copy of the library works, alone and together with own ones", async () => {
+Deno.test("services: a service of another copy of the library works, alone and together with services of this copy", async () => {
   const folder = await makeFolder();
   try {
     const theirs: typeof import("../../mod.ts") = await import(new URL("mod.ts", folder).href);
@@ -371,7 +371,7 @@ Deno.test("services: a service of another copy of the library works, alone and t
   }
 });
 
-Deno.test("services: handlers that are added later bring their services", async () => {
+Deno.test("services: the services of handlers that are added later are made too", async () => {
   const db = service("db", () => "db");
   const { server } = make({});
   server.handlers.add(tool({ name: "t", services: { db }, run: (_, { services: { db } }) => db }));
@@ -392,7 +392,7 @@ Deno.test("services: a value may be undefined, a promise-like object is awaited,
   await server.close();
 });
 
-Deno.test("services: resting disposes services, and a later call makes them again", async () => {
+Deno.test("services: rest() disposes services, and a later call makes them again", async () => {
   const log: string[] = [];
   const db = service("db", () => log.push("make"), { dispose: () => void log.push("dispose") });
   const t = tool({ name: "t", services: { db }, run: () => "ok" });
@@ -405,7 +405,7 @@ Deno.test("services: resting disposes services, and a later call makes them agai
     assertEquals(textOf(await client.callTool("t")), "ok");
   }
   assertEquals(log, ["make", "dispose", "make"]);
-  // A server that answers requests keeps its services.
+  // A server that responds to requests keeps its services.
   await textIn(server, "t");
   await container?.rest();
   assertEquals(log.length, 3);
@@ -413,7 +413,7 @@ Deno.test("services: resting disposes services, and a later call makes them agai
   assertEquals(log.at(-1), "dispose");
 });
 
-Deno.test("services: invalid definitions name what is wrong", () => {
+Deno.test("services: an invalid definition is refused with the name of the invalid field", () => {
   const options = (wrong: object) => () => service("db", () => 1, wrong);
   assertThrows(() => service("", () => 1), TypeError, 'Cannot make service "": it has no name');
   assertThrows(() => service("db", 5 as never), TypeError, 'Cannot make service "db": make is not a function');
@@ -422,7 +422,7 @@ Deno.test("services: invalid definitions name what is wrong", () => {
   assertThrows(options({ dispose: 5 }), TypeError, "dispose is 5; it must be a function");
   assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is not a number of 1 or more");
   assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is not a number of milliseconds");
-  // A time plus a text is a text, and the value would never be disposed.
+  // A number plus a string is a string, and the value would never be disposed.
   assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, "idleMs is not a number of milliseconds");
   assertThrows(options({ per: () => "", max: "10" }), TypeError, "max is not a number of 1 or more");
   assertThrows(
@@ -432,7 +432,7 @@ Deno.test("services: invalid definitions name what is wrong", () => {
   );
 });
 
-Deno.test("services: a fake context has fakes, and a missing one names itself", async () => {
+Deno.test("services: a fake context has fake services, and an error names a missing fake", async () => {
   const db = service("db", () => ({ list: () => ["real"] }));
   const tx = service("tx", () => 1, { per: "call" });
   const notes = tool({

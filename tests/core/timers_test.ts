@@ -44,7 +44,7 @@ function createStill(options: Partial<ServerOptions> = {}) {
   return { clock, log, open, server };
 }
 
-/** The text of the next chunk, after advancing the clock until there is one; `undefined` if none arrives. */
+/** The text of the next chunk, after advancing the clock until there is a chunk; `undefined` if no chunk arrives. */
 async function readWithin(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   ms: number,
@@ -66,7 +66,7 @@ Deno.test("a silent call becomes a stream with keep-alives", async () => {
   await until(() => log.length > 0, "the call");
   await clock.advance(39);
   assertEquals([response, log], [undefined, ["wait began"]]);
-  // Calls are checked at intervals of streams.openAfterMs, so it takes twice that at most.
+  // Calls are checked at intervals of streams.openAfterMs, so a stream opens after at most twice that time.
   await clock.advance(41);
   await coming;
   assertEquals(response?.headers.get("content-type"), "text/event-stream");
@@ -96,12 +96,12 @@ Deno.test("a call that ends within streams.openAfterMs does not become a stream"
   await server.close();
 });
 
-Deno.test("a client that does not read blocks the handler, and loses the stream in the end", async () => {
+Deno.test("a client that does not read blocks the handler, and its stream is closed after a timeout", async () => {
   const { clock, log, server } = createStill();
   const response = await server.fetch(toRequest("tools/call", { name: "flood", _meta: { progressToken: 1 } }));
   await clock.advance(10_000);
   const before = log.length;
-  assert(before < 1000, `${before} messages were accepted though none was read`);
+  assert(before < 1000, `${before} unread messages were accepted`);
   await clock.advance(10_000);
   assertEquals(log.length, before);
   await clock.advance(15_000);
@@ -121,7 +121,7 @@ async function isOver(client: Connection): Promise<boolean> {
   }
 }
 
-Deno.test("a session ends after a long idle time", async () => {
+Deno.test("a session ends after its idle timeout", async () => {
   const { clock, server } = createStill({ limits: { connections: { sessionIdleMs: 30 * MINUTE } } });
   await using busy = await connectTest(server, { era: "legacy" });
   await using idle = await connectTest(server, { era: "legacy" });
@@ -133,7 +133,7 @@ Deno.test("a session ends after a long idle time", async () => {
   await server.close();
 });
 
-Deno.test("a session with an open stream, or a call that runs, is not idle", async () => {
+Deno.test("a session with an open stream, or with a running call, is not idle", async () => {
   const { clock, log, open, server } = createStill({
     limits: { connections: { sessionIdleMs: 2 * MINUTE }, calls: { timeoutMs: Infinity } },
   });
@@ -149,7 +149,7 @@ Deno.test("a session with an open stream, or a call that runs, is not idle", asy
   await server.close();
 });
 
-Deno.test("no session lives longer than the limit, however busy it is", async () => {
+Deno.test("no session exceeds its maximum lifetime, however busy it is", async () => {
   const { clock, server } = createStill({ limits: testLimits({ sessions: { lifeMs: 2 * HOUR } }) });
   await using client = await connectTest(server, { era: "legacy" });
   for (let i = 0; i < 11; i++) {
@@ -161,7 +161,7 @@ Deno.test("no session lives longer than the limit, however busy it is", async ()
   await server.close();
 });
 
-Deno.test("of too many sessions the longest idle one loses its state, and none its life", async () => {
+Deno.test("with too many sessions, the session that was idle longest loses its state, but stays valid", async () => {
   const { clock, server } = createStill({ limits: { connections: { sessions: 2 } } });
   const [first, second, third] = await Promise.all(
     Array.from({ length: 3 }, () => connectTest(server, { era: "legacy", logLevel: "error" })),
@@ -171,7 +171,8 @@ Deno.test("of too many sessions the longest idle one loses its state, and none i
     await client.callTool("logs");
     return client.received.slice(before).map(({ params }) => params.level);
   };
-  // By now one of the three has lost its level, because there is room for two. From here on the order is known.
+  // One of the three sessions has lost its level at this point, because there is room for two sessions. From here on
+  // the order is known.
   for (const client of [first, second]) {
     await clock.advance(1000);
     await client.request("logging/setLevel", { level: "error" });
@@ -179,14 +180,14 @@ Deno.test("of too many sessions the longest idle one loses its state, and none i
   await clock.advance(1000);
   await first.request("ping");
   await third.request("logging/setLevel", { level: "error" });
-  assertEquals(await readLevels(first), ["error"], "the state of the session that was just used is kept");
+  assertEquals(await readLevels(first), ["error"], "the state of the session that was used last is kept");
   assertEquals(await readLevels(third), ["error"]);
   assertEquals(await readLevels(second), ["info", "error"], "the session continues as if it were new");
   for (const client of [first, second, third]) await client.close();
   await server.close();
 });
 
-Deno.test("a session continues at another instance with the secret, and nowhere else", async () => {
+Deno.test("a session continues at another instance with the same secret, and is unknown without it", async () => {
   const secret = "s".repeat(32);
   const [here, there, stranger] = [{ secret }, { secret }, {}].map((options) => createStill(options).server);
   await using client = await connectTest(here, { era: "legacy", principal: { id: "ada" } });
@@ -207,7 +208,7 @@ Deno.test("a session continues at another instance with the secret, and nowhere 
       return response.status;
     });
   assertEquals(await Promise.all([ask(here, "ada"), ask(there, "ada"), ask(stranger, "ada")]), [200, 200, 404]);
-  // A caller with a stolen id is still another caller.
+  // A stolen id does not make a caller the owner of the session.
   assertEquals(await Promise.all([ask(here, "bob"), ask(there, "bob"), ask(here, undefined)]), [404, 404, 404]);
   for (const server of [here, there, stranger]) await server.close();
 });

@@ -1,4 +1,5 @@
-// Hidden handlers do not exist for a caller: everything it can observe is the same with and without them.
+// Hidden handlers do not exist for a caller: all responses to the caller are the same with and without the hidden
+// handlers.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, group, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -9,7 +10,7 @@ import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** Handlers of every kind, each hidden or not. */
+/** Handlers of every kind, each either hidden or visible. */
 interface Made {
   readonly handler: Handler;
   readonly isHidden: boolean;
@@ -81,7 +82,7 @@ async function callWithHeader(server: Server, name: string): Promise<string> {
   return `${response.status} ${(await response.text()).replace(/"id":\d+/, "")}`;
 }
 
-/** Everything bob can observe, given that he guesses every name. */
+/** All responses that bob can get, given that he guesses every name. */
 async function observe(
   server: Server,
   client: Connection,
@@ -116,7 +117,7 @@ async function observe(
     server.handlers.add(each.handler);
     const isResource = each.handler[INTERNALS].feature.name === "resources";
     if (isResource) server.resourceUpdated(each.handler[INTERNALS].key.replace("{text}", "x").replace(/:$/, "://1"));
-    // Changes that are announced together are sent as one.
+    // Changes that are announced together are sent as one notification.
     await fence(server, subscription);
   }
   seen.push(withoutFences(subscription).map(({ method, params }) => `${method} ${params.uri}`));
@@ -126,7 +127,7 @@ async function observe(
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of listWaysIn(era)) {
-    Deno.test(`a handler hidden from a caller does not exist for it (${era} over ${way})`, async () => {
+    Deno.test(`a handler that is hidden from a caller does not exist for that caller (${era} over ${way})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
         const made = Array.from({ length: 8 }, (_, at): Made => {
@@ -152,7 +153,7 @@ for (const era of ["modern", "legacy"] as const) {
           const server = createServer({ ...options, handlers: [...base, ...handlers.map(({ handler }) => handler)] });
           const client = await enter(server, "bob", { era, way });
           if (handlers === made) {
-            // The property would hold for a server that shows nothing to anyone.
+            // The property would also hold for a server that shows no handlers at all.
             const other = await enter(server, "ada", { era, way });
             const all = await list(other, "tools/list");
             const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
@@ -173,7 +174,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-/** The ids of two tenants of one server. The principal is the same at both. */
+/** The ids of two tenants of one server. The principal is the same at both tenants. */
 const TENANTS = ["acme", "bee"] as const;
 
 for (const era of ["modern", "legacy"] as const) {
@@ -181,7 +182,7 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`a handler of another tenant does not exist for a tenant (${era} over ${transport})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
-        // A hidden handler belongs to the other tenant. `allow` hides nothing from the caller of this test.
+        // A hidden handler belongs to the other tenant. `allow` hides no handler from the caller of this test.
         const made = Array.from({ length: 8 }, (_, at): Made => {
           const isHidden = random.below(2) === 0;
           return { isHidden, handler: make(random, at, false) };
@@ -208,7 +209,7 @@ for (const era of ["modern", "legacy"] as const) {
               connectTest(server, { era, transport, principal: toPrincipal("bob"), params: { tenant } })
             ),
           );
-          // The other tenant works meanwhile, and its changes reach only its own clients.
+          // The other tenant works at the same time, and its changes reach only its own clients.
           const changes = await other.subscribe({ toolsListChanged: true, resourceSubscriptions: ["base:/1"] });
           const all = await list(other, "tools/list");
           const tools = others.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
@@ -225,22 +226,22 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-// What tags, groups, `allow`, enable and disable say, in a model that knows nothing of how the library does it.
+// The visibility by tags, groups, `allow`, enable and disable, in a model that does not share code with the library.
 
 type Caller = "ada" | "bob";
 type Kind = "tool" | "prompt" | "resource" | "template";
 
-/** A tool, a prompt or a resource, perhaps in groups. */
+/** A tool, a prompt or a resource, which may be in groups. */
 interface Leaf {
   readonly kind: Kind;
-  /** Name or URI, as clients see it. */
+  /** The name or URI that clients see. */
   readonly key: string;
-  /** What selects it: its kind and name, its tags, and its groups. */
+  /** The selectors that match it: its kind and name, its tags, and its groups. */
   readonly selectors: ReadonlySet<string>;
   readonly allowed: ReadonlySet<Caller>;
 }
 
-/** A handler of the server with the leaves in it. */
+/** A handler of the server that contains these leaves. */
 interface Tree {
   readonly handler: Handler;
   readonly leaves: readonly Leaf[];
@@ -256,7 +257,7 @@ const BOTH: readonly Caller[] = ["ada", "bob"];
 const LISTS = ["tools", "prompts", "resources"] as const;
 const TAGS = ["red", "blue"];
 
-/** The functions by the callers that they select. Always the same ones, as users should write them. */
+/** The functions that select callers. Each selection always uses the same function, as users should do. */
 const SELECT: readonly { readonly callers: ReadonlySet<Caller>; readonly test?: Handler["allow"] }[] = [
   { callers: new Set(BOTH) },
   { callers: new Set(["ada"]), test: ({ principal }) => principal?.id === toPrincipal("ada").id },
@@ -323,7 +324,7 @@ function toList(kind: Kind): typeof LISTS[number] {
   return kind === "template" ? "resources" : `${kind}s`;
 }
 
-/** What a client sees of handlers: its lists, and whether it can call, read and complete each of them. */
+/** The handlers that a client sees: its lists, and whether it can call, read and complete each handler. */
 async function see(client: Connection, leaves: readonly Leaf[]): Promise<unknown> {
   const listed = [
     (await client.listTools()).map(({ name }) => `tool ${name}`),
@@ -346,7 +347,7 @@ async function see(client: Connection, leaves: readonly Leaf[]): Promise<unknown
   return { listed: listed.sort(), used };
 }
 
-/** The same in the model. */
+/** The same view in the model. */
 function predict(leaves: readonly Leaf[], isThere: (leaf: Leaf) => boolean): unknown {
   const listed = leaves.filter(isThere).flatMap(({ kind, key }) =>
     kind === "template" ? [`template ${key}`, `resource ${key.replace("{text}", "x")}`] : [`${kind} ${key}`]
@@ -359,7 +360,7 @@ function predict(leaves: readonly Leaf[], isThere: (leaf: Leaf) => boolean): unk
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of ["memory", "pipe"] as const) {
-    Deno.test(`callers see what tags, groups and rules say, and learn of exactly that (${era} over ${way})`, async () => {
+    Deno.test(`callers see the handlers that tags, groups and rules permit, and are notified of exactly these changes (${era} over ${way})`, async () => {
       for (let seed = 1; seed <= 6; seed++) {
         const random = createRandom(seed);
         const trees = Array.from({ length: 6 }, (_, at) => makeTree(random, `${at + 1}`, 2));
@@ -409,7 +410,7 @@ for (const era of ["modern", "legacy"] as const) {
             rules = [...rules, { selector, isShown, callers }];
           }
           for (const uri of uris) server.resourceUpdated(uri);
-          await clients.bob.listTools(); // the rules are loaded now
+          await clients.bob.listTools(); // The rules module is loaded at this point.
           await fence(server, ...subscriptions);
           for (const caller of BOTH) {
             const place = `seed ${seed}, step ${step}, ${caller}`;
@@ -423,7 +424,7 @@ for (const era of ["modern", "legacy"] as const) {
             const received = withoutFences(clients[caller]);
             const told = received.flatMap(({ method }) => /(\w+)\/list_changed/.exec(method)?.[1] ?? []);
             assertEquals(told.sort(), changed.toSorted(), place);
-            // A caller may learn of a resource that does not exist, but not of one that is hidden from it.
+            // A caller may be notified of a resource that does not exist, but not of a resource that is hidden from it.
             const updated = new Set(received.flatMap(({ params }) => typeof params.uri === "string" ? params.uri : []));
             const isHidden = (leaf: Leaf) =>
               !isThere(caller)(leaf) && [...present].some(({ leaves }) => leaves.includes(leaf));

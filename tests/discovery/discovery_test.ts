@@ -1,4 +1,4 @@
-// The handlers of the files of a folder.
+// The handlers that the files of a folder export.
 import { assertEquals, assertRejects } from "@std/assert";
 import { discover } from "../../src/discovery/discovery.ts";
 import { withFolder } from "../support/folder.ts";
@@ -17,7 +17,7 @@ const files = {
   "node_modules/d.ts": toTool("d"),
 };
 
-Deno.test("the handlers that files export are found in the order of their paths, each once", async () => {
+Deno.test("the handlers that files export are found in the order of their paths, each handler once", async () => {
   await withFolder(files, async (folder) => {
     const toNames = async (options = {}) =>
       (await discover(new URL(`file://${folder}`), options)).map(({ name }) => name);
@@ -26,7 +26,7 @@ Deno.test("the handlers that files export are found in the order of their paths,
   });
 });
 
-Deno.test("a folder or a file without handlers is an error that names it", async () => {
+Deno.test("a folder or a file without handlers is an error that names the path", async () => {
   await withFolder(
     { "x/none.ts": "export const one = 1;", "y/broken.ts": "throw new Error('broken')", "z/_a.ts": "" },
     async (folder) => {

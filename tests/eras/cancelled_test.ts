@@ -1,4 +1,4 @@
-// The HTTP response to a call that another request cancels: never the status of a notification.
+// The HTTP response to a call that another request cancels never has the status for a notification.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
@@ -6,7 +6,7 @@ import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 const BOTH = "application/json, text/event-stream";
 
 for (const version of LEGACY_VERSIONS) {
-  Deno.test(`a call that is cancelled gets a stream or JSON (${version})`, async (t) => {
+  Deno.test(`a cancelled call gets a stream or JSON (${version})`, async (t) => {
     let running = 0;
     const wait = tool({
       name: "wait",
@@ -49,12 +49,12 @@ for (const version of LEGACY_VERSIONS) {
       const response = await pending;
       assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
       const text = await response.text();
-      // The first event of a stream that can be resumed has no data.
+      // The first event of a resumable stream has no data.
       const isEmpty = (line: string) => !line || /^(:|id: |retry: |data: $)/.test(line);
       assertEquals(text.split("\n").filter((line) => !isEmpty(line)), [], text);
     };
 
-    await t.step("that takes streams", async () => {
+    await t.step("with a client that accepts streams", async () => {
       for (const [id, accept] of [[1, BOTH], ["two", BOTH], [0, "text/event-stream"]] as const) {
         const pending = post(call(id), accept);
         await started(1);
@@ -63,7 +63,7 @@ for (const version of LEGACY_VERSIONS) {
       }
     });
 
-    await t.step("that takes JSON only", async () => {
+    await t.step("with a client that accepts only JSON", async () => {
       const pending = post(call(3), "application/json");
       await started(1);
       await cancel(3);
@@ -73,7 +73,7 @@ for (const version of LEGACY_VERSIONS) {
       assertEquals([id, error.code], [3, -32600]);
     });
 
-    await t.step("that waited for its turn", async () => {
+    await t.step("in the queue", async () => {
       const first = post(call(4));
       await started(1);
       let isAnswered = false;
@@ -89,7 +89,7 @@ for (const version of LEGACY_VERSIONS) {
       await checkEmpty(first);
     });
 
-    await t.step("that has sent something", async () => {
+    await t.step("after it has sent a message", async () => {
       const pending = post(call(6, "noisy"));
       await started(1);
       await cancel(6);

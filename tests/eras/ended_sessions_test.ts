@@ -1,4 +1,4 @@
-// What a server remembers of sessions that have ended cannot fill up, and no ended session lives again.
+// The memory for ended sessions is bounded, and an ended session never becomes valid again.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -77,7 +77,7 @@ async function end(client: Client, id: string): Promise<number> {
   return status;
 }
 
-/** Begins and ends sessions. Returns the ids of some. */
+/** Starts and ends sessions. Returns the ids of some sessions. */
 async function flood(client: Client, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < count; i++) {
@@ -88,7 +88,7 @@ async function flood(client: Client, count: number): Promise<string[]> {
   return ids;
 }
 
-/** A store that can be lost, and whose values can be replaced. */
+/** A store that can become unavailable, and whose values can be replaced. */
 function makeFragile(timeoutMs = 100) {
   const memory = memoryStore()[INTERNALS];
   const fragile = {
@@ -114,7 +114,7 @@ function makeFragile(timeoutMs = 100) {
 for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
   const start = (options: Partial<ServerOptions> = {}) => open({ store: makeStore?.(), ...options });
 
-  Deno.test(`a flood of ended sessions refuses nobody, and ends no session that was used lately (${title})`, async () => {
+  Deno.test(`a flood of ended sessions blocks no other client, and ends no recently used session (${title})`, async () => {
     const server = start();
     const [nat, other] = [{ server, address: "192.0.2.1" }, { server, address: "192.0.2.2" }];
     const [used, fresh, far] = [await begin(nat), await begin(nat), await begin(other)];
@@ -122,17 +122,17 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     const ended = await flood(nat, 1500);
     const late = await begin(nat);
     assertEquals([await use(nat, used), await use(nat, late)], [200, 200]);
-    // A store does not know of a session that was never used.
+    // A store has no entry for a session that was never used.
     assertEquals(await use(nat, fresh), makeStore ? 404 : 200);
     assertEquals(await use(other, far), 200);
     for (const id of ended) assertEquals(await use(nat, id), 404);
-    // Not even from another address, which does not change what the session was made for.
+    // The session stays ended for another address too, because the address is not part of the session's identity.
     for (const id of ended) assertEquals(await use(other, id), 404);
     for (const id of [used, late]) assertEquals([await end(nat, id), await use(nat, id)], [204, 404]);
     await server.close();
   });
 
-  Deno.test(`an old session that nobody uses ends with older ones, and its client begins again (${title})`, async () => {
+  Deno.test(`an old unused session ends together with older sessions, and its client starts a new session (${title})`, async () => {
     const clock = fakeClock(Date.now());
     const server = start({ clock, limits: testLimits({ sessions: { openPerClient: 1 } }) });
     const client = { server, address: "192.0.2.1" };
@@ -144,7 +144,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`sessions of a principal are not ended by the flood of another one, or of its address (${title})`, async () => {
+  Deno.test(`sessions of a principal are not ended by a flood of another principal, or of its address (${title})`, async () => {
     const clock = fakeClock(Date.now());
     const server = start({ clock });
     const address = "192.0.2.1";
@@ -157,7 +157,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`floods from many networks end no session that is in memory, and none of a principal (${title})`, async () => {
+  Deno.test(`floods from many networks end no session in memory, and no session of a principal (${title})`, async () => {
     const clock = fakeClock(Date.now());
     const server = start({ clock });
     const [nat, ada] = [{ server, address: "192.0.2.1" }, { server, principal: "ada" }];
@@ -176,7 +176,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`a stream of a batch whose session ends carries the replies of the batch before it ends (${title})`, async () => {
+  Deno.test(`a stream of a batch whose session ends contains the responses of the batch before it closes (${title})`, async () => {
     let isEnding: Promise<number> | undefined;
     const held = tool({
       name: "held",
@@ -185,7 +185,8 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
         await until(() => signal.aborted, "the call is aborted");
       },
     });
-    // A batch gives other requests a turn after 20 ms. The session ends in it, before the last message of the batch runs.
+    // A batch yields to other requests after 20 ms. The session ends at this point, before the last message of the
+    // batch runs.
     const last = tool({
       name: "last",
       run() {
@@ -209,7 +210,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`a clock that is set back ends no new session, and revives no ended one (${title})`, async () => {
+  Deno.test(`a clock that is set back ends no new session, and makes no ended session valid again (${title})`, async () => {
     let date = Date.now();
     const clock = { ...fakeClock(), date: () => date };
     const server = start({ clock });
@@ -225,7 +226,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
   });
 }
 
-Deno.test("two instances with one store: a session that is used at one is not ended by a flood at the other", async () => {
+Deno.test("two instances with one store: a flood at one instance does not end a session that is used at the other instance", async () => {
   const store = memoryStore();
   const [a, b] = [open({ store }), open({ store })];
   const address = "192.0.2.1";
@@ -235,18 +236,18 @@ Deno.test("two instances with one store: a session that is used at one is not en
   const ended = await flood(there, 400);
   assertEquals([await use(there, used), await use(here, used)], [200, 200]);
   for (const id of ended) assertEquals([await use(here, id), await use(there, id)], [404, 404]);
-  // Nobody has used it at the other instance, and only this one knows that it is new.
+  // No request has used the session at the other instance, and only this instance knows that it is new.
   assertEquals(await use(there, idle), 404);
   assertEquals(await end(there, used), 204);
   await until(async () => await use(here, used) !== 200, "the end reaches this instance");
   assertEquals([await use(here, used), await use(there, used)], [404, 404]);
-  // Also for an instance that starts later.
+  // The end applies to an instance that starts later too.
   const c = open({ store });
   for (const id of [...ended, used]) assertEquals(await use({ server: c, address }, id), 404);
   for (const server of [a, b, c]) await server.close();
 });
 
-Deno.test("a restart with the same secret and store revives no ended session, and other servers have their own", async () => {
+Deno.test("a restart with the same secret and store keeps ended sessions ended, and other servers have their own sessions", async () => {
   const memory = memoryStore()[INTERNALS];
   const store = () => customStore(memory.connect);
   const before = open({ store: store() });
@@ -262,7 +263,7 @@ Deno.test("a restart with the same secret and store revives no ended session, an
   for (const server of [after, other]) await server.close();
 });
 
-Deno.test("with a silent store the end of a session is 503, and holds everywhere once the store is back", async () => {
+Deno.test("without a response of the store, ending a session gets 503, and it is ended everywhere once the store is back", async () => {
   const fragile = makeFragile();
   const events: StoreEvent[] = [];
   const observer = { store: (event: StoreEvent) => void events.push(event) };
@@ -275,20 +276,20 @@ Deno.test("with a silent store the end of a session is 503, and holds everywhere
   assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
   assertStringIncludes((await waiting.json()).error.message, "the end waits for it; try again later");
   assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
-  // This instance has ended it; nobody else learns that it waits.
+  // The session is ended at this instance; no other instance knows about the pending end.
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
   fragile.isSilent = false;
   let status = 503;
   await until(async () => (status = await end(here, id)) !== 503, "the store answers again");
   assertEquals(status, 204);
-  // Also the one for which nobody asked again.
+  // The end of the session without a repeated request is written too.
   await until(async () => await use(there, untold) !== 200, "the other end is written");
   assertEquals([await use(there, id), await use(there, untold)], [404, 404]);
   assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);
   for (const server of [a, b]) await server.close();
 });
 
-Deno.test("ends that wait are bounded per client; beyond that a session goes on, and other clients can end theirs", async () => {
+Deno.test("pending ends are bounded per client; beyond that a session continues, and other clients can end their sessions", async () => {
   const fragile = makeFragile();
   const server = open({ store: fragile.store });
   const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];
@@ -317,7 +318,7 @@ Deno.test("ends that wait are bounded per client; beyond that a session goes on,
   for (const each of [server, other]) await each.close();
 });
 
-Deno.test("a record that cannot be read is that of an ended session, and new sessions go on", async () => {
+Deno.test("a session whose record is unreadable has ended, and new sessions are accepted", async () => {
   const fragile = makeFragile();
   const [a, b] = [open({ store: fragile.store }), open({ store: fragile.store })];
   const [here, there] = [{ server: a }, { server: b }];
@@ -366,7 +367,7 @@ Deno.test("an unknown version of a session id is refused as an unknown id", asyn
   await server.close();
 });
 
-Deno.test("answers and cancellations that no instance waits for are not passed on without bound", async () => {
+Deno.test("the number of forwarded answers and cancellations that no instance waits for is bounded", async () => {
   const fragile = makeFragile();
   const [a, b] = [open({ store: fragile.store }), open({ store: fragile.store })];
   const [here, there] = [{ server: a, principal: "ada" }, { server: b, principal: "ada" }];
@@ -398,7 +399,7 @@ Deno.test("answers and cancellations that no instance waits for are not passed o
   for (const server of [a, b]) await server.close();
 });
 
-Deno.test("an answer reaches the instance that asked, and is passed on once", async () => {
+Deno.test("an answer reaches the instance that asked, and is forwarded once", async () => {
   const store = memoryStore();
   const [a, b] = [open({ store }), open({ store })];
   const [here, there] = [{ server: a }, { server: b }];
@@ -411,7 +412,7 @@ Deno.test("an answer reaches the instance that asked, and is passed on once", as
   const asked = /"id":"(ask-[^"]+)"/.exec(text)?.[1];
   assert(asked && asked.length <= 64, `the id ${asked}`);
   const answer = { id: asked, result: { action: "accept", content: { name: "Ada" } } };
-  // An answer of another session does not count, whoever gets it.
+  // An answer of another session is not accepted, whichever instance gets it.
   const eve = { id: asked, result: { action: "accept", content: { name: "Eve" } } };
   for (const client of [here, there]) assertEquals((await send(client, eve, other)).status, 202);
   for (let i = 0; i < 5; i++) assertEquals((await send(there, answer, id)).status, 202);
@@ -424,7 +425,7 @@ Deno.test("an answer reaches the instance that asked, and is passed on once", as
   for (const server of [a, b]) await server.close();
 });
 
-Deno.test("one client cannot fill the operations of the store that are pending", async () => {
+Deno.test("one client cannot fill the queue of pending store operations", async () => {
   const fragile = makeFragile(400);
   const server = open({ store: fragile.store });
   const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];

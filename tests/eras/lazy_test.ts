@@ -12,7 +12,7 @@ import { until } from "../support/behaviour.ts";
 const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
 const link = {} as Link; // Not read.
 
-/** An era that loads at the second attempt. */
+/** An era whose load succeeds at the second attempt. */
 function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T, era: Era): T {
   let attempts = 0;
   return new create(async () => {
@@ -22,7 +22,7 @@ function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T
   });
 }
 
-Deno.test("a load that failed is tried again", async () => {
+Deno.test("a failed load is retried", async () => {
   const era = failOnce(LazyEra, { accept: () => ({ text: "ready" }) });
   for (const reply of [era.accept(message, link), era.accept(message, link)]) {
     await assertRejects(() => Promise.resolve(reply), Error, "too many open files");
@@ -31,14 +31,14 @@ Deno.test("a load that failed is tried again", async () => {
   assertEquals(era.accept(message, link), { text: "ready" });
 });
 
-Deno.test("a stream after a load that failed is opened", async () => {
+Deno.test("a stream after a failed load is opened", async () => {
   const era = failOnce(LazySessionEra, { accept: () => ({}), attach: () => ({ status: 200 }) });
   await assertRejects(() => era.attach(link), Error, "too many open files");
   assertEquals(await era.attach(link), { status: 200 });
   assertEquals(await era.detach(link), {});
 });
 
-Deno.test("a message after one that throws is accepted, in order", async () => {
+Deno.test("a message after a message that throws is accepted, in order", async () => {
   const seen: number[] = [];
   const era = new LazyEra(() =>
     Promise.resolve({
@@ -56,7 +56,7 @@ Deno.test("a message after one that throws is accepted, in order", async () => {
 });
 
 for (const isLazy of [true, false]) {
-  Deno.test(`an era that throws is an internal error, ${isLazy ? "also" : "not only"} while it loads`, async () => {
+  Deno.test(`an era that throws is an internal error, ${isLazy ? "while it loads" : "after it has loaded"}`, async () => {
     const faults: unknown[] = [];
     const era: Era = {
       accept() {

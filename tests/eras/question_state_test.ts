@@ -56,20 +56,20 @@ function start(options: Partial<ServerOptions> = {}): Held {
   return { server, faults, path: options.path ?? "/mcp" };
 }
 
-/** Calls a tool. `asked` are the messages of its questions. */
+/** Calls a tool. `asked` contains the messages of its questions. */
 async function call(held: Held, name: string, more: Json = {}, principal?: string): Promise<Round> {
   const round = await sendRound(held, name, more, principal);
   return { ...round, asked: round.messages };
 }
 
-/** The error message of a call that is refused. */
+/** The error message of a refused call. */
 async function refuse(held: Held, name: string, more: Json, principal?: string): Promise<string> {
   const { status, code, says } = await call(held, name, more, principal);
   assertEquals([status, code], [400, -32602], says);
   return says;
 }
 
-Deno.test("a call asks question by question, and returns its result in the end", async () => {
+Deno.test("a call asks one question after another, and then returns its result", async () => {
   const held = start();
   const first = await call(held, "order");
   assertEquals(first.asked, ["First?"]);
@@ -78,14 +78,14 @@ Deno.test("a call asks question by question, and returns its result in the end",
     requestState: first.state,
   });
   assertEquals(second.asked, ['Second after {"ok":true} for {}?']);
-  // The first answer is in the state: it need not be sent again, and a different one is ignored.
+  // The first answer is in the state: it need not be sent again, and a different answer is ignored.
   const inputResponses = { second: accept({ ok: false }), first: { action: "decline" } };
   const last = await call(held, "order", { inputResponses, requestState: second.state });
   assertEquals([last.text, last.asked, last.state], ["accept accept", [], undefined]);
   await held.server.close();
 });
 
-Deno.test("an answer of the wrong shape, or to another question, is asked for again", async () => {
+Deno.test("a question is asked again after an answer of the wrong shape, or to another question", async () => {
   const held = start();
   const { state } = await call(held, "order");
   const bad: readonly unknown[] = [undefined, null, 5, {}, { action: "maybe" }, accept(), accept({ ok: 1 })];
@@ -95,11 +95,15 @@ Deno.test("an answer of the wrong shape, or to another question, is asked for ag
   }
   const early = { first: accept({ ok: true }), second: accept({ ok: true }) };
   const ahead = await call(held, "order", { inputResponses: early, requestState: state });
-  assertEquals(ahead.asked, ['Second after {"ok":true} for {}?'], "an answer counted before its question was asked");
+  assertEquals(
+    ahead.asked,
+    ['Second after {"ok":true} for {}?'],
+    "an answer was accepted before its question was asked",
+  );
   await held.server.close();
 });
 
-Deno.test("answers without the state of their question do not count", async () => {
+Deno.test("answers without the state of their question are ignored", async () => {
   const held = start();
   const inputResponses = { first: accept({ ok: true }), second: { action: "decline" } };
   assertEquals((await call(held, "order", { inputResponses })).asked, ["First?"]);
@@ -107,7 +111,7 @@ Deno.test("answers without the state of their question do not count", async () =
   await held.server.close();
 });
 
-Deno.test("consent to one price does not pay another", async () => {
+Deno.test("consent to one price is not accepted for another price", async () => {
   const buy = tool({
     name: "buy",
     input: { type: "object", properties: { price: { type: "number" } } },
@@ -131,7 +135,7 @@ Deno.test("consent to one price does not pay another", async () => {
   await held.server.close();
 });
 
-Deno.test("consent to one number does not hold for another that JSON cannot tell from it", async () => {
+Deno.test("consent to one number is not accepted for another number that is equal to it in JSON", async () => {
   const pay = tool({
     name: "pay",
     input: { type: "object" },
@@ -151,7 +155,7 @@ Deno.test("consent to one number does not hold for another that JSON cannot tell
   await held.server.close();
 });
 
-Deno.test("an answer to a question of one server does not count at another with the same secret", async () => {
+Deno.test("an answer to a question of one server is not accepted by another server with the same secret", async () => {
   const secret = "a secret that both servers share!";
   const servers: readonly Partial<ServerOptions>[] = [
     { name: "shop-test" },
@@ -171,7 +175,7 @@ Deno.test("an answer to a question of one server does not count at another with 
   }
 });
 
-Deno.test("a key that every object has is not an answer", async () => {
+Deno.test("a key that every object inherits is not an answer", async () => {
   const held = start();
   const { asked, state } = await call(held, "inherited", { inputResponses: {} });
   assertEquals(asked, ["?"]);
@@ -271,7 +275,7 @@ Deno.test("a state may be exactly as long as the limit", async () => {
   await roomy.server.close();
 });
 
-Deno.test("an invalid state is 400 however long the check takes", async () => {
+Deno.test("an invalid state gets 400 however long the check takes", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
   const { decrypt } = crypto.subtle;

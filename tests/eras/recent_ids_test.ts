@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { RecentIds } from "../../src/eras/legacy/recent_ids.ts";
 
-Deno.test("when there are too many recent ids, the client with most of them loses its oldest", () => {
+Deno.test("with too many recent ids, the client with the most ids loses its oldest id", () => {
   const recent = new RecentIds();
   recent.add("ada", "first", 0);
   recent.add("ada", "second", 0);

@@ -1,5 +1,5 @@
-// Sessions on the server: their end, their validity across processes, and their isolation. Each test runs in the memory of
-// one process, and with a store.
+// Sessions on the server: their end, their validity across processes, and their isolation. Each test runs in the memory
+// of one process, and with a store.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
@@ -80,7 +80,7 @@ async function end(held: Held, id: string): Promise<number> {
   return (await send(held, id, undefined, { method: "DELETE" })).status;
 }
 
-/** Runs with unsealings that take `ms` milliseconds of a clock. */
+/** Runs with unseal operations that take `ms` milliseconds of a clock. */
 async function withSlowSeals(clock: FakeClock, ms: number, run: () => Promise<void>): Promise<void> {
   const { decrypt } = crypto.subtle;
   const value = async (...args: Parameters<typeof decrypt>) => {
@@ -95,7 +95,7 @@ async function withSlowSeals(clock: FakeClock, ms: number, run: () => Promise<vo
   }
 }
 
-/** Runs with `hold`, which delays every unsealing that begins until the function that it returns is called. */
+/** Runs with `hold`, which delays every unseal operation that starts before the function that it returns is called. */
 async function withHeldSeals(run: (hold: () => { readonly waiting: () => number; release(): void }) => Promise<void>) {
   const { decrypt } = crypto.subtle;
   let held: { readonly promise: Promise<void>; count: number } | undefined;
@@ -120,19 +120,19 @@ async function withHeldSeals(run: (hold: () => { readonly waiting: () => number;
 
 /** Registers the tests, with a store for each server if `makeStore` is given. */
 export function testSessions(title: string, makeStore?: () => Store): void {
-  // Tests with different clocks must not share what has ended.
+  // Tests with different clocks must not share ended sessions.
   const start = (options: Partial<ServerOptions> = {}) =>
     startServer({ name: `kept with ${title}`, store: makeStore?.(), ...options });
   const test = (name: string, run: () => Promise<void>) => Deno.test(`${name} (${title})`, run);
 
-  test("an unknown session is 404 however long the check takes", async () => {
+  test("an unknown session gets 404 however long the check takes", async () => {
     const clock = fakeClock();
     await withSlowSeals(clock, 60, async () => {
       const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
       const id = await shake(held);
       const unknown = await send(held, id.toUpperCase(), ping);
       assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
-      // A valid one is not delayed: its call becomes a stream, on which a disconnect is noticed.
+      // A valid session is not delayed: its call becomes a stream, on which a disconnect is detected.
       const pending = send(held, id, call("hold"));
       await until(() => held.log.length === 1, "the call to run");
       await clock.advance(60);
@@ -148,7 +148,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     withHeldSeals(async (hold) => {
       const before = start();
       const id = await shake(before);
-      // Another instance, which has not seen the session; its first one has loaded what opens others.
+      // Another instance, which has not seen the session; its first session has loaded the code that opens sessions.
       const held = start();
       assertEquals(await isGood(held, await shake(held)), true);
       const { waiting, release } = hold();
@@ -168,7 +168,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       await held.server.close();
     }));
 
-  test("the negotiated facts outlive the process, under the same secret and name only", async () => {
+  test("the negotiated facts are valid in another process, only with the same secret and name", async () => {
     const before = start();
     const id = await shake(before, {
       capabilities: { sampling: { tools: {} } },
@@ -200,7 +200,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
           const [one, other] = [startServer({ secret }), startServer({ secret, ...secret && { name: "elsewhere" } })];
           const id = await shake(one);
           for (let i = 0; i < 3; i++) assertEquals(await isGood(other, id), false);
-          // A session that has ended, or text that is no id, is not foreign.
+          // A session that has ended, or a text that is not an id, is not reported as foreign.
           await end(one, id);
           assertEquals([await isGood(one, id), await isGood(one, "short")], [false, false]);
           assertEquals(warnings.length, count, warnings.join("\n"));
@@ -244,7 +244,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an id is valid up to sessions.lifeMs, and an ended one is refused for as long", async () => {
+  test("an id is valid up to sessions.lifeMs, and an ended id is refused for the same time", async () => {
     const clock = fakeClock();
     const held = start({ clock, limits: testLimits({ sessions: { lifeMs: 1000 } }) });
     const [unused, ended] = [await shake(held), await shake(held)];
@@ -274,12 +274,12 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("in its last millisecond an id is valid, and an ended one is not", async () => {
+  test("in its last millisecond an id is valid, and an ended id is refused", async () => {
     const clock = fakeClock();
     const held = start({ clock, limits: testLimits({ sessions: { lifeMs: 60_000 } }) });
     const [used, ended] = [await shake(held), await shake(held)];
     assertEquals([await isGood(held, used), await isGood(held, ended), await end(held, ended)], [true, true, 204]);
-    await clock.advance(60_000); // the sweep runs at this moment
+    await clock.advance(60_000); // The sweep runs at this moment.
     assertEquals([await isGood(held, used), await isGood(held, ended)], [true, false]);
     await clock.advance(60_000);
     assertEquals([await isGood(held, used), await isGood(held, ended)], [false, false]);
@@ -291,11 +291,11 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     const held = start({ clock, limits: { connections: { sessionIdleMs: 60_000 } } });
     const id = await shake(held);
     assertEquals(await isGood(held, id), true);
-    await clock.advance(60_000); // a sweep exactly at the timeout
+    await clock.advance(60_000); // A sweep runs exactly at the timeout.
     assertEquals(await isGood(held, id), true);
     await clock.advance(60_001 + 60_000);
     assertEquals(await isGood(held, id), false);
-    // Ended, not forgotten: otherwise the id would be valid again.
+    // The session is ended, not forgotten: otherwise the id would be valid again.
     assertEquals(await isGood(held, id), false);
     await held.server.close();
   });
@@ -329,7 +329,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("ending a session ends everything that runs in it, and nothing else", async () => {
+  test("ending a session ends everything that runs in it, and no other call", async () => {
     const held = start();
     const [id, other] = [await shake(held), await shake(held)];
     const stream = await send(held, id, undefined);
@@ -347,19 +347,19 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("a limited number of sessions keep state; an id whose state was evicted is valid again", async () => {
+  test("a limited number of sessions have state; an id whose state was evicted stays valid", async () => {
     const held = start({ limits: { connections: { sessions: 2 } } });
     const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
     const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
     const stream = await send(held, a, undefined);
     assertEquals([await isGood(held, b), await isGood(held, c)], [true, true]);
-    // The busy one stays, though it was used first; the idle one was evicted.
+    // The busy session stays, although it was used first; the idle session was evicted.
     held.server.handlers.add(tool({ name: "added", run: () => "" }));
     const reader = stream.body?.getReader();
     let text = "";
     while (!text.includes("list_changed")) text += new TextDecoder().decode((await reader?.read())?.value);
     assertEquals(await isGood(held, b), true);
-    // Neither can be evicted while both are at work.
+    // Neither session can be evicted while both sessions are in use.
     const busy = send(held, b, call("hold"));
     await until(() => held.log.includes("hold"), "the tool runs");
     const full = await send(held, c, level);
@@ -372,11 +372,11 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an ended id is refused until it expires, however many sessions come and go", async () => {
+  test("an ended id is refused until it expires, however many sessions start and end", async () => {
     const held = start({ limits: { connections: { sessions: 1 } } });
     const [first, used] = [await shake(held), await shake(held)];
     assertEquals([await end(held, first), await isGood(held, used)], [204, true]);
-    // More than one client may mark.
+    // This is more than one client may end.
     const ended: string[] = [];
     for (let i = 0; i < 300; i++) {
       const id = await shake(held);
@@ -391,7 +391,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an id that is too long is not decoded, and none is issued", async () => {
+  test("an id that is too long is not decoded, and no such id is issued", async () => {
     const held = start();
     const capabilities = (size: number) => ({ experimental: { x: "y".repeat(size) } });
     let id = "";

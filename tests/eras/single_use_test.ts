@@ -1,4 +1,4 @@
-// An answer with `singleUse` counts once, however often and wherever its request is sent.
+// An answer with `singleUse` is accepted once, however often and at whichever instance its request is sent.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
@@ -20,7 +20,7 @@ const accepted = { action: "accept", content: { ok: true } };
 interface Shop {
   readonly server: Pick<Server, "fetch" | "close">;
   readonly path: string;
-  /** What was paid. */
+  /** The payments that were made. */
   readonly paid: string[];
 }
 
@@ -74,7 +74,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
       const { state } = await call(shop, name);
       assertEquals((await call(shop, name, answer(state, key))).text, "accept");
       for (let i = 0; i < 3; i++) assertUsed(await call(shop, name, answer(state, key)));
-      // Also with another answer, or none.
+      // The request is refused with another answer, and without an answer.
       assertUsed(await call(shop, name, { requestState: state, inputResponses: { [key]: { action: "decline" } } }));
       assertUsed(await call(shop, name, { requestState: state }));
     }
@@ -82,7 +82,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`of many requests with one answer, one runs (${title})`, async () => {
+  Deno.test(`one of many requests with the same answer runs (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const { state } = await call(shop, "pay");
     const answers = await Promise.all(Array.from({ length: 50 }, () => call(shop, "pay", answer(state))));
@@ -92,10 +92,10 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`from the question on, each round counts once (${title})`, async () => {
+  Deno.test(`after the question, each round is accepted once (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const first = await call(shop, "order");
-    // The first question is asked without it, so its answer counts as often as it is sent.
+    // The first question does not use singleUse, so its answer is accepted each time.
     const [second, again] = [
       await call(shop, "order", answer(first.state, "first")),
       await call(shop, "order", answer(first.state, "first")),
@@ -110,7 +110,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`an answer that is not usable is asked for again, in a state of its own (${title})`, async () => {
+  Deno.test(`after an invalid answer, the question is asked again with a new state (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const { state } = await call(shop, "pay");
     const misfit = await call(shop, "pay", { requestState: state, inputResponses: { sure: { action: "accept" } } });
@@ -121,7 +121,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`an answer is used up for its own caller only, and expires as others do (${title})`, async () => {
+  Deno.test(`an answer is used up only for its own caller, and expires like other answers (${title})`, async () => {
     const clock = fakeClock();
     const shop = open({ store: makeStore?.(), clock, limits: testLimits({ calls: { stateMs: 1000 } }) });
     const ada = await call(shop, "pay", {}, "ada");
@@ -135,7 +135,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
   });
 }
 
-Deno.test("two instances with one store spend an answer once", async () => {
+Deno.test("two instances with one store accept an answer once", async () => {
   const store = memoryStore();
   const shops = [open({ store, secret: SECRET }), open({ store, secret: SECRET })];
   for (let i = 0; i < 20; i++) {
@@ -148,13 +148,13 @@ Deno.test("two instances with one store spend an answer once", async () => {
   for (const { server } of shops) await server.close();
 });
 
-Deno.test("without a store, only the process that asked takes the answer", async () => {
+Deno.test("without a store, only the process that asked accepts the answer", async () => {
   const [asked, other] = [open({ secret: SECRET }), open({ secret: SECRET })];
   const { state } = await call(asked, "pay");
   const refused = await call(other, "pay", answer(state));
   assertEquals([refused.status, refused.code], [400, -32602]);
   assertStringIncludes(refused.says, "only the process that asked knows");
-  // Nor does one with a store, which does not know what the memory of the first one knows.
+  // A process with a store refuses it too, because the store does not contain the memory of the first process.
   const stored = open({ secret: SECRET, store: memoryStore() });
   assertEquals((await call(stored, "pay", answer(state))).code, -32602);
   const { state: ofStore } = await call(stored, "pay");
@@ -164,7 +164,7 @@ Deno.test("without a store, only the process that asked takes the answer", async
   for (const { server } of [asked, other, stored]) await server.close();
 });
 
-Deno.test("another server with the same secret and store does not take the answer", async () => {
+Deno.test("another server with the same secret and store does not accept the answer", async () => {
   const store = memoryStore();
   const [one, other] = [
     open({ store, secret: SECRET }),
@@ -176,7 +176,7 @@ Deno.test("another server with the same secret and store does not take the answe
   for (const { server } of [one, other]) await server.close();
 });
 
-Deno.test("concrete paths of one server keep what was used while they are not in memory", async () => {
+Deno.test("concrete paths of one server remember used answers while the paths are evicted from memory", async () => {
   const pay = tool({
     name: "pay",
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
@@ -197,7 +197,7 @@ Deno.test("concrete paths of one server keep what was used while they are not in
   await server.close();
 });
 
-/** A store that can be lost. */
+/** A store that can become unavailable. */
 function makeFragile(): { readonly store: Store; isLost: boolean; garble: boolean } {
   const memory = memoryStore()[INTERNALS];
   const fragile = { store: customStore(wrap, { timeoutMs: 200 }), isLost: false, garble: false };
@@ -212,7 +212,7 @@ function makeFragile(): { readonly store: Store; isLost: boolean; garble: boolea
   return fragile;
 }
 
-Deno.test("an answer is refused and not spent while the store is lost", async () => {
+Deno.test("an answer is refused but not used up while the store is unavailable", async () => {
   const fragile = makeFragile();
   const shop = open({ store: fragile.store, secret: SECRET });
   const { state } = await call(shop, "pay");
@@ -229,7 +229,7 @@ Deno.test("an answer is refused and not spent while the store is lost", async ()
   await shop.server.close();
 });
 
-Deno.test("if what was used cannot be read, answers to older questions are refused", async () => {
+Deno.test("if the record of used answers is unreadable, answers to older questions are refused", async () => {
   const fragile = makeFragile();
   const clock = fakeClock(Date.now() - 5000);
   const shop = open({ store: fragile.store, secret: SECRET, clock });
@@ -247,7 +247,7 @@ Deno.test("if what was used cannot be read, answers to older questions are refus
 });
 
 for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
-  Deno.test(`however many answers a client uses, none counts twice, and no other client pays for it (${title})`, async () => {
+  Deno.test(`no answer is accepted twice however many answers a client uses, and other clients are not affected (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const other = await call(shop, "pay", {}, "bob");
     const used: (string | undefined)[] = [];
@@ -287,7 +287,7 @@ Deno.test("a busy server does not use up an answer", async () => {
   await shop.server.close();
 });
 
-Deno.test("a singleUse that is not true or false is an error, and nothing is asked", async () => {
+Deno.test("a singleUse that is not a boolean is an error, and no question is asked", async () => {
   for (const singleUse of ["true", 1, null, Promise.resolve(true)]) {
     const faults: unknown[] = [];
     const pay = tool({
@@ -301,7 +301,7 @@ Deno.test("a singleUse that is not true or false is an error, and nothing is ask
   }
 });
 
-Deno.test("an unknown version of requestState is refused as one of another server", async () => {
+Deno.test("an unknown version of requestState is refused like the state of another server", async () => {
   const shop = open({ secret: SECRET });
   const { state = "" } = await call(shop, "pay");
   const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["shop", "/mcp"]) });
@@ -315,7 +315,7 @@ Deno.test("an unknown version of requestState is refused as one of another serve
   await shop.server.close();
 });
 
-behaviour("a question with singleUse is asked and answered like others", async (connect) => {
+behaviour("a question with singleUse is asked and answered like other questions", async (connect) => {
   let paid = 0;
   const pay = tool({
     name: "pay",
@@ -332,7 +332,7 @@ behaviour("a question with singleUse is asked and answered like others", async (
   assertEquals(paid, 2);
 });
 
-Deno.test("the fake context takes singleUse", async () => {
+Deno.test("the fake context accepts singleUse", async () => {
   const ctx = fakeContext({ answers: { sure: accepted } });
   const sure = await ctx.elicit("sure", { message: "Pay?", schema: yes, singleUse: true });
   assertEquals([sure.action, ctx.asked[0].params.singleUse], ["accept", undefined]);

@@ -1,4 +1,4 @@
-// Errors about what has no id that can be read: each revision has its own way to say that there is none.
+// Errors for messages without a readable id: each revision has its own way to express a missing id.
 import { assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -6,7 +6,7 @@ import { LEGACY_VERSIONS } from "../support/behaviour.ts";
 
 const TYPES = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** Texts that hold no id, or none that a revision knows. */
+/** Texts that contain no id, or no id that a revision accepts. */
 const UNREADABLE = [
   "{",
   "{}",
@@ -24,7 +24,7 @@ const hello = (protocolVersion: string) =>
     params: { protocolVersion, capabilities: {}, clientInfo: { name: "c", version: "1" } },
   });
 
-/** How an answer says that it has no id: without one, or with `null`. */
+/** The form of a response without an id: the property is absent, or it is `null`. */
 function idOf(text: string): unknown {
   const { error, ...answer } = JSON.parse(text);
   assertEquals(Number.isInteger(error.code), true, text);
@@ -84,9 +84,9 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
   });
 }
 
-Deno.test("a client whose revision is not known is answered as JSON-RPC says over HTTP", async () => {
+Deno.test("over HTTP, a client of unknown revision gets the JSON-RPC form of an error without an id", async () => {
   const server = createServer({ name: "s", version: "1" });
-  // The specification takes such a client for one of 2025-03-26.
+  // The specification treats such a client as a client of 2025-03-26.
   for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body)).text()), null);
   await server.close();
 });

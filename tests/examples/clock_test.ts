@@ -5,7 +5,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
-Deno.test("the clock is an app where the client can show it, and a text elsewhere", async () => {
+Deno.test("the clock is an app for clients that can show apps, and a text for other clients", async () => {
   await using stack = new AsyncDisposableStack();
   stack.defer(() => server.close());
   const settings = { mimeTypes: ["text/html;profile=mcp-app"] };

@@ -1,4 +1,5 @@
-// Three instances behind a proxy: what one does holds at the others, nobody misses one that is killed, and all end together.
+// Three instances behind a proxy: changes of one instance apply to the others, a killed instance causes no error for
+// clients, and all instances end together.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import process from "node:process";
 import { connect } from "../../src/client/client.ts";
@@ -19,7 +20,7 @@ function isAlive(pid: number): boolean {
 for (const runtime of ["deno", "bun"]) {
   const command = runtime === "deno" ? ["deno", "run", "-A"] : ["bun"];
   const { name, ignore } = needs(
-    `three instances start with one command on ${runtime}, act as one, and end with it`,
+    `three instances start with one command on ${runtime}, act as one server, and end with the command`,
     missingRedis,
   );
   testProcesses(name, async () => {

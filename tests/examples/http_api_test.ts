@@ -17,7 +17,7 @@ const busy = (status: number, retryAfter?: string): Answer => (response) => {
   response.end("busy");
 };
 
-/** Calls the tool while the API gives these answers, one after another. */
+/** Calls the tool while the API gives these responses in order. */
 async function forecast(answers: readonly Answer[], options: Parameters<typeof createWeatherServer>[1] = {}) {
   const times: number[] = [];
   const left = [...answers];
@@ -46,7 +46,7 @@ async function forecast(answers: readonly Answer[], options: Parameters<typeof c
 const options = { sanitizeOps: false, sanitizeResources: false }; // A runtime keeps connections of fetch open.
 
 Deno.test({
-  name: "a busy API is asked again, later each time",
+  name: "requests to a busy API are retried with increasing delays",
   ...options,
   async fn() {
     const { text, times } = await forecast([busy(503), busy(429), sunny]);
@@ -67,7 +67,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a long Retry-After is left to the model, and so is an API that stays busy",
+  name: "a long Retry-After is returned to the model as an error, and so is an API that stays busy",
   ...options,
   async fn() {
     const long = await forecast([busy(429, "120")]);
@@ -80,7 +80,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a client has a rate of its own",
+  name: "each client has its own rate limit",
   ...options,
   async fn() {
     const server = createWeatherServer("http://127.0.0.1:9/", { attempts: 1 });

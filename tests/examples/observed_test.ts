@@ -1,4 +1,5 @@
-// The example of a server that can be operated: what a scraper, a probe, the log and the audit log see of one call.
+// The example of a server with metrics, health and logs: the metrics, the health check, the log and the audit log of
+// one call.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { connectTest } from "../../src/testing/testing.ts";
 import { withEnvironment } from "../support/environment.ts";
@@ -10,7 +11,7 @@ const { default: server, kept } = await withEnvironment(
 );
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`observed: a call is counted, logged and audited, without the numbers of accounts (${era})`, async () => {
+  Deno.test(`observed: a call is counted, logged and audited, without account numbers (${era})`, async () => {
     const lines: string[] = [];
     const { error } = console;
     console.error = (line) => lines.push(line);

@@ -5,7 +5,7 @@ import { clientExtension } from "../../src/client/client.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { textOf, until } from "../support/behaviour.ts";
 
-Deno.test("the press answers with a task where the client can have it, and with its result elsewhere", async () => {
+Deno.test("the press returns a task to clients that support tasks, and its result to other clients", async () => {
   await using stack = new AsyncDisposableStack();
   stack.defer(() => server.close());
   const onElicit = () => ({ action: "accept", content: {} }) as const;

@@ -1,5 +1,5 @@
-// The example of a production server: tenants, scopes, roles, limits, tasks, health and metrics, in both eras, and served
-// by a process on both runtimes.
+// The example of a production server: tenants, scopes, roles, limits, tasks, health and metrics, in both eras, and
+// served by a process on both runtimes.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { mkdtemp, rm } from "node:fs/promises";
 import config from "../../deno.json" with { type: "json" };
@@ -37,7 +37,7 @@ const toToken = ({ tenant = "acme", scope = "tickets:read tickets:write", ...cla
   issuer.sign({ claims: { aud: at + toPath(tenant), scope, ...claims } });
 const toHeaders = async (person?: Person, at?: string) => ({ authorization: `Bearer ${await toToken(person, at)}` });
 
-/** The HTTP status of a refusal. Only sessions send a request when they connect. */
+/** The HTTP status of a refusal. Only session clients send a request when they connect. */
 async function statusOf(open: () => Promise<Connection>): Promise<unknown> {
   const list = async () => {
     await using client = await open();
@@ -55,7 +55,7 @@ for (const era of ["modern", "legacy"] as const) {
       headers: { host: "tickets.example.com", ...await toHeaders(person) },
     });
 
-  Deno.test(`production: each tenant has its own tickets, and tokens for it alone (${era})`, async () => {
+  Deno.test(`production: each tenant has its own tickets, and accepts only its own tokens (${era})`, async () => {
     await using acme = await open({ sub: `ada-${era}` });
     const { content: [link] } = await acme.callTool("open_ticket", { title: `Printer on fire (${era})` });
     const { uri } = link as { readonly uri: string };
@@ -92,7 +92,7 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(await statusOf(() => open({ roles: ["owner"] })), 401);
   });
 
-  Deno.test(`production: a model in a loop opens ten tickets a minute, and others go on (${era})`, async () => {
+  Deno.test(`production: a client that repeats a call can open ten tickets a minute, and other clients are not affected (${era})`, async () => {
     await using client = await open({ sub: `loop-${era}`, tenant: "loops" });
     for (let at = 0; at < 10; at++) await client.callTool("open_ticket", { title: `Ticket ${at}` });
     const error = await assertRejects(() => client.callTool("open_ticket", { title: "Too many" }), McpError);
@@ -102,7 +102,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("production: a report is a task for clients that know tasks", async () => {
+Deno.test("production: a report is a task for clients that support tasks", async () => {
   const headers = { host: "tickets.example.com", ...await toHeaders({ roles: ["manager"], tenant: "reports" }) };
   const options = { transport: "http", path: toPath("reports"), headers, extensions: [taskClient()] } as const;
   await using client = await connectTest(server, options);
@@ -125,8 +125,8 @@ Deno.test("production: health, metrics and refusals without a token", async () =
   assertEquals((await get(toPath("ACME")))[0], 404);
 });
 
-/** The lines that the server has printed, which are about the calls of the other tests. */
-Deno.test("production: logs and audit tell who called what, and no token", async () => {
+/** The lines that the server has printed about the calls of the other tests. */
+Deno.test("production: logs and audit contain caller and tool, and no token", async () => {
   const token = await toToken({ sub: "eve", tenant: "audits" });
   const headers = { host: "tickets.example.com", authorization: `Bearer ${token}` };
   await using client = await connectTest(server, { transport: "http", path: toPath("audits"), headers });
@@ -139,13 +139,13 @@ Deno.test("production: logs and audit tell who called what, and no token", async
   assertEquals(logs.filter((line) => line.includes("A secret title")), []);
 });
 
-Deno.test("production: the server closes, and its files go", async () => {
+Deno.test("production: the server closes, and its files are deleted", async () => {
   await server.close();
   Object.assign(console, { log, error });
   await rm(folder, { recursive: true });
 });
 
-/** The example as users copy it: with a config of its own, in an empty folder. */
+/** The example as users copy it: with its own config, in an empty folder. */
 async function copyExample(cwd: string): Promise<void> {
   for await (const { name } of Deno.readDir(`${root}examples/production`)) {
     await Deno.copyFile(`${root}examples/production/${name}`, `${cwd}/${name}`);
@@ -203,7 +203,7 @@ testProcesses("production: the commands of the Dockerfile run in an empty folder
     await copyExample(cwd);
     await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports: toImports() }));
     const home = { cwd, env: { DENO_DIR: `${cwd}/cache` }, timeoutMs: 120_000 };
-    // What a developer has done before.
+    // The steps that a developer has done before.
     assertEquals((await run(["deno", "install", "--entrypoint", "main.ts"], home)).code, 0);
     for (const step of read("RUN")) {
       const { code, stderr } = await run(["sh", "-c", step], home);

@@ -45,7 +45,7 @@ for (const options of WAYS) {
   });
 }
 
-Deno.test("files.ts reads files below its folder only, and hides keys", async () => {
+Deno.test("files.ts reads only files below its folder, and redacts keys", async () => {
   const outside = await mkdtemp("/tmp/mcp-outside-");
   const folder = await mkdtemp("/tmp/mcp-folder-");
   try {

@@ -8,7 +8,7 @@ import { withEnvironment } from "../support/environment.ts";
 import { TestIssuer } from "../support/issuer.ts";
 import { findFreePort, root, start } from "../support/processes.ts";
 
-// The example reads its environment when it is imported, so one issuer is there for all tests.
+// The example reads its environment when it is imported, so all tests share one issuer.
 const issuer = await TestIssuer.start();
 const resource = "https://orders.example.com/mcp";
 const key = "nightly-key-8d3f5a7c6e1b";
@@ -40,7 +40,7 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(textOf(await script.callTool("total")), "0");
   });
 
-  Deno.test(`roles: a token with a role that is not known is refused (${era})`, async () => {
+  Deno.test(`roles: a token with an unknown role is refused (${era})`, async () => {
     for (const claims of [{}, { roles: ["owner"] }, { roles: "finance" }]) {
       const headers = await signIn(claims);
       const list = async () => {

@@ -6,7 +6,7 @@ import { textOf } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http", "pipe"] as const) {
-    Deno.test(`tenants have notes and tools of their own (${era} over ${transport})`, async () => {
+    Deno.test(`tenants have separate notes and tools (${era} over ${transport})`, async () => {
       const other = `${era}-${transport}`;
       await using acme = await connectTest(server, { era, transport, params: { tenant: "acme" } });
       await using bee = await connectTest(server, { era, transport, params: { tenant: other } });
@@ -26,7 +26,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("a name that no tenant can have gets 404", async () => {
+Deno.test("a name that is invalid for a tenant gets 404", async () => {
   const response = await server.fetch(new Request("http://localhost/tenants/ACME/mcp", { method: "POST" }));
   assertEquals(response.status, 404);
 });

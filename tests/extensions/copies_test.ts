@@ -24,7 +24,7 @@ function createAudit({ extension }: Library) {
 for (
   const [name, of, tools] of [["extension", ours, ours], ["tool", theirs, ours], ["server", theirs, theirs]] as const
 ) {
-  Deno.test(`copies: an extension of another copy than its ${name} works`, async () => {
+  Deno.test(`copies: an extension works with its ${name} from another copy`, async () => {
     const audit = createAudit(name === "extension" ? theirs : ours);
     const ended: unknown[] = [];
     const attribute = audit.attribute({
@@ -50,7 +50,7 @@ for (
   });
 }
 
-Deno.test("copies: the same id of two copies is registered once", () => {
+Deno.test("copies: the same extension id from two copies is registered once", () => {
   const handlers = [createAudit(ours), createAudit(theirs)];
   assertThrows(() => ours.createServer({ name: "t", version: "1", handlers }), TypeError, "is registered already");
 });

@@ -1,4 +1,4 @@
-// The contract of extensions: what the factory refuses, what servers and clients see, and the order of attributes.
+// The contract of extensions: invalid definitions, the view of servers and clients, and the order of attributes.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, type Handler, McpError, prompt, resource, type Result, tool } from "../../mod.ts";
 import type { Wrap, WrappedCall } from "../../src/extension.ts";
@@ -26,19 +26,23 @@ const mistakes: readonly [name: string, options: unknown, message: string][] = [
   ["no id", {}, "an id is a prefix and a name"],
   ["settings with a function", { id: ID, settings: { a: { b: run } } }, 'settings: "b" is not JSON'],
   ["settings with a bigint", { id: ID, settings: { a: 1n } }, "settings: it is not JSON"],
-  ["settings that hold themselves", { id: ID, settings: toLoop() }, "settings: it is not JSON"],
+  ["settings that contain themselves", { id: ID, settings: toLoop() }, "settings: it is not JSON"],
   ["settings that are a list", { id: ID, settings: [] }, "settings: it is not an object"],
   ["a method of the protocol", { id: ID, methods: { "tools/call": { run } } }, "tools/call belongs to the protocol"],
-  ["a session's method", { id: ID, methods: { "resources/subscribe": { run } } }, "belongs to the protocol"],
-  ["a method without a folder", { id: ID, methods: { audit: { run } } }, 'method "audit" is no name such as audit/get'],
+  ["a method of sessions", { id: ID, methods: { "resources/subscribe": { run } } }, "belongs to the protocol"],
+  ["a method without a prefix", { id: ID, methods: { audit: { run } } }, 'method "audit" is no name such as audit/get'],
   ["a method that is a notification", { id: ID, methods: { "notifications/a": { run } } }, "belongs to the protocol"],
   ["a method without run", { id: ID, methods: { "audit/get": {} } }, "run of audit/get is not a function"],
   ["a method with a wrong schema", { id: ID, methods: { "audit/get": { params: z.string(), run } } }, "not objects"],
   ["a notification of the protocol", { id: ID, notifications: { "notifications/cancelled": { run } } }, "belongs to"],
-  ["a notification without its folder", { id: ID, notifications: { "audit/seen": { run } } }, "is no name such as"],
+  ["a notification without its prefix", { id: ID, notifications: { "audit/seen": { run } } }, "is no name such as"],
   ["a key of the protocol", { id: ID, listen: { toolsListChanged: { filter: z.any() } } }, "belongs to the protocol"],
-  ["a key of every object", { id: ID, listen: { constructor: { filter: z.any() } } }, "belongs to the protocol"],
-  ["a key that is no name", { id: ID, listen: { "a b": { filter: z.any() } } }, "is no name such as auditIds"],
+  [
+    "a key that every object inherits",
+    { id: ID, listen: { constructor: { filter: z.any() } } },
+    "belongs to the protocol",
+  ],
+  ["a key that is not a name", { id: ID, listen: { "a b": { filter: z.any() } } }, "is no name such as auditIds"],
 ];
 
 function toLoop(): Record<string, unknown> {
@@ -65,7 +69,7 @@ Deno.test("an extension can be registered once, and so can a method", () => {
   assertThrows(() => serve(one, two), TypeError, `Cannot add extension "com.example/other": audit/get is one of ${ID}`);
 });
 
-Deno.test("a handler with an attribute of an extension that is not registered is refused by name", () => {
+Deno.test("a handler with an attribute of an unregistered extension is refused, and the error names the extension", () => {
   const audit = extension({ id: ID });
   const attribute = audit.attribute({});
   const work = tool({ name: "work", extensions: [attribute], run: () => {} });
@@ -82,7 +86,7 @@ Deno.test("a handler with an attribute of an extension that is not registered is
   assertEquals(server.handlers.list(), []);
 });
 
-Deno.test("an attribute can register its extension, if that has nothing but settings", () => {
+Deno.test("an attribute can register its extension, if the extension has only settings", () => {
   const ui = extension({ id: ID, settings: { a: 1 } });
   const register = ui.attribute({ registers: true });
   const one = tool({ name: "same", extensions: [register, ui.attribute({ registers: true })], run: () => {} });
@@ -121,76 +125,85 @@ Deno.test("an attribute can check the other handlers", () => {
   serve(ui, chart, resource({ uri: "ui://chart", name: "chart", read: () => "" }));
 });
 
-Deno.test("something else in extensions, and wrong options of an attribute, are refused", () => {
+Deno.test("a value that is not an attribute in extensions, and wrong options of an attribute, are refused", () => {
   const audit = extension({ id: ID });
-  const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} }); // Wrong on purpose.
+  // The value has the wrong type intentionally.
+  const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} });
   const message = 'Cannot make tool "work": make its extensions with extension.attribute()';
   for (const wrong of [[audit], [{}], [undefined], [audit.attribute({}), {}]]) {
     assertThrows(make(wrong), TypeError, message);
   }
   const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }, { registers: 1 }];
   for (const wrong of wrongs) {
-    assertThrows(() => audit.attribute(wrong as never), TypeError, "Cannot make an attribute"); // Wrong on purpose.
+    // The value has the wrong type intentionally.
+    assertThrows(() => audit.attribute(wrong as never), TypeError, "Cannot make an attribute");
   }
   const set = audit.attribute({ list: { "com.example/a": 1 } });
   assertThrows(make([set, set]), TypeError, 'both set _meta "com.example/a"');
 });
 
-behaviour("settings are shown, deeply merged, and in sessions only those without methods", async (connect, { era }) => {
-  const { client, server } = await connect({
-    handlers: [
-      extension({ id: ID, settings: { a: 1 }, methods: { "audit/get": { run } } }),
-      extension({ id: "com.example/ui", settings: { b: { c: [2] } } }),
-      tool({ name: "work", run: () => {} }),
-    ],
-  });
-  const described = era === "modern" ? await client.request("server/discover") : client.handshake;
-  const { extensions, tools } = Object(described?.capabilities);
-  const ui = { "com.example/ui": { b: { c: [2] } } };
-  assertEquals(extensions, era === "modern" ? { [ID]: { a: 1 }, ...ui } : ui);
-  assertEquals(tools, { listChanged: true });
-  server.handlers.remove(...server.handlers.list().slice(0, 2));
-  if (era === "modern") {
-    assertEquals("extensions" in Object((await client.request("server/discover")).capabilities), false);
-    await assertRejects(() => client.request("audit/get"), McpError, "no such method");
-  }
-});
+behaviour(
+  "settings are sent to clients and deeply merged; in sessions, only settings of extensions without methods are sent",
+  async (connect, { era }) => {
+    const { client, server } = await connect({
+      handlers: [
+        extension({ id: ID, settings: { a: 1 }, methods: { "audit/get": { run } } }),
+        extension({ id: "com.example/ui", settings: { b: { c: [2] } } }),
+        tool({ name: "work", run: () => {} }),
+      ],
+    });
+    const described = era === "modern" ? await client.request("server/discover") : client.handshake;
+    const { extensions, tools } = Object(described?.capabilities);
+    const ui = { "com.example/ui": { b: { c: [2] } } };
+    assertEquals(extensions, era === "modern" ? { [ID]: { a: 1 }, ...ui } : ui);
+    assertEquals(tools, { listChanged: true });
+    server.handlers.remove(...server.handlers.list().slice(0, 2));
+    if (era === "modern") {
+      assertEquals("extensions" in Object((await client.request("server/discover")).capabilities), false);
+      await assertRejects(() => client.request("audit/get"), McpError, "no such method");
+    }
+  },
+);
 
-behaviour("methods check their parameters, and their errors are those of handlers", async (connect) => {
-  const audit = extension({
-    id: ID,
-    methods: {
-      "audit/get": {
-        params: z.strictObject({ day: z.string() }),
-        subject: "day",
-        run: ({ day }, ctx) => ({ day, caller: ctx.principal?.id, ttlMs: 5, cacheScope: "public" }),
-      },
-      "audit/fail": {
-        run({ kind }) {
-          throw kind ? new McpError(-31001, "own") : new RangeError("secret");
+behaviour(
+  "methods validate their parameters, and their errors are treated like errors of handlers",
+  async (connect) => {
+    const audit = extension({
+      id: ID,
+      methods: {
+        "audit/get": {
+          params: z.strictObject({ day: z.string() }),
+          subject: "day",
+          run: ({ day }, ctx) => ({ day, caller: ctx.principal?.id, ttlMs: 5, cacheScope: "public" }),
         },
+        "audit/fail": {
+          run({ kind }) {
+            throw kind ? new McpError(-31001, "own") : new RangeError("secret");
+          },
+        },
+        "audit/nothing": { run: () => null as unknown as Result }, // Wrong on purpose.
+        "audit/ask": { run: async (_params, ctx) => ({ roots: await ctx.roots() }) },
       },
-      "audit/nothing": { run: () => null as unknown as Result }, // Wrong on purpose.
-      "audit/ask": { run: async (_params, ctx) => ({ roots: await ctx.roots() }) },
-    },
-  });
-  const { client, takeFaults } = await connect({ handlers: [audit] }, { ...declares, roots: [] });
-  const { _meta, ...result } = await client.request("audit/get", { day: "monday" });
-  assertEquals(result, { resultType: "complete", day: "monday", ttlMs: 5, cacheScope: "public" });
-  const code = async (method: string, params = {}) => {
-    const { code, message } = await assertRejects(() => client.request(method, params), McpError);
-    return [code, message];
-  };
-  assertEquals((await code("audit/get", { day: "monday", more: 1 }))[0], -32602);
-  assertEquals((await code("audit/get"))[0], -32602);
-  assertEquals(await code("audit/fail", { kind: "own" }), [-31001, "own"]);
-  assertEquals(await code("audit/fail"), [-32603, "Internal error"]);
-  assertEquals(await code("audit/nothing"), [-32603, "Internal error"]);
-  assertEquals((await code("audit/ask"))[0], -32603);
-  assertEquals(takeFaults().map(({ subject }) => subject), ["audit/fail", "audit/nothing", "audit/ask"]);
-}, modern);
+    });
+    const { client, takeFaults } = await connect({ handlers: [audit] }, { ...declares, roots: [] });
+    const { _meta, ...result } = await client.request("audit/get", { day: "monday" });
+    assertEquals(result, { resultType: "complete", day: "monday", ttlMs: 5, cacheScope: "public" });
+    const code = async (method: string, params = {}) => {
+      const { code, message } = await assertRejects(() => client.request(method, params), McpError);
+      return [code, message];
+    };
+    assertEquals((await code("audit/get", { day: "monday", more: 1 }))[0], -32602);
+    assertEquals((await code("audit/get"))[0], -32602);
+    assertEquals(await code("audit/fail", { kind: "own" }), [-31001, "own"]);
+    assertEquals(await code("audit/fail"), [-32603, "Internal error"]);
+    assertEquals(await code("audit/nothing"), [-32603, "Internal error"]);
+    assertEquals((await code("audit/ask"))[0], -32603);
+    assertEquals(takeFaults().map(({ subject }) => subject), ["audit/fail", "audit/nothing", "audit/ask"]);
+  },
+  modern,
+);
 
-behaviour("only an extension gives a result a type of its own", async (connect) => {
+behaviour("only an extension can set the resultType of a result", async (connect) => {
   const forged = { resultType: "task", taskId: "1" };
   const { client } = await connect({
     handlers: [
@@ -207,7 +220,7 @@ behaviour("only an extension gives a result a type of its own", async (connect) 
   assertEquals((await client.readResource("a://b")).resultType, "complete");
 }, modern);
 
-behaviour("middleware keeps the type of a result that it copies", async (connect) => {
+behaviour("middleware preserves the resultType of a result that it copies", async (connect) => {
   const audit = extension({ id: ID });
   const work = tool({
     name: "work",
@@ -288,7 +301,7 @@ behaviour("the first attribute is the outermost, around middleware and validatio
   assert(era);
 });
 
-behaviour("an attribute may redirect, without an answer of its own", async (connect) => {
+behaviour("an attribute may redirect without detaching the call", async (connect) => {
   const audit = extension({ id: ID });
   const said: unknown[] = [];
   const work = tool({
@@ -326,7 +339,7 @@ behaviour("an attribute may redirect, without an answer of its own", async (conn
   assertEquals(takeFaults().length, 1);
 });
 
-behaviour("a wrap that returns too early or returns nothing harms no other call", async (connect) => {
+behaviour("a wrap that returns too early or returns nothing affects no other call", async (connect) => {
   const audit = extension({ id: ID });
   let reason: unknown;
   const early = tool({
@@ -393,7 +406,7 @@ behaviour("cancelling the request aborts the handler within an attribute", async
   await until(() => reason !== undefined, "the abort");
 });
 
-behaviour("a handler is not detached with a timeout that is no number, because it might never end", async (connect) => {
+behaviour("detach refuses a timeout that is not a number, because the handler might never end", async (connect) => {
   const audit = extension({ id: ID });
   for (const timeoutMs of ["60000", NaN, 0, null, {}] as never[]) {
     const wrap = (call: WrappedCall) => (call.detach({ timeoutMs }), { content: [] });
@@ -405,7 +418,7 @@ behaviour("a handler is not detached with a timeout that is no number, because i
   }
 }, modern);
 
-behaviour("a detached handler that says more than is redirected is not heard, and cannot ask", async (connect) => {
+behaviour("a detached handler sends only redirected messages, and cannot ask the client", async (connect) => {
   const audit = extension({ id: ID });
   const outcomes: unknown[] = [];
   const work = tool({
@@ -433,7 +446,7 @@ behaviour("a detached handler that says more than is redirected is not heard, an
   assertEquals(client.received, []);
 });
 
-behaviour("notifications of a client reach the extension that it declares", async (connect, { era }) => {
+behaviour("notifications of a client reach the extension that declares them", async (connect, { era }) => {
   const seen: unknown[] = [];
   const audit = extension({
     id: ID,
@@ -483,7 +496,7 @@ const watched = () => {
   return { audit, asked };
 };
 
-behaviour("a subscription is granted per caller, and gets what is published for it", async (connect) => {
+behaviour("a subscription is granted per caller, and gets only publications that match its grant", async (connect) => {
   const { audit } = watched();
   const { client, join } = await connect({ handlers: [audit] }, { ...declares, principal: { id: "ada" } });
   const mine = await client.subscribe({ extensions: { auditIds: ["ada1", "bo1"], auditChanged: true, other: 1 } });
@@ -517,23 +530,27 @@ behaviour("a grant of undefined, null or false subscribes to nothing", async (co
   }
 }, modern);
 
-behaviour("a grant that JSON cannot hold subscribes to nothing, because it would be another value", async (connect) => {
-  class Granted {
-    readonly ids = ["a"];
-  }
-  const odd: readonly unknown[] = [
-    ...[new Set(["a"]), new Map([["a", 1]]), new Granted(), new Error("no"), NaN, Infinity],
-    ...[() => true, Symbol("a"), 1n, Response.json({}), { ids: new Set(["a"]) }, { ids: undefined, of: NaN }, [NaN]],
-  ];
-  for (const grant of odd) {
-    const feed = extension({ id: ID, listen: { feed: { filter: z.boolean(), grant: () => grant } } });
-    const { client, takeFaults } = await connect({ handlers: [feed] }, declares);
-    await assertRejects(() => client.subscribe({ extensions: { feed: true } }), McpError, "Internal error");
-    assertStringIncludes(`${takeFaults()[0].error}`, "grant of feed: ");
-  }
-}, modern);
+behaviour(
+  "a grant that JSON cannot represent subscribes to nothing, because JSON would change its value",
+  async (connect) => {
+    class Granted {
+      readonly ids = ["a"];
+    }
+    const odd: readonly unknown[] = [
+      ...[new Set(["a"]), new Map([["a", 1]]), new Granted(), new Error("no"), NaN, Infinity],
+      ...[() => true, Symbol("a"), 1n, Response.json({}), { ids: new Set(["a"]) }, { ids: undefined, of: NaN }, [NaN]],
+    ];
+    for (const grant of odd) {
+      const feed = extension({ id: ID, listen: { feed: { filter: z.boolean(), grant: () => grant } } });
+      const { client, takeFaults } = await connect({ handlers: [feed] }, declares);
+      await assertRejects(() => client.subscribe({ extensions: { feed: true } }), McpError, "Internal error");
+      assertStringIncludes(`${takeFaults()[0].error}`, "grant of feed: ");
+    }
+  },
+  modern,
+);
 
-Deno.test("a client warns about a notification whose function fails later", async () => {
+Deno.test("a client warns about a notification whose asynchronous handler fails", async () => {
   const { audit } = watched();
   const method = "notifications/audit";
   const warnings: string[] = [];
@@ -555,7 +572,7 @@ Deno.test("a client warns about a notification whose function fails later", asyn
   await server.close();
 });
 
-behaviour("a filter that is wrong, huge or not declared is refused as a whole", async (connect, { transport }) => {
+behaviour("a filter that is invalid, huge or not declared is refused as a whole", async (connect, { transport }) => {
   const { audit, asked } = watched();
   const limits = testLimits({ streams: { watchedUris: 3 } });
   const { client, join, takeFaults } = await connect({ handlers: [audit], limits }, {
@@ -576,7 +593,7 @@ behaviour("a filter that is wrong, huge or not declared is refused as a whole", 
   assertEquals(await code(["refuse"]), -31001);
   assertEquals(await code(["fail"]), -32603);
   assertEquals(takeFaults().length, 1);
-  // Keys of every object are no keys of an extension.
+  // Keys that every object inherits are not keys of an extension.
   const extensions = JSON.parse('{"__proto__": {"auditIds": [1]}, "constructor": 1, "auditIds": ["a1"]}');
   const open = await client.subscribe({ extensions });
   assertEquals(open.granted, { extensions: { auditIds: ["a1"] } });
@@ -593,7 +610,8 @@ Deno.test("publish refuses unknown keys, other methods, and parameters that are 
     ["auditIds", { method, params: [] }, "the parameters are not an object"],
   ];
   for (const [key, event, message] of refused) {
-    assertThrows(() => audit.publish(key as never, event as never), TypeError, message); // Wrong on purpose.
+    // The value has the wrong type intentionally.
+    assertThrows(() => audit.publish(key as never, event as never), TypeError, message);
   }
   audit.publish("auditIds", { method });
 });
@@ -610,11 +628,11 @@ Deno.test("a client that reads slowly gets the newest notification of each topic
     }
   }
   await until(() => subscription.received.filter(({ params }) => params.n === 199).length === 2, "the newest ones");
-  assert(subscription.received.length < 400, "some were left out");
+  assert(subscription.received.length < 400, "some notifications were left out");
   await server.close();
 });
 
-Deno.test("a detached handler that ignores the end of the server ends without an effect", async () => {
+Deno.test("a detached handler that ignores the shutdown of the server ends without an effect", async () => {
   const audit = extension({ id: ID, listen: { auditChanged: { filter: z.boolean() } } });
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
   const outcomes: unknown[] = [];
@@ -650,11 +668,11 @@ Deno.test("a detached handler that ignores the end of the server ends without an
   open();
   await turn(5);
   assertEquals([outcomes.length, late], [1, []]);
-  // The error is reported, because nobody else learns of it.
+  // The error is reported, because no client gets it.
   assertEquals(faults.length, 1);
 });
 
-Deno.test("no handler goes on after its response when the server is closing", async () => {
+Deno.test("no handler continues after its response while the server is closing", async () => {
   const audit = extension({ id: ID });
   const { promise: pass, resolve: open } = Promise.withResolvers<void>();
   const work = tool({
@@ -682,7 +700,7 @@ Deno.test("no handler goes on after its response when the server is closing", as
   await closing;
 });
 
-behaviour("an extension and a handler learn why a handler was cancelled", async (connect) => {
+behaviour("an extension and a handler get the reason of a cancellation", async (connect) => {
   const seen: unknown[] = [];
   const running: string[] = [];
   const audit = extension({ id: ID });
@@ -744,7 +762,7 @@ behaviour("an extension and a handler learn why a handler was cancelled", async 
 
 const nobody = { type: "object", properties: {} } as const;
 
-behaviour("what a handler asks and reports at once reaches the redirection", async (connect) => {
+behaviour("synchronous questions and messages of a handler reach the redirection", async (connect) => {
   const audit = extension({ id: ID });
   const seen: string[] = [];
   const work = tool({
@@ -759,7 +777,7 @@ behaviour("what a handler asks and reports at once reaches the redirection", asy
             return Promise.resolve({ action: "decline" });
           },
         });
-        // A wrap that is slow misses nothing.
+        // A slow wrap misses no message.
         await turn(3);
         assertEquals(call.isAsking, false);
         return await ending;
@@ -781,7 +799,7 @@ behaviour("what a handler asks and reports at once reaches the redirection", asy
   assertEquals(client.received, []);
 });
 
-behaviour("what a redirection has no function for, or passes on, goes to the client", async (connect) => {
+behaviour("messages without a redirecting function, or passed on by it, are sent to the client", async (connect) => {
   const audit = extension({ id: ID });
   const made: string[] = [];
   const toTool = (name: string, redirect: Parameters<Parameters<Wrap>[1]>[0]) =>
@@ -792,7 +810,7 @@ behaviour("what a redirection has no function for, or passes on, goes to the cli
         await ctx.progress(1);
         await ctx.log.error("bad");
         const { action } = await ctx.elicit("ok", { message: "?", schema: nobody });
-        // The value is kept while the client is asked again.
+        // The value is preserved while the client is asked again.
         const value = await ctx.once("key", () => made.push(name));
         const second = await ctx.elicit("more", { message: "?", schema: nobody });
         return `${action} ${second.action} ${value}`;
@@ -855,7 +873,7 @@ behaviour("a handler that asks its client cannot be detached", async (connect, {
     return { action: "accept" as const, content: {} };
   };
   const { client } = await connect({ handlers: [audit, work] }, { onElicit });
-  // Without sessions, the handler runs again with the answer, and is detached then.
+  // Without sessions, the handler runs again with the answer, and is detached in the second run.
   assertEquals(textOf(await client.callTool("work")), era === "modern" ? "ticket" : "accept");
   assertEquals([seen, asked], [era === "modern" ? [true, false] : [true], [1]]);
   open();
@@ -895,7 +913,7 @@ behaviour("a question that a handler repeats under one key reaches a redirection
   assertEquals(textOf(await client.callTool("work")), "a,b,fails,fails");
 });
 
-behaviour("handlers that go on after their response leave the slots of calls alone", async (connect) => {
+behaviour("handlers that continue after their response occupy no slots of calls", async (connect) => {
   const audit = extension({ id: ID });
   const { pass, open } = gate();
   const work = tool({
@@ -920,7 +938,7 @@ behaviour("handlers that go on after their response leave the slots of calls alo
 }, { transports: ["memory", "pipe"] });
 
 behaviour(
-  "an extension for sessions too has its methods, notifications and attributes there",
+  "an extension that supports sessions has its methods, notifications and attributes in sessions",
   async (connect, { era }) => {
     const noted: unknown[] = [];
     const seen: unknown[] = [];
@@ -986,7 +1004,7 @@ behaviour(
   },
 );
 
-behaviour("in sessions an extension can wrap calls, but gives a result no type", async (connect) => {
+behaviour("in sessions an extension can wrap calls, but cannot set a resultType", async (connect) => {
   const seen: unknown[] = [];
   const audit = extension({ id: ID, sessions: true, methods: { "audit/get": { run } } });
   const work = tool({

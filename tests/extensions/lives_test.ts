@@ -31,7 +31,7 @@ behaviour("an extension starts with the first request, and stops with the server
   const options = { name: "t", version: "1", handlers: [audit] };
   const server = createServer(options);
   await turn(3);
-  // A client of this process is not served before it connects.
+  // A client in this process is not served before it connects.
   assertEquals(seen, []);
   const client = await connectTo(server, transport);
   const calling = client.request("audit/get");
@@ -51,7 +51,7 @@ async function connectTo(server: Server, transport: "memory" | "http" | "pipe"):
   return await connectTest(server, { ...declares, transport });
 }
 
-Deno.test("over stdio, an extension starts at once and stops with the input", async () => {
+Deno.test("over stdio, an extension starts immediately and stops at the end of the input", async () => {
   const seen: string[] = [];
   const audit = extension({
     id: ID,
@@ -70,7 +70,7 @@ Deno.test("over stdio, an extension starts at once and stops with the input", as
   await server.close();
 });
 
-Deno.test("an extension that fails to start fails its calls, and is started again", async () => {
+Deno.test("the calls of an extension fail if it fails to start, and it is started again", async () => {
   const faults: unknown[] = [];
   let result: () => unknown = () => {
     throw new Error("no database");
@@ -78,7 +78,7 @@ Deno.test("an extension that fails to start fails its calls, and is started agai
   const audit = extension({
     id: ID,
     methods: { "audit/get": { run: () => ({}) } },
-    // Some results are wrong on purpose.
+    // Some results have the wrong type intentionally.
     start: () => result() as undefined,
   });
   const hello = tool({ name: "hello", run: () => "hello" });
@@ -118,7 +118,7 @@ Deno.test("an extension that is added to or removed from a running server starts
   assertEquals(seen, ["start a", "start b", "stop a", "stop b"]);
 });
 
-Deno.test("each path of a tenant has a life of its own", async () => {
+Deno.test("each path of a tenant starts and stops its own extension", async () => {
   const seen: string[] = [];
   const server = createServer({
     name: "t",
@@ -145,7 +145,7 @@ Deno.test("each path of a tenant has a life of its own", async () => {
   assertEquals(seen.toSorted(), ["start a", "start b", "stop a", "stop b"]);
 });
 
-Deno.test("an extension seals values, and has a part of the store for itself", async () => {
+Deno.test("an extension seals values, and has a separate part of the store", async () => {
   const store = memoryStore();
   const shared: ServerOptions["secret"] = "s".repeat(32);
   const starts: Record<string, ExtensionServer> = {};
@@ -241,7 +241,7 @@ function serveCalls(options: Partial<ServerOptions> = {}) {
   return { server, call, host: () => host!, internals };
 }
 
-Deno.test("an extension calls a handler for a caller, past admission and rates, and observers see it", async () => {
+Deno.test("an extension calls a handler for a caller without admission and rate limits, and observers get the events", async () => {
   const events: Partial<CallEvent>[] = [];
   const admitted: string[] = [];
   const { server, call, internals, host } = serveCalls({
@@ -286,7 +286,7 @@ Deno.test("an extension calls a handler for a caller, past admission and rates, 
   await server.close();
 });
 
-Deno.test("a call of an extension has a timeout and a signal, a place of its own, and ends with the server", async () => {
+Deno.test("a call of an extension has a timeout, a signal and its own slot, and ends with the server", async () => {
   const { server, call } = serveCalls({ limits: { calls: { detached: 4, closeMs: 10 } } });
   const slow = (more: Parameters<typeof call>[1] = {}) =>
     call("slow", { principal: { id: "ada" }, ...more }).catch((error) => [error.code, error.why]);
@@ -295,7 +295,7 @@ Deno.test("a call of an extension has a timeout and a signal, a place of its own
   const stop = new AbortController();
   const stopped = slow({ signal: stop.signal });
   await turn(3);
-  assertEquals(await slow(), [-31503, undefined], "one place, a quarter of four, is taken");
+  assertEquals(await slow(), [-31503, undefined], "one slot, a quarter of four, is occupied");
   stop.abort();
   assertEquals(await stopped, [-32603, "extension"]);
   const last = slow();
@@ -304,7 +304,7 @@ Deno.test("a call of an extension has a timeout and a signal, a place of its own
   assertEquals(await last, [-32603, "closing"]);
 });
 
-Deno.test("no client can pretend to be an extension", async () => {
+Deno.test("a client cannot impersonate an extension", async () => {
   const { server, internals } = serveCalls();
   await using client = await connectTest(server, declares);
   await client.request("tools/call", { name: "work", internal: { data: 1 }, data: 1, _meta: { internal: 1 } });
@@ -314,12 +314,12 @@ Deno.test("no client can pretend to be an extension", async () => {
 
 const published = () => ({ method: "notifications/audit", params: { at: 1 } });
 
-Deno.test("what an extension publishes reaches the subscribers of all instances once", async () => {
+Deno.test("a publication of an extension reaches the subscribers of all instances once", async () => {
   const store = memoryStore();
   const secret = "s".repeat(32);
   const listen = { days: { filter: z.array(z.string()) } };
   const toAudit = () => extension({ id: ID, listen });
-  // Two servers of one instance share an extension, and the other instance has its own.
+  // Two servers of one instance share an extension, and the other instance has its own extension.
   const [own, others] = [toAudit(), toAudit()];
   const toServer = (handlers: ServerOptions["handlers"], name: string) =>
     createServer({ name, version: "1", store, secret, handlers });
@@ -350,7 +350,7 @@ Deno.test("what an extension publishes reaches the subscribers of all instances 
   for (const server of servers) await server.close();
 });
 
-behaviour("an extension learns which topics somebody listens to", async (connect) => {
+behaviour("an extension is notified which topics have subscribers", async (connect) => {
   const seen: string[] = [];
   const { pass, open } = gate();
   const audit = extension({
@@ -380,7 +380,7 @@ behaviour("an extension learns which topics somebody listens to", async (connect
   await second.close();
   await until(() => seen.length === 5, "the end of the other topic");
   assertEquals(seen.at(-1), "stop 2");
-  // The subscriber is gone before the topic is watched.
+  // The subscriber unsubscribes before the topic is watched.
   const third = await client.subscribe({ extensions: { days: ["slow"] } });
   await third.close();
   open();

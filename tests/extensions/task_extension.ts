@@ -1,5 +1,5 @@
-// A task extension that shows what the public contract allows: a tool answers a handle, goes on in the background, asks
-// questions, can be cancelled, and is listened to. A test checks that it imports published entry points only.
+// A task extension that uses only the public contract: a tool returns a handle, continues in the background, asks
+// questions, can be cancelled, and has subscribers. A test checks that it imports only published entry points.
 import { type Context, extension, McpError, type Params, type Result } from "@x/mcp";
 import type { Attribute, Extension, RedirectedQuestion, WrappedCall } from "@x/mcp/extension";
 import { type ClientExtension, clientExtension } from "@x/mcp/client";
@@ -25,7 +25,7 @@ interface Task {
 
 export interface TaskOptions {
   readonly required?: boolean;
-  /** Milliseconds to run inline before the call becomes a task. */
+  /** The time in milliseconds that a call runs inline before it becomes a task. */
   readonly after?: number;
   readonly timeoutMs?: number;
 }
@@ -33,15 +33,15 @@ export interface TaskOptions {
 export interface Tasks {
   readonly extension: Extension<"taskIds">;
   readonly attribute: (options?: TaskOptions) => Attribute;
-  /** Number of tasks. */
+  /** The number of tasks. */
   readonly count: () => number;
 }
 
-/** Creates the extension, and the attribute that makes tasks of calls. */
+/** Creates the extension, and the attribute that turns calls into tasks. */
 export function createTasks(): Tasks {
   const tasks = new Map<string, Task>();
 
-  // A task of somebody else is unknown.
+  // A task of another caller is unknown.
   function find(taskId: string, { principal }: Context): Task {
     const task = tasks.get(taskId);
     if (task && task.owner === principal?.id) return task;
@@ -119,7 +119,8 @@ export function createTasks(): Tasks {
             void (state.task ? change(state.task, { statusMessage: message }) : direct()),
           ask: (question, direct) => state.task ? wait(state.task, question) : direct(),
         });
-        // An input that is not valid, and a result that is there soon, need no task. Questions before it are rounds.
+        // An invalid input, and a result that is available soon, need no task. Questions before the task are rounds of
+        // the call.
         if (!await isLong(call, ending, after) || call.isAsking) return await ending;
         const { principal } = call.ctx;
         const cancel = () => {
@@ -145,7 +146,7 @@ export function createTasks(): Tasks {
   return { extension: own, attribute, count: () => tasks.size };
 }
 
-/** Whether the handler still runs after some time. */
+/** Whether the handler is still running after the inline time. */
 async function isLong(call: WrappedCall, ending: Promise<Result>, ms: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let timer;
@@ -158,7 +159,7 @@ async function isLong(call: WrappedCall, ending: Promise<Result>, ms: number): P
   }
 }
 
-/** Creates the extension of the client, which polls tasks and answers their questions. */
+/** Creates the client extension, which polls tasks and answers their questions. */
 export function createTaskClient(onChange: (params: Params) => void = () => {}): ClientExtension {
   const detailed = z.looseObject({
     status: z.enum(["working", "input_required", "completed", "cancelled", "failed"]),

@@ -1,4 +1,5 @@
-// A task extension on published entry points: over every transport, with clients that declare it and clients that do not.
+// A task extension on published entry points: over every transport, with clients that declare the extension and clients
+// that do not.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import {
   type Context,
@@ -28,7 +29,7 @@ function setUp(run: Parameters<typeof tool>[0]["run"], options?: TaskOptions) {
   return { tasks, handlers: [tasks.extension, work] };
 }
 
-/** The same with a handler that begins when its call has become a task. */
+/** The same handlers, but the tool starts its work when its call has become a task. */
 function setUpTask(run: (input: unknown, ctx: Context) => unknown) {
   let begun = 0;
   const all = setUp(async (input, ctx) => {
@@ -39,14 +40,14 @@ function setUpTask(run: (input: unknown, ctx: Context) => unknown) {
   return all;
 }
 
-/** Polls a task until it is in a state. */
+/** Polls a task until it is in the given state. */
 async function reach(client: Connection, taskId: unknown, isReached: (task: Result) => boolean): Promise<void> {
   await until(async () => isReached(await client.request("tasks/get", { taskId })), "the state of the task");
 }
 
 const declared = { extensions: [createTaskClient()] };
 
-behaviour("a tool answers a handle and goes on, and the client resolves with the final result", async (connect) => {
+behaviour("a tool returns a handle and continues, and the client resolves with the final result", async (connect) => {
   const { pass, open } = gate();
   const { handlers, tasks } = setUp(async (_input, ctx) => {
     await ctx.progress(1, { message: "half" });
@@ -71,7 +72,7 @@ behaviour("a tool answers a handle and goes on, and the client resolves with the
   assertEquals(client.received, []);
 }, modern);
 
-behaviour("progress of a task becomes its status, also without a token", async (connect) => {
+behaviour("progress of a task becomes its status, even without a progress token", async (connect) => {
   const { pass, open } = gate();
   const { handlers } = setUpTask(async (_input, ctx) => {
     await ctx.progress(1, { message: "half" });
@@ -83,7 +84,7 @@ behaviour("progress of a task becomes its status, also without a token", async (
   open();
 }, modern);
 
-behaviour("a task asks, and goes on with an answer of the right shape", async (connect) => {
+behaviour("a task asks a question, and continues after an answer of the right shape", async (connect) => {
   const { handlers } = setUpTask(async (_input, ctx) => {
     const { content } = await ctx.elicit("name", { message: "Who?", schema: z.object({ name: z.string() }) });
     return `hello ${content?.name}`;
@@ -106,7 +107,7 @@ behaviour("a task asks, and goes on with an answer of the right shape", async (c
 }, modern);
 
 behaviour(
-  "a question before the task is a round of the call, and the last round answers the handle",
+  "a question before the task is a round of the call, and the last round returns the handle",
   async (connect) => {
     let count = () => 0;
     let rounds = 0;
@@ -158,7 +159,7 @@ behaviour("a client that cancels its call cancels the task through the hook", as
   await assertRejects(() => calling, Error, "enough");
 }, modern);
 
-behaviour("subscribers of a task get its states, and only those of their own tasks", async (connect) => {
+behaviour("subscribers of a task get its states, and only states of their own tasks", async (connect) => {
   const { pass, open } = gate();
   const { handlers } = setUp(async () => {
     await pass;
@@ -196,18 +197,21 @@ behaviour("without the extension, the tool runs inline in every era", async (con
   if (era === "modern") assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
 });
 
-behaviour("a tool that requires the extension does not run for other clients", async (connect, { era, transport }) => {
-  let runs = 0;
-  const { handlers } = setUp(() => ++runs, { required: true });
-  // A session has no methods of extensions, so declaring them does not help.
-  const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
-  const error = await assertRejects(() => client.callTool("work"), McpError);
-  assertEquals([error.code, runs], [era === "legacy" ? -32600 : -32021, 0]);
-  assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
-  if (era === "modern" && transport === "http") assertEquals(error.status, 400);
-});
+behaviour(
+  "a tool that requires the extension does not run for clients without it",
+  async (connect, { era, transport }) => {
+    let runs = 0;
+    const { handlers } = setUp(() => ++runs, { required: true });
+    // A session has no extension methods, so declaring the extension has no effect.
+    const { client } = await connect({ handlers }, era === "legacy" ? declared : {});
+    const error = await assertRejects(() => client.callTool("work"), McpError);
+    assertEquals([error.code, runs], [era === "legacy" ? -32600 : -32021, 0]);
+    assertEquals(error.data, { requiredCapabilities: { extensions: { [ID]: {} } } });
+    if (era === "modern" && transport === "http") assertEquals(error.status, 400);
+  },
+);
 
-behaviour("invalid input and quick results are answered at once, without a task", async (connect) => {
+behaviour("invalid input and quick results get a direct response, without a task", async (connect) => {
   const { handlers, tasks } = setUp((input) => `quick ${Object(input).n}`, { after: 1000 });
   const { client } = await connect({ handlers }, declared);
   const wrong = await client.callTool("work", { n: "x" });
@@ -216,7 +220,7 @@ behaviour("invalid input and quick results are answered at once, without a task"
   assertEquals(tasks.count(), 0);
 }, modern);
 
-behaviour("tasks belong to their caller", async (connect, { transport }) => {
+behaviour("a task is visible only to its caller", async (connect, { transport }) => {
   const { handlers } = setUpTask(() => {});
   const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
   const other = await join({ ...declared, principal: { id: "bo" } });
@@ -228,7 +232,7 @@ behaviour("tasks belong to their caller", async (connect, { transport }) => {
   assert(transport);
 }, modern);
 
-behaviour("errors and timeouts of a task reach its state", async (connect) => {
+behaviour("errors and timeouts of a task are in its state", async (connect) => {
   const tasks = createTasks();
   const fail = tool({
     name: "fail",
@@ -281,7 +285,7 @@ function serveEndless(options: Partial<ServerOptions> = {}) {
 }
 
 for (const transport of ["memory", "http", "pipe"] as const) {
-  Deno.test(`the end of the server ends its tasks, over ${transport}`, async () => {
+  Deno.test(`the shutdown of the server ends its tasks, over ${transport}`, async () => {
     const { server, reasons } = serveEndless({ limits: { calls: { closeMs: 20 } } });
     const client = await connectTest(server, { ...declared, transport });
     const { resultType } = await client.request("tools/call", { name: "work" }, { finish: false });
@@ -295,7 +299,7 @@ for (const transport of ["memory", "http", "pipe"] as const) {
     ]);
   });
 
-  Deno.test(`a client has at most a quarter of the handlers that go on after their response, over ${transport}`, async () => {
+  Deno.test(`a client may use at most a quarter of the handlers that continue after their response, over ${transport}`, async () => {
     const { server } = serveEndless({ limits: { calls: { detached: 8, runningPerClient: 1, closeMs: 10 } } });
     await using client = await connectTest(server, { ...declared, transport, principal: { id: "ada" } });
     await using other = await connectTest(server, { ...declared, transport, principal: { id: "bo" } });

@@ -1,4 +1,4 @@
-// Compiler errors for the most frequent mistakes with extensions: one line names the missing or wrong part.
+// Compiler errors for the most frequent mistakes with extensions: one line names the missing or incorrect part.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
@@ -32,7 +32,7 @@ const mistakes: readonly (readonly [code: string, line: string])[] = [
 
 Deno.test({
   name: "the compiler names each mistake with an extension in one line",
-  // The compiler is Deno's.
+  // Deno type-checks the code.
   ignore: !isDeno,
   async fn() {
     const folder = await Deno.makeTempDir();

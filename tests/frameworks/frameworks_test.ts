@@ -1,12 +1,12 @@
-// The server within the frameworks that people have: the programs of examples/frameworks, as processes of the runtimes
-// on which each framework runs.
+// The server in common frameworks: the programs of examples/frameworks, as processes on every runtime that each
+// framework supports.
 import { assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { findFreePort, root, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes.
 const ERAS = ["2026-07-28", "2025-11-25"] as const;
 
 type FindWords = (port: number) => Promise<readonly string[] | undefined>;
@@ -25,7 +25,7 @@ const runtimes: Readonly<Record<string, FindWords>> = {
 };
 const NODES = NODE_VERSIONS.map((version) => `node ${version}`);
 
-/** The programs, and the runtimes on which each runs. */
+/** The programs, and the runtimes on which each program runs. */
 const programs: Readonly<Record<string, readonly string[]>> = {
   hono: ["deno serve", "bun"],
   hono_node: NODES,
@@ -75,7 +75,7 @@ for (const [program, names] of Object.entries(programs)) {
         assertEquals(await isOpen(origin), true);
         running.kill("SIGTERM");
         const { code } = await running.finished;
-        // The programs without a listener of their own leave signals to the runtime.
+        // The programs without their own listener leave signals to the runtime.
         if (program !== "hono") assertEquals(code, 0);
       },
     });

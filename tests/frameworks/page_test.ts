@@ -1,9 +1,9 @@
-// The programs on the page of frameworks are those that the tests run.
+// The programs on the frameworks page are the programs that the tests run.
 import { assert, assertEquals } from "@std/assert";
 import { readPages } from "../release/pages.ts";
 import { root } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // the pages are the same on every runtime
+const ignore = typeof Deno === "undefined"; // The pages are the same on every runtime.
 
 async function readExamples(): Promise<readonly string[]> {
   const texts: string[] = [];
@@ -15,7 +15,7 @@ async function readExamples(): Promise<readonly string[]> {
 }
 
 Deno.test({
-  name: "the page of frameworks shows the programs that the tests run",
+  name: "the frameworks page shows the programs that the tests run",
   ignore,
   async fn() {
     const page = (await readPages()).find(({ path }) => path === "docs/guides/frameworks.md");

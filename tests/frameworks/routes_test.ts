@@ -1,4 +1,4 @@
-// The server as a route of frameworks that are built: their handlers get a web-standard Request.
+// The server as a route of frameworks that have a build step: their handlers get a web-standard Request.
 import { assertEquals } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import * as next from "../../examples/frameworks/next_route.ts";

@@ -1,10 +1,11 @@
-// Inputs with wrong responses in the past, or likely ones: each file of the corpus is replayed whole. A line is one
-// input as the fuzzer prints it; SESSION and "STATE" are replaced by values that the server issued.
+// Inputs with wrong responses in the past, or likely wrong responses. Each file of the corpus is replayed as a whole. A
+// line is one input in the form that the fuzzer prints; SESSION and "STATE" are replaced by values that the server
+// issued.
 import { assertEquals } from "@std/assert";
 import { replay } from "./drive.ts";
 
 const { Bun: bun } = globalThis as unknown as {
-  readonly Bun?: { file(path: URL): { text(): Promise<string> } }; // Deno has no types for it
+  readonly Bun?: { file(path: URL): { text(): Promise<string> } }; // This package has no types for Deno.
 };
 
 const files = ["framing", "envelope", "answers", "sessions", "headers", "lines"];

@@ -1,4 +1,4 @@
-// Sends inputs to a server over three transports, and judges its responses.
+// Sends inputs to a server over three transports, and checks its responses.
 import type { Server } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -13,7 +13,7 @@ import { createTarget, LINE_BYTES, type Target } from "./target.ts";
 /** An input with an unexpected response. */
 export interface Failure {
   readonly reason: string;
-  /** Makes the same input again. */
+  /** The options that make the same input again. */
   readonly seed: number;
   /** The input, as a line of a corpus. */
   readonly input: string;
@@ -51,7 +51,7 @@ export function fuzzFetch(run: Run): Promise<Tally> {
   }));
 }
 
-/** Sends inputs over connections that stay open as long as the server allows; some have a damaged head. */
+/** Sends inputs over connections that stay open as long as the server allows; some inputs have a damaged head. */
 export function fuzzSockets(run: Run): Promise<Tally> {
   return drive(run, 8, ({ server }) => {
     const host = startHttpServer(server.fetch);
@@ -77,7 +77,7 @@ export function fuzzSockets(run: Run): Promise<Tally> {
   });
 }
 
-/** Sends lines through pipes, 200 to each, split anywhere. */
+/** Sends lines through pipes, 200 lines to each pipe, split at random positions. */
 export async function fuzzLines({ seed, count }: Run): Promise<Tally> {
   const target = createTarget();
   const { handed } = await createVisitor(target.server);
@@ -98,7 +98,7 @@ export async function fuzzLines({ seed, count }: Run): Promise<Tally> {
   return { answers, failures };
 }
 
-/** Sends one input of a corpus over every transport; returns the faults of the responses. */
+/** Sends one input of a corpus over every transport. Returns the faults of the responses. */
 export async function replay(text: string): Promise<string[]> {
   const input: Input | { readonly lines: readonly string[] } = JSON.parse(text);
   const target = createTarget();
@@ -139,12 +139,12 @@ interface Verdict {
 type Attempt = (seed: number) => Promise<Verdict & { readonly input?: Input }>;
 
 interface Driver {
-  /** Opens a lane with sessions of its own, because a session ended by another lane would end its calls. */
+  /** Opens a lane with its own sessions, because a session ended by another lane would end its calls. */
   open(): Promise<Attempt>;
   end(): Promise<void>;
 }
 
-// Several attempts at once: input of one client must not affect another.
+// Several attempts run concurrently: input of one client must not affect another client.
 async function drive({ seed, count }: Run, lanes: number, start: (target: Target) => Driver): Promise<Tally> {
   const target = createTarget();
   const driver = start(target);
@@ -152,7 +152,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
   const failures: Failure[] = [];
   const running = new Map<number, { ticks: number; readonly giveUp: () => void }>();
   let last = performance.now();
-  // Ticks of this process, not of the clock: a suspended machine is not a hang.
+  // Ticks of this process are counted instead of time, because a suspended machine is not a hang.
   const watch = setInterval(() => {
     const stood = performance.now() - last - TICK_MS;
     last += stood + TICK_MS;
@@ -316,7 +316,7 @@ function toHead({ method, target, headers, body, ...rest }: Input, port: number)
   return `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${lines}${length}\r\n`;
 }
 
-/** One connection after another. */
+/** Sends one connection after another. */
 interface Line {
   readonly port: number;
   exchange(input: Input): Promise<Outcome | undefined>;
@@ -334,7 +334,7 @@ function createLine(port: number): Line {
       const type = head.headers.get("content-type") ?? "";
       const isOpen = isEndless(input, type);
       const body = isOpen ? "" : await connection.readBody(head, { ms: 2500, isHead: input.method === "HEAD" });
-      // The rest of a request that was answered early would be read as the next request.
+      // The rest of a request that got an early response would be read as the next request.
       if (isOpen || head.status === 413 || head.headers.get("connection") === "close") close();
       else await sent;
       return { status: head.status, type, body, isOpen };
@@ -363,7 +363,7 @@ function createLine(port: number): Line {
   };
 }
 
-/** Sends bytes that may not be HTTP; only a hang, a fault or leaked internals count as failures. */
+/** Sends bytes that may not be HTTP. Only a hang, a fault or leaked internals count as failures. */
 async function checkRaw(raw: string, port: number): Promise<Verdict> {
   const connection = await connectRaw(port);
   try {
@@ -455,7 +455,7 @@ function toKey(id: unknown): string {
   return id === undefined || id === null ? "nobody" : JSON.stringify(id);
 }
 
-/** The least and the greatest number of responses to each id. */
+/** The minimum and the maximum number of responses to each id. */
 function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, most: number]> {
   const wanted = new Map<string, readonly [number, number]>([[toKey("hello"), [1, 1]]]);
   const cancelled = new Set<string>();

@@ -4,11 +4,12 @@
 //   deno task fuzz [--seed N] [--in-process N] [--sockets N] [--lines N]
 //   bun tests/fuzz/main.ts …
 //
-// In full: --in-process 1000000 --sockets 100000 --lines 200000
+// A full run: --in-process 1000000 --sockets 100000 --lines 200000
 import { fuzzFetch, fuzzLines, fuzzSockets, type Run, type Tally } from "./drive.ts";
 import { readNumber, readOptions } from "../support/options.ts";
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: { readonly argv: readonly string[] } }; // Deno has no types for it
+// This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: { readonly argv: readonly string[] } };
 const options = readOptions(bun ? bun.argv.slice(2) : Deno.args, {
   values: ["--seed", "--in-process", "--sockets", "--lines"],
 });

@@ -1,23 +1,25 @@
 // Mutation testing: changes one comparison or guard at a time in the files that decide on access and trust, runs their
-// quick tests, and names every mutation that no test detects.
+// quick tests, and prints every mutation that no test detects.
 //
 //   deno task mutate [--file PART_OF_A_PATH] [--since REVISION] [--minutes N]
 //
-// --since takes only the files that have changed since a revision; "day" is the last one that is a day older than HEAD.
-// --minutes tries as many mutations as fit, in random order. The tests run under Bun, which starts faster, in copies of
-// the project.
+// --since mutates only the files that have changed since a revision; "day" is the last revision that is a day older
+// than HEAD. --minutes tries as many mutations as fit into this time, in random order. The tests run under Bun, which
+// starts faster, in copies of the project.
 import { readNumber, readOptions } from "../support/options.ts";
 import { random } from "../support/random.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 const LANES = 2;
-/** Milliseconds that the tests of a file may take unchanged, also beside other programs. */
+/**
+ * The time in milliseconds that the tests of a file may take without a mutation, including the load of other programs.
+ */
 const LATE_MS = 180_000;
-/** How many times as long they may take with a mutant. */
+/** The factor by which the tests may take longer with a mutation. */
 const LATE_FACTOR = 3;
-/** Percentage of mutations that the tests must notice. */
+/** The percentage of mutations that the tests must detect. */
 const LEAST_SCORE = 80;
-/** The same for a run that tries few of them, whose score varies. */
+/** The same percentage for a run that tries few mutations, whose score varies. */
 const LEAST_OF_FEW = 50;
 
 /** A file that is mutated, and its tests. */
@@ -81,7 +83,7 @@ interface Mutant {
   readonly size: number;
   readonly by: string;
   readonly line: number;
-  /** The line before it, and the change within the line. */
+  /** The line before the mutation, and the change within the line. */
   readonly title: string;
 }
 
@@ -195,14 +197,14 @@ async function passes(folder: string, tests: readonly string[], lateMs: number):
   return success;
 }
 
-/** Runs the tests of a file without any change, and returns how long they may take with one. */
+/** Runs the tests of a file without a mutation. Returns the time limit for runs with a mutation. */
 async function findLimit(folder: string, { path, tests }: Subject): Promise<number> {
   const begun = performance.now();
   if (await passes(folder, tests, LATE_MS)) return LATE_FACTOR * (performance.now() - begun);
   throw new Error(`Cannot judge ${path}: its tests fail without any change`);
 }
 
-/** Returns what is known of a key, or finds it out. */
+/** Returns the stored value of a key, or computes and stores it. */
 function find<K, V>(known: Map<K, V>, key: K, make: () => V): V {
   const found = known.get(key) ?? make();
   known.set(key, found);
@@ -235,7 +237,7 @@ for (const { path } of chosen) sources.set(path, await Deno.readTextFile(root + 
 const waiting = chosen.flatMap((subject) => listMutants(subject, sources.get(subject.path) ?? ""));
 const seed = Date.now() % 2 ** 31;
 if (isBounded) shuffle(waiting, seed);
-/** Milliseconds that the tests of each file may take. */
+/** The time in milliseconds that the tests of each file may take. */
 const limits = new Map<string, Promise<number>>();
 const copies = await Promise.all(Array.from({ length: LANES }, createCopy));
 let total = 0;

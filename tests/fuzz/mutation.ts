@@ -1,4 +1,4 @@
-// Makes bad messages from good ones: the same seed makes the same ones on every runtime.
+// Makes invalid messages from valid messages. The same seed makes the same messages on every runtime.
 import type { Random } from "../support/random.ts";
 import { type Handed, type Input, type Json, MODERN, pickLegacy, pickModern, toMirror } from "./samples.ts";
 
@@ -91,7 +91,7 @@ const ACCEPTED = [
   ...["text/event-stream", "application/json", "*/*"],
 ];
 
-/** One request: a valid one with up to four changes. */
+/** A valid request with up to four changes. */
 export function makeInput(random: Random, handed: Handed, id: Json): Input {
   const isModern = random.below(2) === 0;
   const method = random.below(40) ? "POST" : random.pick(["GET", "DELETE", "OPTIONS", "PUT", "HEAD", "PATCH"]);
@@ -105,7 +105,7 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
     ["content-type", "application/json"],
     ["accept", random.pick(ACCEPTED)],
     ...isModern
-      // Headers that match the changed body reach deeper code than those that match the original.
+      // Headers that match the changed body reach deeper code than headers that match the original body.
       ? [
         ["mcp-protocol-version", MODERN] as [string, string],
         ...toMirror(random.below(2) ? tryParse(bytes, message) : message),
@@ -119,7 +119,7 @@ export function makeInput(random: Random, handed: Handed, id: Json): Input {
   return { method, target, headers, body: toLatin1(bytes) };
 }
 
-/** Lines of one pipe, as bytes. */
+/** The lines of one pipe, as bytes. */
 export function makeLine(random: Random, handed: Handed, id: Json): Uint8Array {
   const message = random.below(2) ? pickModern(random, id, handed) : pickLegacy(random, id, handed);
   const text = JSON.stringify(random.below(20) ? message : [message, pickLegacy(random, "second", handed)]);
@@ -146,7 +146,7 @@ export function damageHead(random: Random, head: string): string {
 function mutateBody(random: Random, text: string, handed: Handed): Uint8Array {
   let bytes: Uint8Array | undefined;
   let json = text;
-  // A single change gets its own error; of several, only the first is found.
+  // A single change causes its own error; of several changes, only the first error is found.
   for (let i = random.below(2) ? 0 : random.below(4); i >= 0; i--) {
     if (random.below(6)) json = mutateJson(random, json);
     else bytes = mutateBytes(random, bytes ?? encoder.encode(json), handed);
@@ -154,7 +154,7 @@ function mutateBody(random: Random, text: string, handed: Handed): Uint8Array {
   return bytes ?? encoder.encode(json);
 }
 
-/** Changes JSON text into other text that is JSON, or almost. */
+/** Changes JSON text into other text that is valid JSON, or almost valid. */
 function mutateJson(random: Random, text: string): string {
   const keys = [...text.matchAll(/"((?:[^"\\]|\\.)*)":/g)];
   const values = [...text.matchAll(/(?<=[:[,])(?:"(?:[^"\\]|\\.)*"(?!:)|-?\d[\d.eE+-]*|true|false|null|\{\}|\[\])/g)];
@@ -170,10 +170,10 @@ function mutateJson(random: Random, text: string): string {
       ),
     () => replace(keys, () => `${JSON.stringify(random.pick(KEYS))}:`),
     () => replace(keys, ([, key]) => `"${random.below(2) ? key.toUpperCase() : key.slice(1)}":`),
-    // Two keys with one name: the last one counts.
+    // Two keys with one name: the last key counts.
     () => replace(keys, ([key]) => `${key}${random.pick(ODD)},${key}`),
     () => replace(keys, ([key]) => `${JSON.stringify(random.pick(KEYS))}:${random.pick(ODD)},${key}`),
-    // The key swaps places with another.
+    // The key swaps places with another key.
     () => replace(keys, () => random.pick(keys)?.[0] ?? '"a":'),
     () => {
       const close = text.lastIndexOf("}");
@@ -245,7 +245,7 @@ function tryParse(bytes: Uint8Array, otherwise: Json): Json {
   }
 }
 
-/** Bytes as text with one character for each. */
+/** Bytes as text with one character for each byte. */
 export function toLatin1(bytes: Uint8Array): string {
   let text = "";
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));

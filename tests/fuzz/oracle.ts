@@ -1,8 +1,8 @@
-// The expected response to an input, found without the library's code.
+// The expected response to an input, computed without the library's code.
 import { findSecret } from "../hostile/secrecy.ts";
 import { toObject } from "./samples.ts";
 
-/** The kind of a text in JSON-RPC. */
+/** The JSON-RPC kind of a text. */
 export type Kind =
   | { readonly kind: "request"; readonly id: unknown; readonly method: string }
   | { readonly kind: "note"; readonly method: string; readonly requestId?: unknown }
@@ -19,7 +19,7 @@ export interface Outcome {
   readonly isOpen?: boolean;
 }
 
-/** The kind of some bytes. */
+/** The JSON-RPC kind of some bytes. */
 export function readKind(bytes: Uint8Array): Kind {
   let text;
   let value: unknown;
@@ -59,11 +59,11 @@ function measureDepth(text: string): number {
   return deepest;
 }
 
-/** The fault of a response, or `undefined` if it has none. */
+/** The fault of a response, or `undefined` if the response is correct. */
 export function judge(method: string, kind: Kind, { status, type, body, isOpen }: Outcome): string | undefined {
   if (status >= 500 && status !== 503) return `status ${status}`;
   const secret = findSecret(body);
-  if (secret) return `the answer shows ${secret}`;
+  if (secret) return `the response shows ${secret}`;
   if (status >= 400) return method === "HEAD" || (status === 405 && body === "") ? undefined : judgeError(kind, body);
   if (method === "GET" || method === "OPTIONS" || method === "DELETE") return;
   if (method !== "POST") return `${method} got status ${status}`;
@@ -72,17 +72,17 @@ export function judge(method: string, kind: Kind, { status, type, body, isOpen }
     if (body !== "") return `status ${status} with a body`;
     return count(kind) ? "a request got no response" : undefined;
   }
-  if (kind.kind === "broken") return `status ${status} for what is no message`;
+  if (kind.kind === "broken") return `status ${status} for a text that is not a message`;
   let messages: readonly unknown[];
   try {
     messages = type.startsWith("text/event-stream") ? readEvents(body) : [JSON.parse(body)].flat();
   } catch {
-    return "the answer is no JSON";
+    return "the response is not JSON";
   }
   const answers = messages.filter((message) => !Object.hasOwn(Object(message), "method"));
-  if (answers.length !== count(kind)) return `${answers.length} answers to ${count(kind)} requests`;
+  if (answers.length !== count(kind)) return `${answers.length} responses to ${count(kind)} requests`;
   const ids = answers.map((answer) => toObject(answer).id);
-  if (kind.kind === "request" && ids[0] !== kind.id) return `the answer has the id ${JSON.stringify(ids[0])}`;
+  if (kind.kind === "request" && ids[0] !== kind.id) return `the response has the id ${JSON.stringify(ids[0])}`;
 }
 
 /** The number of responses that a message must get. */
@@ -96,19 +96,19 @@ function judgeError(kind: Kind, body: string): string | undefined {
   try {
     value = JSON.parse(body);
   } catch {
-    return "the body of the error is no JSON";
+    return "the body of the error is not JSON";
   }
   const { jsonrpc, id, error, ...rest } = toObject(value);
   const { code, message } = toObject(error);
   if (jsonrpc !== "2.0" || !Number.isInteger(code) || typeof message !== "string" || Object.keys(rest).length) {
-    return "the body of the error is no JSON-RPC error";
+    return "the body of the error is not a JSON-RPC error";
   }
   if (id === undefined || id === null) return;
   if ((kind.kind === "request" || kind.kind === "broken") && kind.id === id) return;
   return `the error has the id ${JSON.stringify(id)}`;
 }
 
-// Only a line feed ends a line: U+2028, which a regular expression also treats as an end, may be part of JSON.
+// Only a line feed ends a line: U+2028, which a regular expression also treats as a line break, may be part of JSON.
 function readEvents(body: string): unknown[] {
   return body.split("\n").flatMap((line) =>
     line.startsWith("data: {") || line.startsWith("data: [") ? JSON.parse(line.slice(6)) : []

@@ -1,4 +1,4 @@
-// Valid messages of both eras, as a basis for invalid ones.
+// Valid messages of both eras, from which the fuzzer makes invalid messages.
 import type { Random } from "../support/random.ts";
 import { valueNames } from "./shapes.ts";
 
@@ -7,7 +7,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** A JSON object. */
 export type JsonObject = { readonly [key: string]: Json };
 
-/** One HTTP request. Its body has one character for each byte, so that any body is a line of text. */
+/** An HTTP request. Its body has one character for each byte, so that any body is a line of text. */
 export interface Input {
   readonly method: string;
   readonly target: string;
@@ -19,9 +19,9 @@ export interface Input {
 
 /** Values that a server issued, for use in valid messages. */
 export interface Handed {
-  /** Ids of sessions by version. */
+  /** The ids of sessions by version. */
   readonly sessions: readonly (readonly [version: string, id: string])[];
-  /** The state of a call with a question, and of one with a form. */
+  /** The state of a call with a question, and the state of a call with a form. */
   readonly state: string;
   readonly formState: string;
   /** The cursor of the second page of tools. */
@@ -38,7 +38,7 @@ const form = {
   content: { mail: "a@b.c", size: "s", colours: ["r", "g"], age: 3, sure: true },
 } as const;
 
-/** More URIs than a client may watch, and of every kind. */
+/** URIs of every kind, more than a client may watch. */
 const manyUris: readonly string[] = Array.from(
   { length: 30 },
   (_, i) => ["note://one", `repo://o/${i}`, `dir://a/${i}`, `value://${i}`, `nowhere://${i}`][i % 5],
@@ -141,7 +141,7 @@ const notes: readonly JsonObject[] = [
   { jsonrpc: "2.0", id: "ask-3", result: form },
 ];
 
-/** What the server issued, in place of the words that stand for it. */
+/** Replaces the placeholders with values that the server issued. */
 export function fillIn(params: JsonObject, { state, formState, cursor }: Handed): JsonObject {
   return {
     ...params,
@@ -177,7 +177,7 @@ export function pickLegacy(random: Random, id: Json, handed: Handed): JsonObject
   return { jsonrpc: "2.0", id, method, ...random.below(4) ? { params: fillIn(params, handed) } : {} };
 }
 
-/** The headers that a request of 2026-07-28 needs for its body; none for parts that cannot be read. */
+/** The headers that a request of 2026-07-28 needs for its body. Parts that cannot be read get no header. */
 export function toMirror(message: Json): [name: string, value: string][] {
   const { method, params } = toObject(message);
   const { name, uri, arguments: args } = toObject(params);
@@ -190,7 +190,7 @@ export function toMirror(message: Json): [name: string, value: string][] {
       ? [["mcp-param-region", region], ["mcp-param-count", count]] as [string, Json | undefined][]
       : [],
   ];
-  // Runtimes refuse a head of more than 16 KB by themselves.
+  // Runtimes refuse a head of more than 16 KB themselves.
   return said.flatMap(([header, value]): [string, string][] =>
     typeof value === "string" || typeof value === "number" ? [[header, encode(String(value).slice(0, 2000))]] : []
   );
@@ -201,8 +201,8 @@ function encode(value: string): string {
   return `=?base64?${new TextEncoder().encode(value).toBase64()}?=`;
 }
 
-/** The fields of an object; none of any other value. */
+/** The fields of an object; an empty object for any other value. */
 export function toObject(value: unknown): { readonly [key: string]: Json } {
-  // Read only, field by field.
+  // The fields are read only, one after another.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : {};
 }

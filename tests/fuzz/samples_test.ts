@@ -4,7 +4,9 @@ import { createVisitor, fetchOutcome, toInput } from "./drive.ts";
 import { capabilities, fillIn, MODERN, modern, toMirror } from "./samples.ts";
 import { createTarget } from "./target.ts";
 
-/** The samples that are wrong by themselves, by a part of them, and their error: a code, or that of a tool. */
+/**
+ * The samples that are invalid on purpose, by a part of their text, and their error: a code, or the error of a tool.
+ */
 const wrong: readonly (readonly [part: string, problem: unknown])[] = [
   ['"cursor":"dG9', -32602],
   ['prompts/list {"cursor"', -32602],

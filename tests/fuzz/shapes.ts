@@ -1,5 +1,5 @@
-// Handlers with what authors may write beside plain schemas and texts: values that JSON cannot hold, plain shapes,
-// lenient arguments, needs, forms with choices.
+// Handlers with constructs that authors may use beside plain schemas and texts: values that JSON cannot represent,
+// plain shapes, lenient arguments, required capabilities, forms with choices.
 import { z } from "zod";
 import { type Handler, prompt, resource, tool } from "../../mod.ts";
 import { toStandardSchema } from "../../src/schema/standard_schema.ts";
@@ -34,7 +34,7 @@ export const values: Readonly<Record<string, () => unknown>> = {
 };
 export const valueNames: readonly string[] = Object.keys(values);
 
-/** The wanted value, or that and a copy of the input one level below. */
+/** The requested value, or an object that contains it and a copy of the input. */
 function toValue({ kind, deep }: { readonly kind: string; readonly deep?: boolean }, input: unknown): unknown {
   const make = Object.hasOwn(values, kind) ? values[kind] : values.nothing;
   return deep ? { of: make() ?? null, list: [make() ?? null], input } : make();
@@ -44,7 +44,7 @@ export const shapes: readonly Handler[] = [
   tool({
     name: "value",
     input: { kind: z.enum(valueNames), deep: z.boolean().default(false) },
-    // The names of the table are values that can be sent.
+    // The names of the table are values that clients can send.
     run: (input) => toValue(input, input) as string,
   }),
   tool({

@@ -1,4 +1,4 @@
-// The fuzzed server: one of each kind of handler, and limits low enough to be reached.
+// The fuzzed server: one handler of each kind, and limits low enough to be reached.
 import { createServer, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { shapes } from "./shapes.ts";
 import { testLimits } from "../support/limits.ts";
@@ -6,7 +6,7 @@ import { testLimits } from "../support/limits.ts";
 /** A server, and its unexpected errors. */
 export interface Target {
   readonly server: Server;
-  /** The errors of `observer.fault`: every one is a bug. */
+  /** The errors of `observer.fault`. Each of them is a bug. */
   readonly faults: unknown[];
 }
 

@@ -1,4 +1,4 @@
-// Results and errors of authors, checked before a client sees them.
+// Results and errors of authors, checked before a client gets them.
 import { type Content, createServer, McpError, prompt, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -30,19 +30,22 @@ const wrong: Record<string, readonly [content: unknown, words: string]> = {
     { type: "resource", resource: { uri } },
     "without text or blob; give it",
   ],
-  "an embedded resource whose text is none": [{ type: "resource", resource: { uri, text: 1 } }, "without text or blob"],
+  "an embedded resource whose text is not a string": [
+    { type: "resource", resource: { uri, text: 1 } },
+    "without text or blob",
+  ],
   "a priority above 1": [
     { ...text, annotations: { priority: 1.1 } },
     "has the priority 1.1; give a number from 0 to 1",
   ],
   "a priority below 0": [{ ...text, annotations: { priority: -0.1 } }, "has the priority -0.1"],
-  "a priority that is no number": [{ ...text, annotations: { priority: "high" } }, 'has the priority "high"'],
+  "a priority that is not a number": [{ ...text, annotations: { priority: "high" } }, 'has the priority "high"'],
   "a priority that is NaN": [{ ...text, annotations: { priority: NaN } }, "has the priority null"],
   "an unknown audience": [
     { ...text, annotations: { audience: ["user", "admin"] } },
     'has the audience ["user","admin"]',
   ],
-  "an audience that is no list": [
+  "an audience that is not a list": [
     { ...text, annotations: { audience: "user" } },
     'has the audience "user"; give a list',
   ],
@@ -66,7 +69,7 @@ for (const [name, [content, words]] of Object.entries(wrong)) {
   });
 }
 
-Deno.test("checked results: what is as it should be is sent", async () => {
+Deno.test("checked results: a valid result is sent", async () => {
   const fine: readonly Content[] = [
     { ...text, annotations: {} },
     { ...text, annotations: { audience: [], priority: 0 } },
@@ -93,7 +96,7 @@ for (
     -32768,
   ]
 ) {
-  Deno.test(`checked results: an McpError of code ${code} is an internal error, and its author is told why`, async () => {
+  Deno.test(`checked results: an McpError of code ${code} is an internal error, and its author gets the reason`, async () => {
     const { told, answers } = await run(() => {
       throw new McpError(code as number, "x");
     });
@@ -113,7 +116,7 @@ for (const code of [0, 1, 4711, -1, -31999, -32769, -32602, -32603, -32002, -320
   });
 }
 
-Deno.test("checked results: blocks of a ToolError are the model's to read", async () => {
+Deno.test("checked results: the model gets the content blocks of a ToolError", async () => {
   assertEquals(
     (await run(() => {
       throw new ToolError([text]);

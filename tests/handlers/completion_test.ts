@@ -46,7 +46,7 @@ Deno.test("arguments of a prompt are completed from the typed value and the know
   assertEquals(values, ["python/fla/completion/complete"]);
 });
 
-Deno.test("variables of a template are completed, by the template's text or by a URI that it matches", async () => {
+Deno.test("variables of a template are completed, for the template's text or for a URI that matches it", async () => {
   const server = serve(repo, review);
   for (const uri of ["repo://{owner}/{name}{?ref}", "repo://ada/x", "repo://ada/x?ref=1"]) {
     assertEquals((await complete(server, ofResource(uri), "owner")).values, ["ada"]);
@@ -146,7 +146,7 @@ Deno.test("invalid requests are refused with the reason", async () => {
   assertEquals(await complete(server, ref, "code", long), empty);
 });
 
-Deno.test("a caller gets no values for a prompt or a resource that is hidden from it", async () => {
+Deno.test("a caller gets no values for a hidden prompt or a hidden resource", async () => {
   const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
   const server = serve(
     prompt({ name: "a", allow, input: z.object({ x: z.string() }), complete: { x: () => ["secret"] }, run: () => "" }),
@@ -157,7 +157,7 @@ Deno.test("a caller gets no values for a prompt or a resource that is hidden fro
     const error = await fail(server, "completion/complete", { ref, argument });
     assertEquals(error.code, -32602);
     assertMatch(error.message, /^Unknown /);
-    // The other checks do not reveal whether it exists either.
+    // The other checks do not reveal whether the handler exists either.
     assertEquals((await fail(server, "completion/complete", { ref })).message, error.message);
     const { completion } = await call(server, "completion/complete", {
       ref,
@@ -168,7 +168,7 @@ Deno.test("a caller gets no values for a prompt or a resource that is hidden fro
   }
 });
 
-Deno.test("an McpError of a completer is sent unchanged, any other error as an id only", async () => {
+Deno.test("an McpError of a completer is sent unchanged, and any other error as an id only", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",
@@ -184,7 +184,7 @@ Deno.test("an McpError of a completer is sent unchanged, any other error as an i
         y: () => {
           throw new Error("secret");
         },
-        // @ts-expect-error: nothing is returned
+        // @ts-expect-error: the function returns nothing
         z: () => undefined,
         // @ts-expect-error: not strings
         n: () => [1],

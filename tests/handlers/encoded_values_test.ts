@@ -1,4 +1,4 @@
-// Values that JSON has no word for, as tools, resources and prompts send them: encoded, read to their end, or refused.
+// Values that JSON cannot represent, as tools, resources and prompts send them: encoded, read to their end, or refused.
 import { createServer, media, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
@@ -18,7 +18,7 @@ interface Sent {
   readonly told: readonly string[];
 }
 
-/** Sends a value from a tool, a resource and a prompt. `make` is called once for each of them. */
+/** Sends a value from a tool, a resource and a prompt. `make` is called once for each handler. */
 async function send(
   make: () => unknown,
   { limits = {}, mimeType }: { limits?: Record<string, number>; mimeType?: string } = {},
@@ -68,14 +68,17 @@ class Cursor {
 const JSON_VALUES: Record<string, readonly [make: () => unknown, json: unknown]> = {
   "a map with texts as keys": [() => new Map([["a", 1], ["b", 2]]), { a: 1, b: 2 }],
   "a map with other keys": [() => new Map<unknown, unknown>([[1, "a"], ["1", "b"]]), [[1, "a"], ["1", "b"]]],
-  "a map with a name that objects have": [
+  "a map with a key that objects inherit": [
     () => new Map([["__proto__", { a: 1 }]]),
     JSON.parse('{"__proto__":{"a":1}}'),
   ],
   "an empty map": [() => new Map(), {}],
   "a set": [() => new Set(["a", new Set([1n])]), ["a", [1]]],
   "a safe bigint": [() => 5n, 5],
-  "a bigint beyond": [() => [2n ** 53n, -(2n ** 70n)], ["9007199254740992", "-1180591620717411303424"]],
+  "a bigint beyond the safe integers": [() => [2n ** 53n, -(2n ** 70n)], [
+    "9007199254740992",
+    "-1180591620717411303424",
+  ]],
   "an async generator": [() => yields(1, { a: new Date(0) }), [1, { a: "1970-01-01T00:00:00.000Z" }]],
   "an async iterable with fields": [() => new Cursor(), [{ row: 1 }, { row: 2 }]],
   "a generator": [function* () {
@@ -85,7 +88,7 @@ const JSON_VALUES: Record<string, readonly [make: () => unknown, json: unknown]>
   "an iterator": [() => [1, undefined].values(), [1, null]],
   "a stream of objects": [() => stream({ a: 1 }, [2]), [{ a: 1 }, [2]]],
   "a response of JSON": [() => Response.json({ a: [1] }), { a: [1] }],
-  "a response of a kind of JSON": [
+  "a response with a +json type": [
     () => new Response('{"a":1}', { headers: { "content-type": "application/problem+json; charset=utf-8" } }),
     { a: 1 },
   ],
@@ -122,7 +125,7 @@ const TEXTS: Record<string, () => unknown> = {
     new Response(new Uint8Array([104, 233, 108, 108, 111]), {
       headers: { "content-type": "text/plain; charset=latin1" },
     }),
-  "a response whose JSON is none": () => new Response("héllo", { headers: { "content-type": "application/json" } }),
+  "a response with invalid JSON": () => new Response("héllo", { headers: { "content-type": "application/json" } }),
   "a blob of text": () => new Blob(["héllo"], { type: "text/plain" }),
 };
 
@@ -166,7 +169,7 @@ Deno.test("encoded values: media among texts and blocks are content in their ord
   }
 });
 
-Deno.test("encoded values: media within objects follow the JSON that names them", async () => {
+Deno.test("encoded values: media within objects follow the JSON that refers to them", async () => {
   const { tool, resource, prompt } = await send(() => ({
     title: "x",
     chart: new Blob([bytes], { type: "image/png" }),
@@ -184,7 +187,7 @@ Deno.test("encoded values: media within objects follow the JSON that names them"
   ]);
 });
 
-Deno.test("encoded values: a response that is not ok is no success", async () => {
+Deno.test("encoded values: a response that is not ok is an error", async () => {
   const make = () => new Response("no such page", { status: 404, statusText: "Not Found" });
   const { tool, resource, prompt, told } = await send(make);
   assertEquals(tool, { content: [text("HTTP 404 Not Found\nno such page")], isError: true });
@@ -201,7 +204,7 @@ Deno.test("encoded values: a response that is not ok is no success", async () =>
   assertEquals((await send(() => new Response(null, { status: 204 }))).tool, { content: [] });
 });
 
-Deno.test("encoded values: what was read before is refused by name", async () => {
+Deno.test("encoded values: a body or a stream that was already read is refused, and the error names its type", async () => {
   const read = async () => {
     const response = new Response("x");
     await response.text();
@@ -217,14 +220,14 @@ Deno.test("encoded values: what was read before is refused by name", async () =>
   assertStringIncludes((await send(() => stream("x", 1))).told[0], "a stream of text and of values; send one kind");
 });
 
-Deno.test("encoded values: messages may come one by one", async () => {
+Deno.test("encoded values: the messages of a prompt may be an async iterable", async () => {
   const message = { role: "assistant", content: text("x") };
   assertEquals((await send(() => yields(message, message))).prompt, [message, message]);
   const contents = { uri: "test://y", text: "x" };
   assertEquals((await send(() => yields(contents))).resource, [{ ...contents, mimeType: "text/plain" }]);
 });
 
-Deno.test("encoded values: structured content is encoded, and raw output schemas check what is sent", async () => {
+Deno.test("encoded values: structured content is encoded, and raw output schemas validate the encoded value", async () => {
   const told: string[] = [];
   const output = { type: "object", properties: { a: { type: "number" }, at: { type: "string" } }, required: ["a"] };
   const server = createServer({
@@ -253,7 +256,7 @@ Deno.test("encoded values: structured content is encoded, and raw output schemas
   await server.close();
 });
 
-/** A source that never ends, in one of many ways, and whether it was told that nobody reads it. */
+/** A source that never ends, in one of many ways, and whether it was cancelled. */
 function endless(kind: string): { value: () => unknown; cancelled: () => boolean } {
   let cancelled = false;
   const cancel = () => void (cancelled = true);
@@ -267,7 +270,7 @@ function endless(kind: string): { value: () => unknown; cancelled: () => boolean
     "an iterable that never waits": () => ({
       [Symbol.asyncIterator]: () => ({ next: () => ({ value: 1 }), return: cancel }),
     }),
-    "an iterable that never answers": () => ({
+    "an iterable that never settles": () => ({
       [Symbol.asyncIterator]: () => ({ next: () => never, return: () => (cancel(), never) }),
     }),
     "a generator": function* () {
@@ -280,7 +283,7 @@ function endless(kind: string): { value: () => unknown; cancelled: () => boolean
   };
   return { value: items[kind], cancelled: () => cancelled };
 }
-const ENDLESS = ["a silent stream", "a silent response", "an iterable that never answers"];
+const ENDLESS = ["a silent stream", "a silent response", "an iterable that never settles"];
 const FLOODS = [
   "a stream of empty pieces",
   "a stream of texts",
@@ -292,7 +295,7 @@ const FLOODS = [
 for (const kind of [...ENDLESS, ...FLOODS]) {
   for (const wrap of [(value: unknown) => value, (value: unknown) => ({ a: [value, stream("x")] })]) {
     const place = wrap(1) === 1 ? "" : " at a[0]";
-    Deno.test(`encoded values: ${kind}${place} ends at a limit, and is cancelled`, async () => {
+    Deno.test(`encoded values: reading ${kind}${place} stops at a limit, and cancels the source`, async () => {
       const sources: ReturnType<typeof endless>[] = [];
       const make = () => {
         sources.push(endless(kind));
@@ -318,7 +321,7 @@ for (const value of [[], {}, 1]) {
   const text = JSON.stringify(Array(2000).fill(value));
   for (const wrap of [(value: unknown) => value, (value: unknown) => ({ a: [value] })]) {
     const place = wrap(1) === 1 ? "" : " at a[0]";
-    Deno.test(`encoded values: a response of many ${JSON.stringify(value)}${place} is refused unparsed`, async () => {
+    Deno.test(`encoded values: a response of many ${JSON.stringify(value)}${place} is refused before it is parsed`, async () => {
       const give = () => wrap(new Response(text, { headers: { "content-type": "application/json" } }));
       const parse = JSON.parse;
       let longest = 0;
@@ -340,7 +343,7 @@ for (const value of [[], {}, 1]) {
 }
 
 for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that never waits"]) {
-  Deno.test(`encoded values: cancelling the call ends the reading of ${kind}, and the source is cancelled`, async () => {
+  Deno.test(`encoded values: cancelling the call stops the reading of ${kind}, and cancels the source`, async () => {
     const source = endless(kind);
     const later = endless("a silent stream");
     const { promise: begun, resolve } = Promise.withResolvers<void>();
@@ -369,7 +372,7 @@ for (const kind of [...ENDLESS, "a stream of empty pieces", "an iterable that ne
   });
 }
 
-Deno.test("encoded values: an error of a source is the handler's", async () => {
+Deno.test("encoded values: an error of a source is treated as an error of the handler", async () => {
   const broken = () => new ReadableStream({ start: (to) => to.error(new Error("cable")) });
   assertStringIncludes((await send(() => [1, broken()])).told[0], "cable");
   async function* refuses() {
@@ -379,7 +382,7 @@ Deno.test("encoded values: an error of a source is the handler's", async () => {
   assertEquals((await send(refuses)).tool, { content: [text("try tomorrow")], isError: true });
 });
 
-Deno.test("encoded values: what nests too deeply is refused with its place", async () => {
+Deno.test("encoded values: a value that is nested too deeply is refused, and the error names its path", async () => {
   let value: unknown = new Map([["a", 1]]);
   for (let i = 0; i < 200; i++) value = [value];
   assertStringIncludes((await send(() => value)).told[0], "it is nested deeper than 128 levels at [0][0]");
@@ -387,7 +390,7 @@ Deno.test("encoded values: what nests too deeply is refused with its place", asy
   assert((await send(() => value)).told.length);
 });
 
-/** A random value, what it means, and whether it can be sent; media mean "result:". */
+/** A random value, its expected encoding, and whether it can be sent; the encoding of media begins with "result:". */
 function makeValue(pick: <T>(items: readonly T[]) => T, below: (end: number) => number, depth: number): Made {
   const leaves: readonly (() => Made)[] = [
     () => ({ value: 1, means: 1 }),
@@ -440,13 +443,13 @@ interface Made {
 }
 const toPairs = (list: readonly unknown[]) => list.length ? list.map((item, i) => [i, item]) : {};
 
-Deno.test("encoded values: any value is sent as what it means, or refused with its path and a remedy", async () => {
+Deno.test("encoded values: any value is sent in its expected encoding, or refused with its path and a remedy", async () => {
   const { below, pick } = random(11);
   let refused = 0;
   let sent = 0;
   const told: string[] = [];
   let made: Made = { value: 0, means: 0 };
-  // Within an object, so that every value has a path.
+  // The value is inside an object, so that it has a path.
   const server = createServer({
     name: "t",
     version: "1",

@@ -1,4 +1,4 @@
-// Return values of handlers: bytes become media, and a value that JSON would lose is refused by name.
+// Return values of handlers: bytes become media, and a value that JSON would lose is refused with the name of its type.
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -7,7 +7,7 @@ const bytes = new Uint8Array([137, 80, 78, 71, 0, 255]);
 const base64 = bytes.toBase64();
 
 interface Answer {
-  /** The result of a tool, the contents of a resource, the messages of a prompt. */
+  /** The result of a tool, the contents of a resource, or the messages of a prompt. */
   readonly tool: unknown;
   readonly resource: unknown;
   readonly prompt: unknown;
@@ -92,7 +92,7 @@ Deno.test("encoders: a blob is an image, audio or a resource by its type", async
     const answer = await send(() => new Blob([bytes], { type }), "text/x-other");
     assertEquals(answer.tool, { content: [block] });
     assertEquals(answer.prompt, [{ role: "user", content: block }]);
-    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob's own type counts");
+    assertEquals(answer.resource, [{ uri: "test://x", mimeType: type, blob: base64 }], "the blob's own type is used");
   }
   const file = await send(() => new File([bytes], "my report #1.pdf", { type: "application/pdf" }));
   const uri = "result:my%20report%20%231.pdf";
@@ -162,10 +162,10 @@ const NESTED: typeof REFUSED = {
 const internal = [-32603, "Internal error", ["errorId"]];
 
 for (const [name, [make, what, remedy]] of Object.entries(REFUSED)) {
-  Deno.test(`encoders: ${name} is refused by name, with a remedy`, async () => {
+  Deno.test(`encoders: ${name} is refused with the name of its type and a remedy`, async () => {
     const { reported, codes, ...answer } = await send(make);
     assertEquals(answer, { tool: undefined, resource: undefined, prompt: undefined });
-    assertEquals(codes, [internal, internal, internal], "the client gets no more than an id");
+    assertEquals(codes, [internal, internal, internal], "the client gets only an error id");
     for (const [i, place] of ['tool "x"', 'resource "test://x"', 'prompt "x"'].entries()) {
       assertStringIncludes(reported[i], `Cannot send the result of ${place}: it returned ${what}`);
       assertStringIncludes(reported[i], remedy);
@@ -204,11 +204,11 @@ Deno.test("encoders: a circular value is refused with its path", async () => {
   assertEquals(
     (await send(() => ({ a: shared, b: [shared, {}] }))).reported.length,
     1,
-    "it is sent by all but the prompt",
+    "all handlers but the prompt send it",
   );
 });
 
-Deno.test("encoders: what has a meaning in JSON is sent as it is", async () => {
+Deno.test("encoders: a value that JSON can represent is sent unchanged", async () => {
   const values: readonly (readonly [unknown, unknown])[] = [
     [new Date(0), "1970-01-01T00:00:00.000Z"],
     [new URL("http://a/"), "http://a/"],
@@ -235,7 +235,7 @@ Deno.test("encoders: what has a meaning in JSON is sent as it is", async () => {
   }
 });
 
-Deno.test("encoders: types refuse what is refused anyway, and nothing else", () => {
+Deno.test("encoders: the types refuse exactly the values that are refused at run time", () => {
   interface Point {
     readonly x: number;
   }
@@ -276,7 +276,7 @@ Deno.test("encoders: types refuse what is refused anyway, and nothing else", () 
     tool({ name: "v", run: () => () => 1 }),
     // @ts-expect-error: a pattern has no JSON
     tool({ name: "w", run: () => /x/ }),
-    // @ts-expect-error: what a weak map holds cannot be listed
+    // @ts-expect-error: the content of a weak map cannot be listed
     tool({ name: "x", run: () => new WeakMap() }),
   ];
   assert(fine.length + encoded.length + wrong.length);

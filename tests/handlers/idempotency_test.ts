@@ -1,4 +1,5 @@
-// Idempotency keys beside what else a tool may have: batches, services, threads, other ways in, and any value of the key.
+// Idempotency keys together with other features of a tool: batches, services, threads, other transports, and any value
+// of the key.
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, service, tool, ToolError } from "../../mod.ts";
@@ -16,7 +17,7 @@ const idempotencyKey = ({ key }: { readonly key: string }) => key;
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of listWaysIn(era)) {
-    Deno.test(`a caller has its keys on every connection (${era} over ${way})`, async () => {
+    Deno.test(`the keys of a caller are valid on all its connections (${era} over ${way})`, async () => {
       let runs = 0;
       const pay = tool({ name: "pay", input, idempotencyKey, run: () => `${++runs}` });
       const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], auth: byKey });
@@ -64,7 +65,7 @@ Deno.test("two calls of one batch with the same key run the handler once", async
   await server.close();
 });
 
-Deno.test("the result of a cancelled call is not kept if a service may have undone it", async () => {
+Deno.test("the result of a cancelled call is not stored if a service may have rolled it back", async () => {
   const ends: string[] = [];
   const tx = service("tx", () => ({}), { per: "call", dispose: (_tx, end) => void ends.push(end) });
   const db = service("db", () => ({}));
@@ -101,7 +102,7 @@ Deno.test("the result of a cancelled call is not kept if a service may have undo
   assertEquals(ends, ["cancelled", "result"]);
 });
 
-Deno.test("the function for the key has the services that do not live for one call", async () => {
+Deno.test("the function for the key gets the services that do not live for one call", async () => {
   let made = 0;
   const shop = service("shop", () => ({ prefix: "shop" }));
   const tx = service("tx", () => ++made, { per: "call" });
@@ -125,7 +126,7 @@ Deno.test("the function for the key has the services that do not live for one ca
   await server.close();
 });
 
-Deno.test("a handler in a worker thread runs once per key, and has the token", async () => {
+Deno.test("a handler in a worker thread runs once per key, and gets the idempotency token", async () => {
   const run = worker<typeof token>(new URL("token.ts", import.meta.url), { size: 1, idleMs: 0 });
   const pay = tool({ name: "pay", input, idempotencyKey, run });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay] });
@@ -137,7 +138,7 @@ Deno.test("a handler in a worker thread runs once per key, and has the token", a
   await server.close();
 });
 
-Deno.test("any text of up to 256 characters is a key, and only the same text is the same key", async () => {
+Deno.test("any text of up to 256 characters is a valid key, and only an identical text is the same key", async () => {
   const { text, below, pick } = random(27);
   const alphabet = ["a", "A", "b", " ", '"', "\\", "\0", "\n", "é", "e\u0301", "\ud800", "\udc00", "😀", "-", "_", ","];
   const keys = new Set(Array.from({ length: 150 }, () => text(alphabet, pick([1, 3, 8, 128])).slice(0, 256)));
@@ -165,7 +166,7 @@ Deno.test("any text of up to 256 characters is a key, and only the same text is 
   }
 });
 
-Deno.test("of calls that fail, are cancelled and succeed at random, each key has one effect", async () => {
+Deno.test("each key has one effect in a random mix of calls that fail, are cancelled and succeed", async () => {
   const { below, pick } = random(7);
   for (const store of [undefined, memoryStore()]) {
     const effects = new Map<string, number>();

@@ -108,7 +108,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every name is
       text: z.coerce.string(),
     }),
     run({ count, ratio, step, loud, text }) {
-      // The types are those of the values.
+      // The types are the types of the values.
       const sum: number = count + (ratio ?? 0) + step;
       const isLoud: boolean = loud;
       return `${sum} ${isLoud} ${text.length}`;
@@ -139,7 +139,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every name is
   await assertRejects(() => client.getPrompt("coerced", { count: "ten", loud: "", text: "" }), McpError, "NaN");
 });
 
-Deno.test("arguments that are missing, misspelled or not strings are refused by their name", async () => {
+Deno.test("arguments that are missing, misspelled or not strings are refused by name", async () => {
   const server = serve(review, prompt({ name: "bare", run: () => "bare" }));
   const wrong: readonly [unknown, string][] = [
     [undefined, "code"],
@@ -212,7 +212,7 @@ for (const { what, value, result } of returns) {
   });
 }
 
-Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id only", async () => {
+Deno.test("an McpError is sent unchanged, a ToolError by its text, and any other error as an id only", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, unknown> = {
@@ -250,7 +250,7 @@ Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id
   assertStringIncludes(String(reported[0]), 'prompt "odd"');
 });
 
-Deno.test("a prompt that a caller may not use is not listed, and unknown when called", async () => {
+Deno.test("a prompt that a caller may not use is not listed, and is unknown when the caller requests it", async () => {
   const server = serve(
     prompt({ name: "open", run: () => "" }),
     prompt({

@@ -35,7 +35,7 @@ async function listPages(server: ReturnType<typeof serve>, method = "resources/l
   return pages;
 }
 
-Deno.test("a fixed resource is listed with its fields, and without unset ones", async () => {
+Deno.test("a fixed resource is listed with its fields, and without unset fields", async () => {
   const server = serve(
     resource({
       uri: "config://app",
@@ -85,14 +85,14 @@ const returns: readonly {
   { what: "a string", value: "hi", contents: [{ uri, mimeType: "text/plain", text: "hi" }] },
   { what: "an empty string", value: "", contents: [{ uri, mimeType: "text/plain", text: "" }] },
   {
-    what: "a string, with a type",
+    what: "a string, with a media type",
     value: "# hi",
     mimeType: "text/markdown",
     contents: [{ uri, mimeType: "text/markdown", text: "# hi" }],
   },
   { what: "bytes", value: bytes, contents: [{ uri, mimeType: "application/octet-stream", blob: "AP8Q" }] },
   {
-    what: "bytes, with a type",
+    what: "bytes, with a media type",
     value: bytes,
     mimeType: "image/png",
     contents: [{ uri, mimeType: "image/png", blob: "AP8Q" }],
@@ -172,7 +172,7 @@ Deno.test("a template's variables reach read decoded, and only the list of templ
   assertEquals((await fail(server, "resources/read", { uri: "repo://ada/..%2Fsecret" })).message, "Resource not found");
 });
 
-Deno.test("a fixed URI comes before a template, an earlier template before a later one, and all before a provider", async () => {
+Deno.test("a fixed URI is matched before a template, an earlier template before a later template, and a provider last", async () => {
   const server = serve(
     resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x/{y}", name: "first", read: () => "first" }),
@@ -189,7 +189,7 @@ Deno.test("a fixed URI comes before a template, an earlier template before a lat
   ) assertEquals((await read(server, uri)).contents[0].text, text);
 });
 
-Deno.test("the first match of a URI decides, even if it returns nothing", async () => {
+Deno.test("the first handler that matches a URI decides, even if it returns nothing", async () => {
   const server = serve(
     resourceProvider({ scheme: "a", name: "provider", read: () => "provider" }),
     resource({ uri: "a://x", name: "hidden", allow: () => false, read: () => "fixed" }),
@@ -200,7 +200,7 @@ Deno.test("the first match of a URI decides, even if it returns nothing", async 
   assertEquals((await read(server, "a://y")).contents[0].text, "provider");
 });
 
-Deno.test("a provider reads its whole scheme, but refuses path traversal", async () => {
+Deno.test("a provider reads all URIs of its scheme, but refuses path traversal", async () => {
   const server = serve(resourceProvider({ scheme: "note+v1.0-x", name: "notes", read: (uri) => uri }));
   for (const uri of ["note+v1.0-x:a", "note+v1.0-x://a/b?c=d#e", "note+v1.0-x://a/%20..b"]) {
     assertEquals((await read(server, uri)).contents[0].text, uri);
@@ -219,7 +219,7 @@ Deno.test("a provider reads its whole scheme, but refuses path traversal", async
   ) assertEquals((await fail(server, "resources/read", { uri })).message, "Resource not found", uri);
 });
 
-Deno.test("a template lists its own resources after the fixed ones, with its type unless they have one", async () => {
+Deno.test("a template lists its own resources after the fixed resources, with the type of the template unless they have a type", async () => {
   const server = serve(
     resource({
       uri: "user://{id}",
@@ -246,7 +246,7 @@ function entries(prefix: string, count: number) {
   return Array.from({ length: count }, (_, i) => ({ uri: `${prefix}${i}`, name: `${i}` }));
 }
 
-Deno.test("pages contain fixed resources first, then each source by its own cursor, and no item twice", async () => {
+Deno.test("pages contain fixed resources first, then the resources of each source by its own cursor, and no item twice", async () => {
   const cursors: (string | undefined)[] = [];
   const server = createServer({
     name: "test",
@@ -333,7 +333,7 @@ Deno.test("a cursor is valid for its own list only", async () => {
   }
 });
 
-Deno.test("a resource that a caller may not see is on no list and cannot be read", async () => {
+Deno.test("a resource that a caller may not see is in no list and cannot be read", async () => {
   const allow = (ctx: { readonly meta: { readonly [key: string]: unknown } }) => ctx.meta["example.com/who"] === "ada";
   const server = createServer({
     name: "test",
@@ -373,7 +373,7 @@ Deno.test("a resource that a caller may not see is on no list and cannot be read
   assertEquals((await read(server, "f:open")).cacheScope, "public");
 });
 
-Deno.test("a result has the ttl of the resource, else of the server, and is private by default", async () => {
+Deno.test("a result has the ttl of the resource, or else of the server, and is private by default", async () => {
   const server = createServer({
     name: "test",
     version: "1.0.0",
@@ -389,7 +389,7 @@ Deno.test("a result has the ttl of the resource, else of the server, and is priv
   assertEquals([second.ttlMs, second.cacheScope], [0, "public"]);
 });
 
-Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id only", async () => {
+Deno.test("an McpError is sent unchanged, a ToolError by its text, and any other error as an id only", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, Error> = {
@@ -440,7 +440,7 @@ Deno.test("errors: McpError unchanged, ToolError by its text, any other as an id
   assertStringIncludes(String(reported[0]), "it returned a Function; call it");
 });
 
-Deno.test("middleware sees reads, may change them, and sees the ones that are not found", async () => {
+Deno.test("middleware runs around reads, can change them, and gets the error of an unknown resource", async () => {
   const seen: string[] = [];
   const note: Middleware = async (call, next) => {
     try {
@@ -501,7 +501,7 @@ Deno.test("an unusable resource is refused by its name when it is created", () =
   for (const [run, text] of make) assertThrows(run, TypeError, text);
 });
 
-Deno.test("a test can read a resource without a server, with the input that its form has", () => {
+Deno.test("a test can read a resource without a server, with the input that its kind requires", () => {
   const ctx = undefined as never;
   const readme = resource({ uri: "repo://{owner}{?ref}", name: "a", read: ({ owner, ref }) => `${owner} ${ref}` });
   assertEquals(readme.read({ owner: "ada" }, ctx), "ada undefined");
@@ -542,7 +542,7 @@ Deno.test("a resource may ask the client, and its result uses the answer", async
   assertEquals(reported, []);
 });
 
-Deno.test("a template converts and checks its variables, and what its schema rejects is not found", async () => {
+Deno.test("a template converts and validates its variables, and a URI that its schema rejects is not found", async () => {
   const note = resource({
     uri: "note://{id}{?all}",
     name: "note",
@@ -569,7 +569,7 @@ Deno.test("a template converts and checks its variables, and what its schema rej
   }
 });
 
-Deno.test("params need a template", () => {
+Deno.test("params require a template", () => {
   const params = z.object({ id: z.string() });
   assertThrows(
     () => resource({ uri: "note://1", name: "note", params, read: () => "" }),

@@ -26,7 +26,7 @@ Deno.test("mapError gives the model a text for an unexpected error of a tool", a
   assertEquals(await callFailing(() => new ToolError(blocks)), { content: blocks, isError: true });
 });
 
-Deno.test("an error for which mapError returns undefined is not shown", async () => {
+Deno.test("an error for which mapError returns undefined is not shown to the client", async () => {
   for (const mapError of [undefined, () => undefined]) {
     const json = JSON.stringify(await callFailing(mapError));
     assertMatch(json, /^\{"content":\[\{"type":"text","text":"Internal error \([0-9a-f]{8}\)"\}\],"isError":true\}$/);

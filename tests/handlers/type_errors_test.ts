@@ -1,4 +1,4 @@
-// Compiler errors for the most frequent mistakes: one line names the missing or wrong part.
+// Compiler errors for the most frequent mistakes: one line names the missing or incorrect part.
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const library = new URL("../../mod.ts", import.meta.url).href;
@@ -46,7 +46,7 @@ const mistakes: readonly Mistake[] = [
     most: 1,
   },
   {
-    name: "a service that is none",
+    name: "a value that is not a service",
     code: `tool({ name: "t", services: { db: () => 1 }, run: () => "" });`,
     line: "Type '() => number' is not assignable to type 'Service<unknown, Lifetime>'.",
     most: 1,
@@ -83,7 +83,7 @@ const mistakes: readonly Mistake[] = [
     most: 1,
   },
   {
-    name: "a context in place of its services, as an editor shows it",
+    name: "a context in the position of its services, as an editor shows it",
     code: `tool({ name: "t", services: { db: service("db", () => 1) }, run: (_, ctx) => ctx satisfies string });`,
     line: "Type 'Context<{ readonly db: number; }>' does not satisfy the expected type 'string'.",
     most: 1,

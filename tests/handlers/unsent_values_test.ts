@@ -1,4 +1,4 @@
-// Values that are not sent after all: what is open in them is closed, and what is sent in their place loses nothing.
+// Values that are not sent after all: their open streams are closed, and the replacement is sent completely.
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import type { Schema } from "../../src/schema/schema.ts";
@@ -30,7 +30,7 @@ Deno.test("streams deep in a value that cannot be sent are cancelled", async () 
   assertEquals(cancelled, ["deep"]);
 });
 
-Deno.test("a value that holds itself and cannot be sent ends the search for streams", async () => {
+Deno.test("the search for streams in a circular value that cannot be sent ends", async () => {
   const { cancelled } = await send((open) => {
     const value: unknown[] = [() => {}, open("one")];
     value.push(value, Array.from({ length: 50_000 }, () => ({})));
@@ -39,7 +39,7 @@ Deno.test("a value that holds itself and cannot be sent ends the search for stre
   assertEquals(cancelled, ["one"]);
 });
 
-Deno.test("the structured content of an error loses nothing, with an output schema too", async () => {
+Deno.test("the structured content of an error is sent completely, with an output schema too", async () => {
   const full = () => ({ content: [], isError: true, structuredContent: new Map([["a", 1]]) });
   for (const output of [undefined, z.object({ b: z.string() })]) {
     const { text } = await send(full, output);

@@ -12,7 +12,7 @@ export function start(options: Partial<ServerOptions>) {
   return createServer({ name: "attacked", version: "1.0.0", observer: { fault() {} }, ...options });
 }
 
-/** The caller, as code in front of the server passes it. */
+/** The principal that a test passes to `fetch`. */
 export function as(id: string) {
   return { principal: { id } };
 }
@@ -75,7 +75,7 @@ export function toSlowCall(name: string) {
 export function soon<T>(promise: Promise<T>, ms = 20_000): Promise<T | undefined> {
   let timer = 0;
   const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms) as unknown as number; // Bun's timers are objects
+    timer = setTimeout(() => resolve(undefined), ms) as unknown as number; // Bun's timers are objects.
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

@@ -9,7 +9,7 @@ import { testLimits } from "../support/limits.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
-Deno.test("a subscription keeps no capabilities that are not charged to its client", async () => {
+Deno.test("a subscription holds no capabilities that are not charged to its client", async () => {
   let kept = 0;
   const seen = tool({
     name: "seen",
@@ -37,7 +37,7 @@ Deno.test("a large call is charged for its size, however many small calls share 
   const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
   const params = { name: "slow", arguments: { text: "x".repeat(30_000) } };
   const batch = [{ jsonrpc: "2.0", id: 1, method: "tools/call", params }, ...small];
-  // One after another, because a body that takes long to arrive is charged too.
+  // The requests are sent one after another, because a body that takes long to arrive is charged too.
   const responses: Response[] = [];
   for (let i = 0; i < 5; i++) responses.push(await server.fetch(toLegacy(batch), as("eve")));
   const texts = responses.map((response) => response.text());
@@ -48,7 +48,7 @@ Deno.test("a large call is charged for its size, however many small calls share 
   assertEquals(run, 1, "batches with calls of 60,000 bytes each run at once, for a client that may hold 150,000");
 });
 
-Deno.test("calls that are charged late release no more than they held", async () => {
+Deno.test("calls that are charged late release no more memory than they were charged for", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   let running = 0;
   const handlers = [
@@ -58,11 +58,11 @@ Deno.test("calls that are charged late release no more than they held", async ()
   const server = start({ handlers, limits: { memory: { bytesPerClient: 120_000 } } });
   const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
-  // Not charged yet: together they are within the limits of one client.
+  // Not charged yet: together the calls are within the limits of one client.
   const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
   await until(() => running === 1, "the first call runs");
   const open = [await listen(), await listen()];
-  // All of them are charged.
+  // All calls are charged.
   const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
   let ended = 0;
   second.finally(() => ended++);
@@ -78,7 +78,7 @@ Deno.test("calls that are charged late release no more than they held", async ()
   assertEquals(statuses, [200, 200, 503, 503, 503, 503]);
 });
 
-Deno.test("a body that began earlier does not reset the limits of its client", async () => {
+Deno.test("a body that arrives early does not reset the limits of its client", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
     limits: { connections: { streamsPerClient: 2 } },
@@ -99,7 +99,7 @@ Deno.test("a body that began earlier does not reset the limits of its client", a
   assertEquals(statuses, [200, 200, 503, 503]);
 });
 
-Deno.test("calls with a slow `allow` count against the same limits as running calls", async () => {
+Deno.test("calls with a slow `allow` count towards the same limits as running calls", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let asked = 0;
   const guarded = tool({
@@ -127,7 +127,7 @@ Deno.test("calls with a slow `allow` count against the same limits as running ca
   assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, for a client that may hold 200,000`);
 });
 
-Deno.test("the declarations of a client on a channel are bounded or charged", async () => {
+Deno.test("the capabilities that a client declares on a channel are bounded or charged", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
     limits: { memory: { bytesPerClient: 100_000 } },
@@ -142,7 +142,7 @@ Deno.test("the declarations of a client on a channel are bounded or charged", as
   assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
 });
 
-Deno.test("the bodies of one client do not displace those of another", async () => {
+Deno.test("the bodies of one client do not displace the bodies of another client", async () => {
   const handlers = [tool({ name: "quick", input: any, run: () => "" })];
   const server = start({ handlers, limits: testLimits({ request: { allBodiesBytes: 400_000 } }) });
   const open = (who: string) => {

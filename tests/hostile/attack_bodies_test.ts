@@ -55,7 +55,7 @@ Deno.test("the buffers of large bodies are detached once they are decoded", asyn
       assertEquals((await readAnswer(response)).result.structuredContent ?? 1_500_000, 1_500_000);
     }
     const rejected = await server.fetch(toLegacy(" ".repeat(1_500_000)));
-    assertEquals(rejected.status, 400, "a string is no message");
+    assertEquals(rejected.status, 400, "a string is not a valid message");
     await rejected.text();
     await until(() => decoded.every(({ byteLength }) => byteLength === 0), "the buffers to be detached");
     assertEquals(decoded.map((buffer) => buffer.byteLength), [0, 0, 0]);
@@ -66,7 +66,8 @@ Deno.test("the buffers of large bodies are detached once they are decoded", asyn
 });
 
 Deno.test("a body in one-byte chunks uses memory in proportion to its length", async () => {
-  // Other tests of the process allocate too: the least of several tries is an upper bound for this one.
+  // Other tests of the process allocate memory too, so the smallest of several measurements is an upper bound for this
+  // test.
   let least = Infinity;
   for (let i = 0; i < 5 && least >= MOST; i++) least = Math.min(least, await measure());
   assert(least < MOST, `3,000 bytes hold ${least}`);
@@ -83,7 +84,8 @@ async function measure(): Promise<number> {
     `POST /mcp HTTP/1.1\r\nHost: ${port.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
   );
   for (let i = 0; i < 30; i++) await connection.write("1\r\n \r\n".repeat(100));
-  await new Promise((resolve) => setTimeout(resolve, 500)); // the memory of bytes on their way is no state to wait for
+  // The memory of bytes in transit cannot be observed as a state.
+  await new Promise((resolve) => setTimeout(resolve, 500));
   const held = process.memoryUsage().external - before;
   connection.close();
   await server.close();

@@ -1,4 +1,4 @@
-// Middleware that ends before what it wraps.
+// Middleware that ends before the call that it wraps.
 import { type Observer, tool } from "../../mod.ts";
 import { assertEquals } from "../support/std.ts";
 import { as, soon, start, toCall, toListen } from "./attack.ts";
@@ -16,7 +16,7 @@ function watch() {
   return { observer, whenOpened };
 }
 
-Deno.test("a subscription whose middleware does not wait for its end leaves nothing behind", async () => {
+Deno.test("a subscription whose middleware does not wait for its end is no longer counted after its end", async () => {
   const quick = tool({ name: "quick", run: () => "" });
   const { observer, whenOpened } = watch();
   const server = start({
@@ -39,7 +39,7 @@ Deno.test("a subscription whose middleware does not wait for its end leaves noth
   assertEquals(statuses, [200, 200, 200, 200], "subscriptions that had ended were still counted");
 });
 
-Deno.test("a subscription whose middleware throws once it is open leaves nothing behind", async () => {
+Deno.test("a subscription whose middleware throws after it was opened is closed and no longer counted", async () => {
   const quick = tool({ name: "quick", run: () => "" });
   const { observer, whenOpened } = watch();
   const server = start({

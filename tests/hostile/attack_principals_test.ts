@@ -1,4 +1,4 @@
-// A caller with its own credentials attacks what another caller holds, in sessions and on the routes.
+// A caller with its own credentials attacks sessions, calls and routes of another caller.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
@@ -50,7 +50,7 @@ function start() {
   return { server, send, begin, state };
 }
 
-Deno.test("nobody cancels, ends, answers or resumes what belongs to another caller", async () => {
+Deno.test("a caller cannot cancel, end, answer or resume the calls and sessions of another caller", async () => {
   const { server, send, begin, state } = start();
   const hers = { "mcp-session-id": await begin(ada) };
   const his = { "mcp-session-id": await begin(bob) };
@@ -60,7 +60,7 @@ Deno.test("nobody cancels, ends, answers or resumes what belongs to another call
   assertEquals((await send(cancel, { ...bob, ...hers })).status, 404);
   assertEquals((await send(cancel, { ...bob, ...his })).status, 202);
   assertEquals((await send(undefined, { ...bob, ...hers }, "DELETE")).status, 404);
-  // A session that somebody else has begun is not taken over by a handshake.
+  // A handshake cannot take over a session that another caller has opened.
   const taken = await send(initialize, { ...bob, ...hers });
   assert(taken.headers.get("mcp-session-id") !== hers["mcp-session-id"]);
   await turn(10);
@@ -91,7 +91,7 @@ Deno.test("nobody cancels, ends, answers or resumes what belongs to another call
   await server.close();
 });
 
-Deno.test("messages for the HTTP+SSE stream of another caller are refused, and its id is no session", async () => {
+Deno.test("messages for the HTTP+SSE stream of another caller are refused, and its id is not a session id", async () => {
   const { server, send } = start();
   const sse = httpSse(server);
   const opened = await sse.fetch(new Request("http://localhost/sse", { headers: ada }));
@@ -113,7 +113,7 @@ Deno.test("messages for the HTTP+SSE stream of another caller are refused, and i
   await server.close();
 });
 
-Deno.test("no spelling of a path leads past the authentication", async () => {
+Deno.test("no spelling of a path bypasses the authentication", async () => {
   const { server } = start();
   const status = async (path: string, method = "GET") =>
     (await server.fetch(new Request(`http://localhost${path}`, { method }))).status;
@@ -126,7 +126,7 @@ Deno.test("no spelling of a path leads past the authentication", async () => {
   await server.close();
 });
 
-Deno.test("odd credentials are refused without an echo", async () => {
+Deno.test("malformed credentials are refused, and the response does not echo them", async () => {
   const { server } = start();
   const { authorization } = ada;
   const key = authorization.slice("Bearer ".length);

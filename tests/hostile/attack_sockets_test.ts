@@ -32,7 +32,7 @@ Deno.test("failed upgrades do not use up the limit on sockets", async () => {
   assertEquals(status, 101);
 });
 
-Deno.test("a client whose sockets hold more than its limit opens no more of them, whatever it sent", async () => {
+Deno.test("a client whose sockets hold more memory than its limit cannot open more sockets, whatever it sent", async () => {
   const limits = { memory: { bytesPerClient: 100_000 } };
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits });
   await using port = serve(webSocket(server));

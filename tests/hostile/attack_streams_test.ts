@@ -1,4 +1,4 @@
-// Streams of sessions, and the state they keep.
+// Streams of sessions, and their state in memory.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { any, as, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
@@ -17,14 +17,14 @@ Deno.test("a session whose client accepts only events is idle once its call has 
   };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "later" } };
   await (await server.fetch(toLegacy(call, { ...EVENTS, ...await begin() }), as("eve"))).text();
-  // There is room for one session, so the first one has to become evictable.
+  // There is room for one session, so the first session has to become evictable.
   const ping = { jsonrpc: "2.0", id: 2, method: "ping" };
   const { status } = await server.fetch(toLegacy(ping, await begin()), as("eve"));
   await server.close();
   assertEquals(status, 200);
 });
 
-Deno.test("a connection that replays slowly ends once its events have expired", async () => {
+Deno.test("a connection that replays slowly ends after its events have expired", async () => {
   const say = tool({
     name: "say",
     input: any,
@@ -56,5 +56,5 @@ Deno.test("a connection that replays slowly ends once its events have expired", 
   const isEnded = await soon(end());
   await reader?.cancel();
   await server.close();
-  assert(isEnded, "the connection stays open, and no limit counts it");
+  assert(isEnded, "the connection stays open, and counts towards no limit");
 });

@@ -5,7 +5,7 @@ import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** A query builder: it has `then`, and is not a Promise. */
+/** A query builder: it has a method `then`, and is not a Promise. */
 const no = { then: (settle: (allowed: boolean) => void) => settle(false) } as unknown as Promise<boolean>;
 
 Deno.test("an `allow` that returns a thenable is awaited", async () => {
@@ -42,7 +42,7 @@ Deno.test("an `allow` that returns neither true nor false does not crash the pro
   assertEquals(errors, []);
 });
 
-Deno.test("a list that middleware may have narrowed is cacheable for its caller only", async () => {
+Deno.test("a list that middleware may have narrowed may be cached only for its caller", async () => {
   const server = start({
     handlers: [tool({ name: "hidden", run: () => "" })],
     use: [async ({ method, principal }, next) => {
@@ -55,7 +55,7 @@ Deno.test("a list that middleware may have narrowed is cacheable for its caller 
   assertEquals(result.cacheScope, "private");
 });
 
-Deno.test("a cursor of a list that callers see differently is its caller's own", async () => {
+Deno.test("a cursor of a list that differs between callers is valid only for its caller", async () => {
   const handlers = [1, 2, 3].map((i) => tool({ name: `t${i}`, allow: () => true, run: () => "" }));
   const shown = [1, 2, 3].map((i) => tool({ name: `t${i}`, run: () => "" }));
   for (const [list, isPrivate] of [[handlers, true], [shown, false]] as const) {
@@ -70,7 +70,7 @@ Deno.test("a cursor of a list that callers see differently is its caller's own",
   }
 });
 
-Deno.test("a list that no middleware sees stays public, and other middleware is not called for it", async () => {
+Deno.test("a list without middleware stays public, and middleware for other methods is not called for it", async () => {
   const seen: string[] = [];
   const note: Middleware = async ({ method }, next) => {
     seen.push(method);
@@ -96,7 +96,7 @@ Deno.test("a list that no middleware sees stays public, and other middleware is 
   }
 });
 
-Deno.test("a list that middleware changes in place does not leak to the next caller", async () => {
+Deno.test("a change that middleware makes to a list in place does not affect the next caller", async () => {
   const server = start({
     handlers: [tool({ name: "hidden", run: () => "" }), tool({ name: "shown", run: () => "" })],
     use: [async ({ method, principal }, next) => {

@@ -1,4 +1,4 @@
-// Callers that try to pass the authentication, to learn credentials, or to reach what belongs to another caller.
+// Callers that try to bypass the authentication, to read credentials, or to reach resources of another caller.
 import { assert, assertEquals } from "@std/assert";
 import { type Context, createServer, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -33,7 +33,7 @@ Deno.test("two Authorization headers on the wire are refused", async () => {
   await server.close();
 });
 
-/** Every value that can be reached from an object without private fields. */
+/** All values that are reachable from an object, except private fields. */
 function* walk(value: unknown, seen = new Set<unknown>(), depth = 0): Generator<unknown> {
   if (depth > 6 || seen.has(value)) return;
   seen.add(value);
@@ -55,7 +55,7 @@ function* walk(value: unknown, seen = new Set<unknown>(), depth = 0): Generator<
   }
 }
 
-Deno.test("no credential can be reached from a context, in a handler, a middleware or an `allow`", async () => {
+Deno.test("no credential is reachable from a context in a handler, a middleware or an `allow`", async () => {
   let looked = 0;
   const look = (ctx: Context) => {
     looked++;
@@ -96,7 +96,7 @@ Deno.test("no credential can be reached from a context, in a handler, a middlewa
   await server.close();
 });
 
-Deno.test("what one caller was given is of no use to another", async () => {
+Deno.test("sessions, states and cursors of one caller are refused for another caller", async () => {
   const notes = Array.from(
     { length: 5 },
     (_, i) => resource({ uri: `note://${i}`, name: `${i}`, allow: () => true, read: () => "" }),
@@ -137,7 +137,7 @@ Deno.test("what one caller was given is of no use to another", async () => {
   await server.close();
 });
 
-Deno.test("comparing a key takes as many steps for a near miss as for a far one", async () => {
+Deno.test("comparing a key takes the same time for a key that differs early and a key that differs late", async () => {
   const server = start({ auth: apiKey({ keys: { ada: "a".repeat(3000) } }) });
   const measure = async (key: string) => {
     const times: number[] = [];

@@ -1,5 +1,5 @@
-// Values of the author's own code that are missing, of a wrong type or copied. None of them opens anything, and no promise
-// that nobody awaits ends the process: its rejection would fail the run of this file.
+// Values of the author's own code that are missing, of a wrong type or copied. None of these values grants access, and
+// no unawaited promise ends the process: its rejection would fail the run of this file.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -25,7 +25,7 @@ type Untyped = any;
 const secret = tool({ name: "secret", tags: ["admin"], run: () => "the secret" });
 const reject = () => Promise.reject(new Error("nobody awaits this"));
 
-/** Waits until the runtime has reported promises that were rejected and have no handler. */
+/** Waits until the runtime has reported rejected promises without a handler. */
 async function reportRejections(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
 }
@@ -47,7 +47,7 @@ const copied: Readonly<Record<string, Untyped>> = {
 };
 
 for (const [kind, handler] of Object.entries(copied)) {
-  Deno.test(`a copy of a ${kind} with other options is not a handler, because its options would be ignored`, async () => {
+  Deno.test(`a copy of a ${kind} with other options is refused as a handler, because its options would be ignored`, async () => {
     const copies = [
       { ...handler, allow: () => false },
       Object.assign({}, handler, { scopes: ["admin"] }),
@@ -62,14 +62,14 @@ for (const [kind, handler] of Object.entries(copied)) {
     }
   });
 
-  Deno.test(`the options of a ${kind} cannot be changed after it was made`, () => {
+  Deno.test(`the options of a ${kind} cannot be changed after its creation`, () => {
     assertThrows(() => handler.allow = () => false, TypeError);
     assertThrows(() => handler.scopes = ["admin"], TypeError);
     assert(Object.isFrozen(handler));
   });
 }
 
-Deno.test("options with a prototype are refused, because copies of them would lose what they inherit", () => {
+Deno.test("options with a prototype are refused, because copies of them would lose inherited fields", () => {
   class Options {
     name = "secret";
     run = () => "the secret";
@@ -104,7 +104,7 @@ for (
     { ...secret },
   ] as Untyped[]
 ) {
-  Deno.test(`disable throws for a selection that selects nothing: ${JSON.stringify(selection)}`, async () => {
+  Deno.test(`disable throws for a selection that matches nothing: ${JSON.stringify(selection)}`, async () => {
     const server = start({ handlers: [secret] });
     assertThrows(() => server.handlers.disable(selection), TypeError, "Cannot ");
     await server.close();
@@ -145,7 +145,7 @@ for (const decided of [true, false]) {
 }
 
 for (const decided of [true, false]) {
-  behaviour(`a guard of an input that is no object refuses the call if it returns ${decided}`, async (join) => {
+  behaviour(`a guard of an input that is not an object refuses the call if it returns ${decided}`, async (join) => {
     const guards: Untyped = { input: [() => decided] };
     const text = tool({
       name: "text",
@@ -241,7 +241,7 @@ const strays: Readonly<Record<string, readonly [options: Untyped, request?: Requ
 };
 
 for (const [name, [options, request]] of Object.entries(strays)) {
-  Deno.test(`a promise of ${name} that is rejected neither ends the process nor grants anything`, async () => {
+  Deno.test(`a rejected promise of ${name} neither ends the process nor grants access`, async () => {
     const text = await toText(options, request);
     assert(!text.includes("the secret"), text);
   });

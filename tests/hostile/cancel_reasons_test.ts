@@ -1,4 +1,4 @@
-// Reasons of cancellations, which are any JSON from the client.
+// Reasons of cancellations, which may be any JSON from the client.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -6,7 +6,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { start } from "./attack.ts";
 
-Deno.test("no reason frees the place of a handler that goes on", async () => {
+Deno.test("no reason frees the slot of a handler that keeps running", async () => {
   let running = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
   const slow = tool({
@@ -35,7 +35,7 @@ Deno.test("no reason frees the place of a handler that goes on", async () => {
 });
 
 for (const reason of ["", 0, null, { toString: null, valueOf: null }]) {
-  Deno.test(`a handler sees that it was cancelled for the reason ${JSON.stringify(reason)}`, async () => {
+  Deno.test(`a handler gets an abort signal for the cancellation reason ${JSON.stringify(reason)}`, async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const seen: unknown[] = [];
     let isRunning = false;
@@ -44,7 +44,7 @@ for (const reason of ["", 0, null, { toString: null, valueOf: null }]) {
       async run(_input, ctx) {
         isRunning = true;
         await promise;
-        // The signal is made when it is read.
+        // The signal is created when the handler reads it.
         seen.push(ctx.signal.aborted, `${ctx.signal.reason}` !== "");
       },
     });

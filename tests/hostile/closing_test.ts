@@ -1,4 +1,4 @@
-// A server that closes answers every request that it has accepted, whatever that request waits for.
+// A closing server responds to every request that it has accepted, whatever that request waits for.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -46,7 +46,7 @@ async function closeWhile(server: Server, ...waiting: readonly Promise<Response>
   }
 }
 
-Deno.test("a request whose caller is being authenticated is answered", async () => {
+Deno.test("a request gets a response if the server closes while its caller is being authenticated", async () => {
   const signals: AbortSignal[] = [];
   const server = start({
     auth: {
@@ -61,7 +61,7 @@ Deno.test("a request whose caller is being authenticated is answered", async () 
   assertEquals(signals.map(({ aborted }) => aborted), [true, true]);
 });
 
-Deno.test("a request whose body arrives is answered", async () => {
+Deno.test("a request gets a response if the server closes while its body arrives", async () => {
   const server = start({ handlers: [quick] });
   const bodies = [
     toHalf(),
@@ -74,7 +74,7 @@ Deno.test("a request whose body arrives is answered", async () => {
   assertEquals(server[INTERNALS].engine.accounts.memory.used, 0);
 });
 
-Deno.test("a request whose body has just begun to arrive is answered", async () => {
+Deno.test("a request gets a response if the server closes after the first bytes of its body", async () => {
   const server = start({ handlers: [quick] });
   await (await server.fetch(toCall("quick"))).text();
   const answers = [toHalf(), toHalf({ "content-length": "100" })].map((body) => server.fetch(body));
@@ -82,7 +82,7 @@ Deno.test("a request whose body has just begun to arrive is answered", async () 
   for (const answer of answers) assertEquals((await soon(answer))?.status, 503);
 });
 
-Deno.test("requests whose bodies wait for their turn are answered, and do not run", async () => {
+Deno.test("requests whose bodies are queued get a response, and do not run", async () => {
   let ran = 0;
   const block = tool({
     name: "block",
@@ -112,7 +112,7 @@ Deno.test("requests whose bodies wait for their turn are answered, and do not ru
   assertEquals(server[INTERNALS].engine.accounts.memory.used, 0);
 });
 
-Deno.test("a request whose path is being checked, or gets its handlers, is answered", async () => {
+Deno.test("a request gets a response if the server closes while its path is validated or its handlers are created", async () => {
   const params = z.object({ tenant: z.string().refine(() => never) });
   const checking = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", params });
   await closeWhile(checking, checking.fetch(atTenant()));
@@ -141,7 +141,7 @@ Deno.test("a stream or a socket is not opened once the server has closed", async
   for (const answer of late) assertEquals((await soon(answer))?.status, 503);
 });
 
-Deno.test("a body that is late costs its client nothing from then on, however long the connection stays", async () => {
+Deno.test("a body that is late is no longer charged to its client, however long the connection stays open", async () => {
   const limits = { request: { bodyMs: 200 }, memory: { bytesPerClient: 400_000 } };
   const server = start({ handlers: [quick], limits });
   await using port = serve(server);

@@ -1,11 +1,11 @@
-// Work that handlers defer is work of the client that called them.
+// Deferred work of handlers counts as work of the client that called them.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { any, toCall } from "./attack.ts";
 
-Deno.test("a client whose calls have deferred too much work waits until some is done, and others do not", async () => {
+Deno.test("a client whose calls have deferred too much work waits until some of it is done, and other clients do not wait", async () => {
   const { pass, open } = gate();
   let deferred = 0;
   const later = tool({
@@ -33,7 +33,7 @@ Deno.test("a client whose calls have deferred too much work waits until some is 
   const { engine: { accounts: { memory }, scheduler } } = server[INTERNALS];
   for (let i = 0; i < 2; i++) await call("later", "198.51.100.1");
   await until(() => deferred === 2, "deferred work");
-  assertEquals(memory.used > 20_000, true, "the parameters that the work keeps count");
+  assertEquals(memory.used > 20_000, true, "the parameters that the deferred work holds count");
   let isOver = false;
   const third = call("quick", "198.51.100.1").finally(() => isOver = true);
   await until(() => scheduler.waiting === 1, "a waiting call");
@@ -45,7 +45,7 @@ Deno.test("a client whose calls have deferred too much work waits until some is 
   assertEquals([memory.used, scheduler.waiting], [0, 0]);
 });
 
-Deno.test("deferred work that fails gives back what it held", async () => {
+Deno.test("deferred work that fails releases its memory", async () => {
   const failing = tool({
     name: "failing",
     input: any,

@@ -1,4 +1,4 @@
-// Keys that an object of a message has twice: the last one counts, and every check is of the value that runs.
+// Duplicate keys in an object of a message: the last key counts, and every check applies to the value that runs.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
@@ -14,7 +14,7 @@ function makeServer() {
   return { server, ran };
 }
 
-/** Messages with a key twice, and the tool that they stand for: the last one. */
+/** Messages with a duplicate key, and the tool that they select: the tool of the last key. */
 const MESSAGES: readonly (readonly [text: string, tool: string])[] = [
   [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"free","name":"other",${meta}}}`, "other"],
   [`{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{"name":"other",${meta}}}`, "other"],
@@ -36,7 +36,7 @@ function toRequest(body: string, name: string): Request {
   return new Request("http://localhost/mcp", { method: "POST", headers, body });
 }
 
-Deno.test("HTTP: the headers must name the last key, and that is what runs", async () => {
+Deno.test("HTTP: the headers must match the last key, and the tool of the last key runs", async () => {
   const { server, ran } = makeServer();
   for (const [body, name] of MESSAGES) {
     assertEquals((await server.fetch(toRequest(body, name))).status, 200, body);
@@ -48,7 +48,7 @@ Deno.test("HTTP: the headers must name the last key, and that is what runs", asy
   await server.close();
 });
 
-Deno.test("HTTP: the scopes of the last name are demanded", async () => {
+Deno.test("HTTP: the scopes of the tool with the last name are required", async () => {
   const { server, ran } = makeServer();
   const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"free","name":"admin",${meta}}}`;
   assertEquals((await server.fetch(toRequest(body, "admin"))).status, 403);
@@ -57,7 +57,7 @@ Deno.test("HTTP: the scopes of the last name are demanded", async () => {
   await server.close();
 });
 
-Deno.test("a channel runs the last key, and answers the last id", async () => {
+Deno.test("a channel runs the tool of the last key, and responds to the last id", async () => {
   const { server, ran } = makeServer();
   const written: string[] = [];
   const pipe = openPipe(server, { write: (text) => void written.push(text) });

@@ -1,9 +1,9 @@
-// An author who believes that an extension is disabled.
+// An author who tries to disable an extension by a rule.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, extension } from "../../mod.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 
-Deno.test("a rule about an extension is refused, because it would change nothing", async () => {
+Deno.test("a rule about an extension is refused, because it would have no effect", async () => {
   const audit = extension({ id: "com.example/audit", methods: { "audit/get": { run: () => ({ calls: 3 }) } } });
   const server = createServer({ name: "audited", version: "1.0.0", handlers: [audit] });
   const state = 'Cannot enable or disable extension "com.example/audit": it is an extension; add or remove it';

@@ -1,4 +1,4 @@
-// Guards that return `null`, and not `undefined`.
+// Guards that return `null` instead of `undefined`.
 import { assertEquals } from "@std/assert";
 import { type Guards, tool } from "../../mod.ts";
 import { start, toCall } from "./attack.ts";

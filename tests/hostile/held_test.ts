@@ -16,13 +16,13 @@ function weigh(text: string): number {
   return message.weight;
 }
 
-Deno.test("keys that are small numbers are charged for the memory an engine reserves for them", () => {
+Deno.test("keys that are small numbers are charged for the memory that an engine reserves for them", () => {
   const sparse = Array.from({ length: 100 }, () => ({ 999: 0 }));
   assertLess(800_000, weigh(toCall({ sparse })));
   assertLess(weigh(toCall({ plain: Array.from({ length: 100 }, () => ({ abc: 0 })) })), 200_000);
 });
 
-Deno.test("a short message never weighs more than the estimate used before it is weighed", () => {
+Deno.test("a short message never weighs more than the estimate used before it is measured", () => {
   let nested: unknown = 0;
   for (let depth = 0; depth < 100; depth++) nested = { 0: nested };
   const args = [nested, Array(90).fill({ 9: 0 }), Object.fromEntries(Array(100).entries()), Array(300).fill({}), "x"];
@@ -47,7 +47,7 @@ Deno.test("a text with many commas is not charged like a tree", () => {
   assertLess(weigh(toCall({ text })), BOUNDS.memory.bytesPerClient);
 });
 
-Deno.test("a partly taken text stays charged in full", () => {
+Deno.test("a partly consumed text stays charged in full", () => {
   const accounts = new Accounts({ limits: BOUNDS });
   const account = accounts.find("x");
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });
@@ -58,7 +58,7 @@ Deno.test("a partly taken text stays charged in full", () => {
   assertEquals(accounts.memory.used, 0);
 });
 
-Deno.test("the responses of a batch share the limit of one result", async () => {
+Deno.test("the responses of a batch share the size limit of one result", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(400_000) });
   const limits = { calls: { resultBytes: 1_000_000 } };
   const server = createServer({ name: "batch", version: "1.0.0", handlers: [big], limits });

@@ -1,5 +1,5 @@
-// A server on a port, served as users serve one, and cases sent to it over raw sockets. After every case the server
-// must be healthy: it answers a valid call, has reported no error, and has shown no internals.
+// A server on a port, served as users serve it, and cases sent to it over raw sockets. After every case the server must
+// be healthy: it responds to a valid call, has reported no error, and has shown no internals.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -18,7 +18,7 @@ export const runtime: "deno" | "bun" = "Bun" in globalThis ? "bun" : "deno";
 /** Header lines: a list becomes several lines of one name, `null` removes a line, `undefined` changes nothing. */
 export type HeaderLines = Readonly<Record<string, string | readonly string[] | null | undefined>>;
 
-/** One request written by hand. Omitted parts are those of a valid call. */
+/** A handwritten request. Omitted parts are the parts of a valid call. */
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;
@@ -31,9 +31,9 @@ type Dropped = number | "closed";
 
 /** A request and its expected result. */
 export interface Case extends RawRequest {
-  /** The name; it begins with the number of the case. */
+  /** The name, which begins with the number of the case. */
   readonly name: string;
-  /** The whole request as bytes on the wire, instead of the parts. */
+  /** The whole request as bytes on the wire. Replaces the parts. */
   readonly raw?: string | ((port: number) => string);
   readonly status: number;
   /** The error's code; `undefined` if there is no error. */
@@ -63,14 +63,14 @@ export interface Fixture extends AsyncDisposable {
   send(request: RawRequest): Promise<RawAnswer | undefined>;
   /** The header lines and the body of a valid call. */
   readonly good: Required<RawRequest>;
-  /** Asserts that a valid call is answered. */
+  /** Asserts that a valid call gets a response. */
   checkAlive(what: string): Promise<void>;
   check(each: Case): Promise<void>;
 }
 
 /** The options of the fixture. */
 export interface FixtureOptions {
-  /** The revision of a session; without it, each request is independent. */
+  /** The revision of a session. Without it, each request is independent. */
   readonly version?: string;
   readonly server?: Omit<Partial<ServerOptions>, "observer">;
   readonly create?: (options: ServerOptions) => Server;
@@ -193,7 +193,7 @@ export async function startFixture({ version, server: more, create = createServe
     const own = { "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "good" };
     good = { ...good, headers: { ...good.headers, ...own } };
   }
-  // Kept open: another connection must not disturb this one.
+  // This connection stays open: another connection must not disturb it.
   const witness = await connect();
 
   async function checkAlive(what: string): Promise<void> {
@@ -245,7 +245,7 @@ export async function startFixture({ version, server: more, create = createServe
   };
 }
 
-/** Sends each case to one server, as a step of its own. */
+/** Sends each case to one server, as a separate step. */
 export function cases(title: string, options: FixtureOptions, list: (fixture: Fixture) => readonly Case[]): void {
   Deno.test(title, async (t) => {
     await using fixture = await startFixture(options);
@@ -253,7 +253,7 @@ export function cases(title: string, options: FixtureOptions, list: (fixture: Fi
   });
 }
 
-/** Returns the JSON-RPC error of a body; throws if there is anything else in it. */
+/** Returns the JSON-RPC error of a body. Throws if the body contains anything else. */
 export function readError(body: string): { readonly code: number; readonly message: string; readonly id?: unknown } {
   const { jsonrpc, id, error, ...rest } = JSON.parse(body);
   assertEquals(
@@ -290,7 +290,7 @@ function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer
   for (const [header, value] of Object.entries(has)) assertEquals(headers.get(header), value, `${name}: ${header}`);
 }
 
-/** A request as bytes: the head is Latin-1, so that it can contain any byte. */
+/** A request as bytes. The head is Latin-1, so that it can contain any byte. */
 export function toBytes(port: number, good: Required<RawRequest>, request: RawRequest): Uint8Array {
   const { method = good.method, target = good.target, headers = {}, body = good.body } = request;
   const hasBody = !["GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT"].includes(method) ||

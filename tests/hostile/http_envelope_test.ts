@@ -36,7 +36,7 @@ cases("headers must match the method and name in the body", {}, () => [
     says: `header ${header} is missing`,
   })),
   {
-    name: "a method that only this revision has, without a header or _meta",
+    name: "a method that only this revision defines, without a header or _meta",
     headers: { "mcp-protocol-version": null, "mcp-method": null, "mcp-name": null },
     body: '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
     ...invalid,
@@ -164,7 +164,7 @@ cases("parameters repeated in headers must match the arguments", {}, () => {
       ...mismatch,
     })),
     { name: "an empty header is not the number 0", ...call({ count: 0 }, { "mcp-param-count": "" }), ...mismatch },
-    { name: "a parameter named like a property of every object", ...call({}, {}), status: 200 },
+    { name: "a parameter named like a property that every object inherits", ...call({}, {}), status: 200 },
     { name: "the same parameter, given", ...call({ constructor: "x" }, { "mcp-param-built": "x" }), status: 200 },
     { name: "the same parameter, without its header", ...call({ constructor: "x" }, {}), ...mismatch },
     ...[{ toString: "eu" }, { toString: null, valueOf: null }, ["eu"], true].map((region) => ({
@@ -195,7 +195,7 @@ cases("the version in the header must match the body", {}, () => [
     ...mismatch,
   },
   {
-    name: "a session header beside it changes nothing",
+    name: "an additional session header changes nothing",
     headers: { "mcp-session-id": "garbage", "last-event-id": "x" },
     status: 200,
     has: { "mcp-session-id": null },

@@ -1,4 +1,4 @@
-// Bodies that are not JSON-RPC, or almost are.
+// Bodies that are not JSON-RPC, or are almost JSON-RPC.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -27,7 +27,7 @@ function toUtf16(text: string): Uint8Array {
   return new Uint8Array(Uint16Array.from(text, (character) => character.charCodeAt(0)).buffer);
 }
 
-/** A call of `echo` with arguments written as JSON by hand. */
+/** A call of `echo` with arguments as handwritten JSON. */
 function echo(era: Era, args: string): Pick<Case, "headers" | "body"> {
   const body = JSON.stringify(toMessage(era, {}, { name: "echo" })).replace(
     '"arguments":{}',
@@ -119,7 +119,7 @@ for (const { era, title, options } of eras) {
       ...invalid,
     })),
     ...["", 0, -1, "x".repeat(256), "\u{1f600}\u00e9\u0000"].map((id) => ({
-      name: `the id ${JSON.stringify(id).slice(0, 20)} comes back unchanged`,
+      name: `the id ${JSON.stringify(id).slice(0, 20)} is returned unchanged`,
       body: text({ id }),
       status: 200,
       says: `"id":${JSON.stringify(id)}`,
@@ -185,7 +185,7 @@ for (const { era, title, options } of eras) {
       says: '"text":"good"',
     },
     {
-      name: "the last of two ids comes back",
+      name: "the last of two ids is returned",
       body: good.replace('"id":1', '"id":5,"id":6'),
       status: 200,
       says: '"id":6',
@@ -302,7 +302,7 @@ Deno.test("hostile batches in a session of 2025-03-26 are refused or answered en
   ];
   for (const each of refused) await t.step(each.name, () => fixture.check(each));
 
-  await t.step("junk in a batch gets its own error", async () => {
+  await t.step("an invalid entry of a batch gets its own error", async () => {
     const answer = await fixture.send({ body: `[${one(1)},"junk",${one("1")},[],{"jsonrpc":"2.0","method":"x"}]` });
     const answers = JSON.parse(answer?.body ?? "");
     assertEquals(answer?.status, 200);
@@ -316,7 +316,7 @@ Deno.test("hostile batches in a session of 2025-03-26 are refused or answered en
     await fixture.checkAlive("after this");
   });
 
-  await t.step("each of 100 entries of a batch is answered once", async () => {
+  await t.step("each of 100 entries of a batch gets one response", async () => {
     const answer = await fixture.send({ body: `[${Array.from({ length: 100 }, (_, id) => one(id))}]` });
     const ids = JSON.parse(answer?.body ?? "").map(({ id }: Json) => id);
     assertEquals(ids.toSorted((a: number, b: number) => a - b), Array.from({ length: 100 }, (_, id) => id));

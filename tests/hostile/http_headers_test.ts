@@ -32,7 +32,7 @@ cases("only the endpoint's own HTTP methods are served", {}, () => [
     status: 405,
     ...refusal,
     has: both,
-    // Bun itself drops methods it does not know.
+    // Bun itself drops methods that it does not know.
     dropped: { bun: "closed" as const },
   })),
   ...["GET", "DELETE"].map((method) => ({
@@ -184,14 +184,14 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
   return [
     { name: "a length that is too short", headers: { "content-length": "20" }, status: 400, code: -32700 },
     {
-      name: "a length of 10 GB is refused at once",
+      name: "a length of 10 GB is refused immediately",
       headers: { "content-length": "10000000000" },
       status: 413,
       ...refusal,
       dropped: { bun: 413 }, // above 128 MiB Bun itself refuses
     },
     {
-      name: "a length just over the limit is refused at once",
+      name: "a length just over the limit is refused immediately",
       headers: { "content-length": `${LIMIT + 1}` },
       status: 413,
       ...refusal,
@@ -280,10 +280,10 @@ function padded(size: number): string {
   return body.replace('"p":""', `"p":"${"x".repeat(size - body.length)}"`);
 }
 
-Deno.test("a body above the size limit is 413, with a length or in chunks", async (t) => {
+Deno.test("a body above the size limit gets 413, with a length or in chunks", async (t) => {
   await using fixture = await startFixture();
   for (const [size, status] of [[LIMIT - 1, 200], [LIMIT, 200], [LIMIT + 1, 413]] as const) {
-    await t.step(`${size} bytes are ${status}, and the connection stays usable or closes`, async () => {
+    await t.step(`${size} bytes get ${status}, and the connection stays usable or closes`, async () => {
       const connection = await fixture.connect();
       const sent = connection.write(toBytes(fixture.port, fixture.good, { body: padded(size) }));
       const answer = await connection.read();
@@ -298,7 +298,7 @@ Deno.test("a body above the size limit is 413, with a length or in chunks", asyn
       fixture.ran.length = 0;
       await fixture.checkAlive("after this");
     });
-    await t.step(`${size} bytes in chunks are ${status}`, async () => {
+    await t.step(`${size} bytes in chunks get ${status}`, async () => {
       const connection = await fixture.connect();
       const headers = { "content-length": null, "transfer-encoding": "chunked" };
       await connection.write(toBytes(fixture.port, fixture.good, { headers, body: "" }));
@@ -350,7 +350,7 @@ async function checkRefused(connection: RawConnection): Promise<void> {
 
 Deno.test("a slow body is refused with 408 after request.bodyMs", async (t) => {
   await using fixture = await startFixture({ server: { limits: { request: { bodyMs: 200 } } } });
-  await t.step("a body that never arrives is 408, with a length and in chunks", async () => {
+  await t.step("a body that never arrives gets 408, with a length and in chunks", async () => {
     const requests = [
       { headers: { "content-length": "9999" } },
       { headers: { "content-length": null, "transfer-encoding": "chunked" }, body: "5\r\nabc" },
@@ -365,28 +365,31 @@ Deno.test("a slow body is refused with 408 after request.bodyMs", async (t) => {
     await fixture.checkAlive("after this");
   });
 
-  await t.step("bodies of one byte at a time on 200 connections are ended, and others are served", async () => {
-    let isOver = false;
-    const [head] = split(toBytes(fixture.port, fixture.good, { headers: { "content-length": "600" } }));
-    const slow = await Promise.all(Array.from({ length: 200 }, () => fixture.connect()));
-    const dripping = Promise.all(slow.map(async (connection) => {
-      await connection.write(head);
-      while (!isOver) {
-        await connection.write(" ");
-        await new Promise((resolve) => setTimeout(resolve, 100));
-      }
-    }));
-    const refused = Promise.all(slow.map((connection) => checkRefused(connection)));
-    for (let i = 0; i < 20; i++) await fixture.checkAlive("after this");
-    await refused;
-    isOver = true;
-    await dripping;
-    for (const connection of slow) connection.close();
-    await fixture.checkAlive("after this");
-  });
+  await t.step(
+    "200 connections that send bodies one byte at a time are closed, and other clients are served",
+    async () => {
+      let isOver = false;
+      const [head] = split(toBytes(fixture.port, fixture.good, { headers: { "content-length": "600" } }));
+      const slow = await Promise.all(Array.from({ length: 200 }, () => fixture.connect()));
+      const dripping = Promise.all(slow.map(async (connection) => {
+        await connection.write(head);
+        while (!isOver) {
+          await connection.write(" ");
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      }));
+      const refused = Promise.all(slow.map((connection) => checkRefused(connection)));
+      for (let i = 0; i < 20; i++) await fixture.checkAlive("after this");
+      await refused;
+      isOver = true;
+      await dripping;
+      for (const connection of slow) connection.close();
+      await fixture.checkAlive("after this");
+    },
+  );
 });
 
-Deno.test("pipelined requests on one connection are answered in order", async () => {
+Deno.test("pipelined requests on one connection get responses in order", async () => {
   await using fixture = await startFixture();
   const connection = await fixture.connect();
   const ids = Array.from({ length: 20 }, (_, id) => id);
@@ -395,7 +398,7 @@ Deno.test("pipelined requests on one connection are answered in order", async ()
   );
   await connection.write(Uint8Array.from(requests.flatMap((bytes) => [...bytes])));
   for (const id of ids) assertEquals(JSON.parse((await connection.read())?.body ?? "").id, id);
-  // After a refusal comes a new request or nothing: never the rest of the refused body.
+  // After a refusal comes a new request or the end, never the rest of the refused body.
   const inner = new TextDecoder().decode(toBytes(fixture.port, fixture.good, {}));
   fixture.ran.length = 0;
   await connection.write(

@@ -60,7 +60,7 @@ for (
   const { title, create, version } of [
     { title: "both eras", create: createServer, version: undefined },
     { title: "a session", create: createServer, version: LEGACY },
-    { title: "one revision alone", create: createNewest, version: undefined },
+    { title: "only one revision", create: createNewest, version: undefined },
   ]
 ) {
   Deno.test(`only allowed pages of other origins are served, ${title}`, async (t) => {
@@ -70,7 +70,7 @@ for (
         "access-control-allow-origin": APP,
         "access-control-allow-credentials": credentials ? "true" : null,
       };
-      await t.step(`the preflight of a page that ${name} allows is 204`, async () => {
+      await t.step(`the preflight of a page that ${name} allows gets 204`, async () => {
         for (const asked of ASKED) {
           const answer = await fixture.send(preflight(APP, asked));
           assertEquals([answer?.status, answer?.body], [204, ""]);
@@ -81,7 +81,7 @@ for (
           assert(list(answer?.headers.get("access-control-allow-methods") ?? null).includes("POST".toLowerCase()));
         }
       });
-      await t.step(`calls of a page that ${name} allows are answered, errors included`, async () => {
+      await t.step(`calls of a page that ${name} allows get responses, errors included`, async () => {
         for (const body of [undefined, "{"]) {
           const answer = await fixture.send({ headers: { origin: APP }, body });
           assertEquals(answer?.status, body ? 400 : 200);
@@ -93,7 +93,7 @@ for (
         fixture.ran.length = 0;
         await fixture.checkAlive("after this");
       });
-      await t.step(`only OPTIONS that requests a method is a preflight, of a page that ${name} allows`, async () => {
+      await t.step(`only OPTIONS that requests a method is a preflight, for a page that ${name} allows`, async () => {
         const asks = { origin: APP, "access-control-request-method": "POST" };
         assertEquals((await fixture.send({ headers: asks }))?.status, 200);
         assertEquals((await fixture.send({ method: "OPTIONS", headers: { origin: APP } }))?.status, 405);
@@ -115,19 +115,19 @@ for (
   });
 
   cases(`pages of other origins are refused without cors or with "none", ${title}`, { version, create }, () => [
-    { name: "a preflight is 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
+    { name: "a preflight gets 403", ...preflight(APP, ASKED[0]), ...refused, says: "origins" },
     {
-      name: "a preflight of the server's own page is 405: it needs none",
+      name: "a preflight of the server's own page gets 405, because it needs no preflight",
       method: "OPTIONS",
       headers: { "access-control-request-method": "POST" },
       status: 405,
       code: -32600,
       has: { "access-control-allow-origin": null },
     },
-    { name: "a call is 403", headers: { origin: EVIL }, ...refused, says: "origins" },
-    { name: "a call is 403 before its body is parsed", headers: { origin: EVIL }, body: "{", ...refused },
-    { name: "GET is 403", method: "GET", headers: { origin: EVIL }, ...refused },
-    { name: "DELETE is 403", method: "DELETE", headers: { origin: EVIL }, ...refused },
+    { name: "a call gets 403", headers: { origin: EVIL }, ...refused, says: "origins" },
+    { name: "a call gets 403 before its body is parsed", headers: { origin: EVIL }, body: "{", ...refused },
+    { name: "GET gets 403", method: "GET", headers: { origin: EVIL }, ...refused },
+    { name: "DELETE gets 403", method: "DELETE", headers: { origin: EVIL }, ...refused },
     ...[
       "http://localhost.evil.example",
       "http://127.0.0.1.nip.io",
@@ -147,14 +147,14 @@ for (
       "data:text/html,x",
     ].map((origin) => ({ name: `the origin ${JSON.stringify(origin)}`, headers: { origin }, ...refused })),
     {
-      name: "an empty Origin counts as none",
+      name: "an empty Origin counts as a missing Origin",
       headers: { origin: "" },
       status: 200,
     },
   ]);
 }
 
-cases("the server's own origin is served, and look-alikes are refused", {}, ({ port }) => {
+cases("the server's own origin is served, and similar origins are refused", {}, ({ port }) => {
   const own = `127.0.0.1:${port}`;
   const good = (name: string, origin: string, host = own): Case => ({ name, headers: { origin, host }, status: 200 });
   const bad = (name: string, origin: string | string[], host = own): Case => ({
@@ -166,7 +166,7 @@ cases("the server's own origin is served, and look-alikes are refused", {}, ({ p
     good("the server's own origin", `http://${own}`),
     good("the own origin in different case", `HTTP://LOCALHOST:${port}`, `localhost:${port}`),
     good("a Host in different case", `http://localhost:${port}`, `LocalHost:${port}`),
-    good("the default port written out", "http://localhost:80", "localhost"),
+    good("the default port written explicitly", "http://localhost:80", "localhost"),
     good("the default port omitted", "http://localhost", "localhost:80"),
     good("IPv6", `http://[::1]:${port}`, `[::1]:${port}`),
     bad("another scheme", `https://${own}`),
@@ -174,8 +174,8 @@ cases("the server's own origin is served, and look-alikes are refused", {}, ({ p
     bad("another loopback name", `http://localhost:${port}`),
     bad("a path after the own origin", `http://${own}/`),
     bad("user information before the own origin", `http://x@${own}`),
-    bad("two origins, the own one first", [`http://${own}`, EVIL]),
-    bad("two origins, the own one last", [EVIL, `http://${own}`]),
+    bad("two origins, the own origin first", [`http://${own}`, EVIL]),
+    bad("two origins, the own origin last", [EVIL, `http://${own}`]),
     bad("two origins on one line", `http://${own} ${EVIL}`),
   ];
 });
@@ -202,7 +202,7 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     "xn--localhost",
   ].map((host) => ({ name: `the Host ${host} is not loopback`, headers: { host }, ...refused })),
   ...["localhost:99999", "127.0.0.256", "127.999.0.1"].map((host) => ({
-    name: `the Host ${host} cannot be in a URL: 404`,
+    name: `the Host ${host} is invalid in a URL and gets 404`,
     headers: { host },
     status: 404,
     code: -32600,
@@ -230,9 +230,10 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     ...host === "-" ? refused : { status: 400, code: -32600 },
   })),
   { name: "an empty Host", headers: { host: "" }, status: 400, code: -32600 },
-  // Deno does not show whether a missing Host is HTTP/2, which has none; a browser always sends Host or :authority.
+  // Deno does not show whether a request without Host is HTTP/2, which has no Host; a browser always sends Host or
+  // :authority.
   {
-    name: "without a Host the connection's own address counts",
+    name: "without a Host the connection's own address is used",
     headers: { host: null },
     status: 200,
     dropped: { bun: 400 },
@@ -258,7 +259,7 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     code: -32600,
     dropped: { deno: 400 },
   },
-  // Bun builds the request's URL from Host and hides the request target, so there only the Host counts.
+  // Bun builds the request's URL from Host and hides the request target, so only Host is checked on Bun.
   ...["http://evil.example/mcp", "https://evil.example/mcp", "ws://evil.example/mcp", "x-y.z+1://evil.example/mcp"].map(
     (target) => ({
       name: `the absolute-form target ${target}`,
@@ -312,7 +313,7 @@ cases("only paths that a URL parser maps to the endpoint are served", {}, () => 
   ].map((target) => ({ name: `${target} is not the endpoint`, target, status: 404, code: -32600 })),
   ...["/mcp?x", "/mcp?", "/mcp#f", "/mcp?http://evil.example", "/admin/../mcp", "/./mcp", "/x/%2e%2e/mcp"].map((
     target,
-  ) => ({ name: `${target} is the endpoint once it is parsed`, target, status: 200 })),
+  ) => ({ name: `${target} is the endpoint after parsing`, target, status: 200 })),
   ...["mcp", "*", "?x", "\\mcp"].map((target) => ({
     name: `the target ${target}`,
     target,
@@ -328,7 +329,7 @@ cases("only paths that a URL parser maps to the endpoint are served", {}, () => 
   { name: "a byte that is not ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
 ]);
 
-Deno.test("listed hosts are allowed, with any port or with the listed one", async (t) => {
+Deno.test("listed hosts are allowed, with any port or with the listed port", async (t) => {
   await using fixture = await startFixture({ server: { hosts: ["box.local", "other.example:8080"] } });
   const each: readonly Case[] = [
     ...["box.local", "BOX.local:9", "other.example:8080"].map((host) => ({
@@ -352,7 +353,7 @@ Deno.test("listed hosts are allowed, with any port or with the listed one", asyn
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("listed origins are compared whole, however they are written", async (t) => {
+Deno.test("listed origins are compared as a whole, in any spelling", async (t) => {
   await using fixture = await startFixture({ server: { origins: ["https://App.Example.com:443"] } });
   for (const [origin, status] of [["https://app.example.com", 200], ["https://app.example.com:444", 403]] as const) {
     const one = { name: `${origin}`, headers: { origin }, status, ...status === 403 ? { code: -32600 } : {} };
@@ -370,7 +371,7 @@ Deno.test("credentials for every page are refused when the server is created", (
   }
 });
 
-Deno.test("a rule that throws refuses the page, and shows nothing", async () => {
+Deno.test("a rule that throws refuses the page, and the response does not show the error", async () => {
   const cors = (origin: string) => new URL(origin).hostname === "app.example.com";
   await using fixture = await startFixture({ server: { cors } });
   const good = await fixture.send({ headers: { origin: APP } });
@@ -387,7 +388,7 @@ Deno.test("a rule that throws refuses the page, and shows nothing", async () => 
 
 Deno.test("a rule that returns anything but a boolean or a grant refuses the page and is reported", async () => {
   let granted: unknown;
-  // The types forbid it, but plain JavaScript does not.
+  // The types refuse such a rule, but plain JavaScript does not.
   const cors = (() => granted) as unknown as (origin: string) => boolean;
   await using fixture = await startFixture({ server: { cors } });
   for (granted of [Promise.resolve(false), Promise.resolve(true), undefined, null, 1, EVIL, { credentials: "false" }]) {
@@ -399,7 +400,7 @@ Deno.test("a rule that returns anything but a boolean or a grant refuses the pag
   }
 });
 
-Deno.test(`a page is refused, with ${MODERN}, ${LEGACY}, another version or none`, async () => {
+Deno.test(`a page is refused with ${MODERN}, ${LEGACY}, another version or no version`, async () => {
   await using fixture = await startFixture();
   for (const version of [MODERN, LEGACY, null, "garbage"]) {
     const headers = { origin: EVIL, "mcp-protocol-version": version };

@@ -22,7 +22,7 @@ const none = { "mcp-session-id": null };
 const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
 const STREAM = { accept: "text/event-stream" };
 
-/** The session that a fixture holds. */
+/** The session that a fixture has opened. */
 const sessionOf = ({ good }: Fixture) => String(good.headers["mcp-session-id"]);
 
 cases("independent requests of an old revision are served without a session", { version: LEGACY }, () => [
@@ -65,8 +65,8 @@ Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () =
   }));
   assertEquals(new Set(ids).size, ids.length);
   for (const id of ids) assertMatch(id, /^[\x21-\x7e]{32,}$/);
-  // The nonce is at the front and the seal at the end. Each position takes nearly all of 64 characters, so neither a
-  // time nor a counter is in it. By chance, one character in 64 is missing in 2,000 ids once in 10^12 runs.
+  // The nonce is at the front and the seal at the end. Each position takes nearly all of 64 characters, so an id
+  // contains neither a time nor a counter. By chance, one of 64 characters is missing in 2,000 ids once in 10^12 runs.
   for (const place of [...Array(16).keys(), ...Array.from({ length: 20 }, (_, i) => -2 - i)]) {
     const seen = new Set(ids.map((id) => id.at(place)));
     assert(seen.size >= 60, `position ${place} takes only ${seen.size} characters`);
@@ -104,7 +104,7 @@ Deno.test("DELETE during a call aborts the tool and ends the call", async (t) =>
   }
 });
 
-Deno.test("an id that is not, or almost, a session id is refused", async (t) => {
+Deno.test("an invalid or damaged session id is refused", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const id = sessionOf(fixture);
   const last = id.at(-1) === "A" ? "B" : "A";
@@ -137,7 +137,7 @@ Deno.test("an id that is not, or almost, a session id is refused", async (t) => 
     ["x", id],
   ];
   for (const each of bad) {
-    const name = `${JSON.stringify(each).slice(0, 40)} (${bad.indexOf(each)}) is 404`;
+    const name = `${JSON.stringify(each).slice(0, 40)} (${bad.indexOf(each)}) gets 404`;
     for (const request of [{}, { method: "GET", headers: STREAM }, { method: "DELETE" }]) {
       const one: Case = {
         name,
@@ -174,7 +174,7 @@ Deno.test("an id that is not, or almost, a session id is refused", async (t) => 
   await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
 });
 
-Deno.test("a session keeps its own version, whatever the header", async (t) => {
+Deno.test("a session keeps its own version, whatever version the header names", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const each: readonly Case[] = [
     {
@@ -196,7 +196,11 @@ Deno.test("a session keeps its own version, whatever the header", async (t) => {
       code: -32602,
       id: 1,
     },
-    { name: "no version is the session's version", headers: { "mcp-protocol-version": null }, status: 200 },
+    {
+      name: "without a version header, the session's version applies",
+      headers: { "mcp-protocol-version": null },
+      status: 200,
+    },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
@@ -209,7 +213,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
   const each: readonly Case[] = [
     { name: "a second handshake in the session", body: hello(LEGACY), ...invalid, id: 0 },
     ...["2099-01-01", "2026-07-28", "1999-01-01", "", "__proto__"].map((version) => ({
-      name: `a handshake for ${JSON.stringify(version)} is answered with the newest revision that has one`,
+      name: `a handshake for ${JSON.stringify(version)} negotiates the newest revision with a handshake`,
       headers: fresh,
       body: hello(version),
       status: 200,
@@ -217,7 +221,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
       runs: false,
     })),
     ...[undefined, null, 20251125, {}].map((version) => ({
-      name: `one for ${JSON.stringify(version)}`,
+      name: `a handshake for ${JSON.stringify(version)}`,
       headers: fresh,
       body: hello(version),
       status: 400,
@@ -225,7 +229,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
       id: 0,
     })),
     ...[{ capabilities: [] }, { capabilities: null }, { clientInfo: "x" }, { clientInfo: [] }].map((more) => ({
-      name: `one with ${JSON.stringify(more)}`,
+      name: `a handshake with ${JSON.stringify(more)}`,
       headers: fresh,
       body: hello(LEGACY, more),
       status: 400,
@@ -233,7 +237,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
       id: 0,
     })),
     {
-      name: "a handshake whose capabilities do not fit into an id is refused, not answered with an invalid id",
+      name: "a handshake whose capabilities do not fit into an id is refused, and gets no invalid id",
       headers: fresh,
       body: hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(20_000) } } }),
       status: 400,
@@ -242,7 +246,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
       says: "capabilities",
     },
     {
-      name: "a handshake with a name of 1 MB has it truncated",
+      name: "a name of 1 MB in a handshake is truncated",
       headers: fresh,
       body: hello(LEGACY, { clientInfo: { name: "n".repeat(1_000_000), version: "v".repeat(1_000_000) } }),
       status: 200,
@@ -264,7 +268,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
   });
 });
 
-Deno.test("the newest stream of a session takes over, also from one whose client has disconnected unnoticed", async () => {
+Deno.test("the newest stream of a session replaces an older stream, even if the client of the older stream has disconnected", async () => {
   await using fixture = await startFixture({ version: LEGACY });
   const open = toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM });
   const first = await fixture.connect();
@@ -275,7 +279,7 @@ Deno.test("the newest stream of a session takes over, also from one whose client
   assertEquals((await second.readHead())?.status, 200);
   fixture.server.handlers.add(tool({ name: "added", run: () => "" }));
   assertMatch(await second.readUntil(/notifications\/tools\/list_changed/), /data: /);
-  // The first stream ends, and gets nothing that the second one got.
+  // The first stream ends, and gets no message that the second stream got.
   assertNotMatch(await first.readUntil(/\r\n0\r\n\r\n$/), /list_changed/);
   second.close();
   const third = await fixture.connect();
@@ -297,7 +301,7 @@ Deno.test("an idle session ends, and a running call keeps it alive", async (t) =
     await fixture.checkAlive("after this");
   });
 
-  await t.step("after connections.sessionIdleMs it is 404", async () => {
+  await t.step("after connections.sessionIdleMs it gets 404", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await fixture.checkAlive("after this");

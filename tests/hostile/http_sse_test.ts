@@ -1,4 +1,5 @@
-// The HTTP+SSE transport of 2024-11-05, attacked: messages for streams of others, for lost streams, and with other rights.
+// Attacks on the HTTP+SSE transport of 2024-11-05: messages for streams of other clients, for closed streams, and with
+// other scopes.
 import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
@@ -12,7 +13,7 @@ import { testLimits } from "../support/limits.ts";
 
 const LARGE = "x".repeat(200_000);
 
-/** The header has the scopes of the caller. */
+/** The header contains the scopes of the caller. */
 const byScopes: Authentication = {
   authenticate({ headers }) {
     const scopes = headers.get("authorization")?.split(",");
@@ -20,7 +21,7 @@ const byScopes: Authentication = {
   },
 };
 
-Deno.test("each message has the scopes of its own credentials, not those that opened the stream", async () => {
+Deno.test("each message has the scopes of its own credentials, not the scopes that opened the stream", async () => {
   const write = tool({ name: "write", scopes: ["write"], run: (_, { principal }) => `${principal?.scopes}` });
   const server = start({ auth: byScopes, handlers: [write] });
   const { open, post } = serveOld(server);
@@ -55,7 +56,7 @@ Deno.test("a message whose stream ends while its body arrives is refused", async
   assertEquals([status, ran], [404, 0]);
 });
 
-Deno.test("guessed, foreign, repeated and lost ids of streams are refused alike", async () => {
+Deno.test("guessed, foreign, repeated and closed stream ids are refused with the same response", async () => {
   const server = start({ handlers: [] });
   const { open, post } = serveOld(server);
   const eve = { info: { principal: { id: "eve" } } };
@@ -80,7 +81,7 @@ Deno.test("guessed, foreign, repeated and lost ids of streams are refused alike"
   await server.close();
 });
 
-Deno.test("an error of a tenant's handlers reaches the observer, and not the runtime", async () => {
+Deno.test("an error of a tenant's handlers is reported to the observer, and does not reach the runtime", async () => {
   const faults: unknown[] = [];
   const server = createServer({
     name: "tenants",
@@ -105,7 +106,7 @@ Deno.test("an error of a tenant's handlers reaches the observer, and not the run
   assertEquals(faults.length, 4);
 });
 
-Deno.test("a principal that code in front of the server got wrong is a fault", async () => {
+Deno.test("an invalid principal that is passed to fetch is reported as a fault", async () => {
   const faults: unknown[] = [];
   const server = createServer({
     name: "old",
@@ -118,7 +119,7 @@ Deno.test("a principal that code in front of the server got wrong is a fault", a
   assertEquals(faults.length, 1);
 });
 
-Deno.test("messages for a stream that nobody reads are bounded, and leave nothing behind", async () => {
+Deno.test("messages for an unread stream are bounded, and their memory is released", async () => {
   let ran = 0;
   const large = tool({ name: "large", run: () => (ran++, LARGE) });
   const limits = testLimits({ memory: { bytesPerClient: 2_000_000 }, streams: { writeMs: 300 } });
@@ -139,7 +140,7 @@ Deno.test("messages for a stream that nobody reads are bounded, and leave nothin
   await server.close();
 });
 
-Deno.test("one client cannot take the streams of others", async () => {
+Deno.test("one client cannot use up the streams of other clients", async () => {
   const server = start({ limits: { connections: { streamsPerClient: 2, streams: 4 } } });
   const { open } = serveOld(server);
   const eve = { info: { principal: { id: "eve" } } };
@@ -152,7 +153,7 @@ Deno.test("one client cannot take the streams of others", async () => {
   await server.close();
 });
 
-Deno.test("a stream ends with its credentials, even while a call runs and nobody reads", async () => {
+Deno.test("a stream ends with its credentials, even while a call runs and its client does not read", async () => {
   const clock = fakeClock();
   const expiresAt = clock.date() + 150;
   const aborted = Promise.withResolvers<void>();
@@ -183,7 +184,7 @@ Deno.test("a stream ends with its credentials, even while a call runs and nobody
   await server.close();
 });
 
-Deno.test("a stream whose server closes is counted as closed, and its end is observed", async () => {
+Deno.test("a stream that the server closes is counted as closed, and its end is observed", async () => {
   const seen: string[] = [];
   const server = createServer({
     name: "old",
@@ -199,7 +200,7 @@ Deno.test("a stream whose server closes is counted as closed, and its end is obs
   assertEquals(server[INTERNALS].engine.accounts.streams.used, 0);
 });
 
-Deno.test("headers of resumption, of other revisions and of sessions change nothing", async () => {
+Deno.test("headers of resumption, of other revisions and of sessions have no effect", async () => {
   const server = start({ handlers: [] });
   const { open, post } = serveOld(server);
   const headers = { "last-event-id": "x_99", "mcp-session-id": "x", "mcp-protocol-version": "2026-07-28" };

@@ -1,4 +1,5 @@
-// JSON text in arguments and in responses that handlers return: it may cost no more than what it is part of.
+// JSON text in arguments and in responses that handlers return: parsing it may cost no more than the message that
+// contains it.
 import { createServer, tool } from "../../mod.ts";
 import { adaptInput } from "../../src/schema/adapt_input.ts";
 import { BOUNDS } from "../support/limits.ts";
@@ -31,13 +32,13 @@ async function encodeJson(text: string) {
   });
 }
 
-Deno.test("arguments of escaped quotes alone do not hold up the server", () => {
+Deno.test("arguments of only escaped quotes do not block the server", () => {
   for (const text of ['"' + '\\"'.repeat(100_000), '"'.repeat(100_000), "[".repeat(1_000_000), "\\".repeat(100_001)]) {
     assertLess(time(() => assertEquals(adapt({ x: text }, object), { x: text })), 500, text.slice(0, 5));
   }
 });
 
-Deno.test("a long text is read once, however many alternatives there are for it", () => {
+Deno.test("a long text is parsed once, however many alternatives its schema has", () => {
   const anyOf = Array.from({ length: 200 }, (_, i) => ({
     type: "object",
     properties: { list: { type: "array" }, kind: { const: i } },
@@ -47,7 +48,7 @@ Deno.test("a long text is read once, however many alternatives there are for it"
   assertLess(time(() => assertEquals(adapt({ x }, { anyOf }), { x: { ...x, list: JSON.parse(list) } })), 500);
 });
 
-Deno.test("two properties with the same text do not share what it stands for", () => {
+Deno.test("two properties with the same text do not share the parsed value", () => {
   const text = JSON.stringify(Array(1000).fill(1));
   const array = { type: "array", items: { type: "array" } };
   const { x }: { readonly x?: unknown } = Object(adapt({ x: [text, text] }, array));
@@ -56,13 +57,13 @@ Deno.test("two properties with the same text do not share what it stands for", (
   assertEquals(a === b, false);
 });
 
-Deno.test("all JSON texts of one call together hold as many values as a message", () => {
+Deno.test("all JSON texts of one call together may contain as many values as a message", () => {
   const text = `[${"0,".repeat(90_000)}0]`;
   const { x }: { readonly x?: unknown } = Object(adapt({ x: [text, text, text] }, { items: { type: "array" } }));
   assertEquals(Array.isArray(x) && x.map((item) => typeof item), ["object", "object", "string"]);
 });
 
-Deno.test("JSON text has few keys that are small numbers, for which an engine may allocate much", () => {
+Deno.test("JSON text may contain few keys that are small numbers, for which an engine may allocate much memory", () => {
   for (const part of ['{"999":1},', escaped]) {
     const text = `[${part.repeat(90_000)}0]`;
     assertEquals(adapt({ x: text }, { type: "array" }), { x: text });
@@ -71,7 +72,7 @@ Deno.test("JSON text has few keys that are small numbers, for which an engine ma
   }
 });
 
-Deno.test("a response of brackets alone does not hold up the server", async () => {
+Deno.test("a response of only brackets does not block the server", async () => {
   const cost = startCost();
   const { lost } = await encodeJson("[".repeat(4_000_000));
   assertLess(cost(), 250);
@@ -88,7 +89,7 @@ Deno.test("a response with very many keys that are small numbers stays text", as
   assertEquals((await encodeJson(JSON.stringify(list))).value, list);
 });
 
-Deno.test("a long key does not count again for all the media under it", async () => {
+Deno.test("a long key is not counted again for each media block under it", async () => {
   const many = tool({
     name: "many",
     run: () => ({ ["k".repeat(500_000)]: Array.from({ length: 5000 }, () => new Uint8Array(1)) }),

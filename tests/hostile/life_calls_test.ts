@@ -28,7 +28,7 @@ async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   assertEquals(unhandled, []);
 }
 
-/** Values a handler may throw that break code that inspects them. */
+/** Values that a handler may throw, and that break code that inspects them. */
 function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   const trap = () => {
     throw new Error("a trap");
@@ -52,7 +52,7 @@ function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   ];
 }
 
-behaviour("whatever a handler throws, the call gets one response", async (connect) => {
+behaviour("the call gets one response, whatever a handler throws", async (connect) => {
   const errors = hostileErrors();
   const throwing = tool({
     name: "throwing",
@@ -67,7 +67,7 @@ behaviour("whatever a handler throws, the call gets one response", async (connec
   const { client, takeFaults } = await connect({ handlers: [throwing, quick] });
   for (const [i, [what]] of errors.entries()) {
     for (const later of [false, true]) {
-      // The result is one that the model reads or, where the error cannot be inspected, an error.
+      // The response is a result for the model or, if the error cannot be inspected, an error.
       const outcome = await client.callTool("throwing", { i, later }).then(textOf, (error) => {
         assert(error instanceof McpError, `${what}: ${error}`);
         return error.message;
@@ -79,7 +79,7 @@ behaviour("whatever a handler throws, the call gets one response", async (connec
   }
 });
 
-behaviour("a protocol error whose data JSON cannot hold is sent without the data", async (connect) => {
+behaviour("a protocol error whose data JSON cannot represent is sent without the data", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const throwing = tool({
@@ -175,8 +175,8 @@ behaviour(
         run(_input, ctx) {
           const schema = { type: "object", properties: {} } as const;
           ctx.progress(1);
-          // Forbidden by the types, but possible from untyped code.
-          ctx.progress(2, { total: 1n as unknown as number }); // as above
+          // The types refuse this, but untyped code can do it.
+          ctx.progress(2, { total: 1n as unknown as number }); // As above.
           ctx.log.error({
             get a() {
               throw new Error("a getter");
@@ -192,7 +192,7 @@ behaviour(
         },
       });
       const { client, takeFaults } = await connect({ handlers: [floating] }, { logLevel: "debug" });
-      // The client declared nothing, so every question fails at once.
+      // The client declared no capability, so every question fails immediately.
       const result = await client.callTool("floating", {}, { meta: { progressToken: 1 } });
       assertEquals(textOf(result), "floating");
       assertEquals(takeFaults(), []);
@@ -200,14 +200,14 @@ behaviour(
 );
 
 behaviour(
-  "values that JSON cannot hold end no call, also while the client does not read",
+  "values that JSON cannot represent end no call, even while the client does not read",
   (connect) =>
     withoutUnhandled(async () => {
       const odd = tool({
         name: "odd",
         async run(_input, ctx) {
           for (let i = 1; i < 300; i++) ctx.progress(i, { message: "x".repeat(500) });
-          await ctx.progress(300, { total: 1n as unknown as number }); // forbidden by the types, but possible from untyped code
+          await ctx.progress(300, { total: 1n as unknown as number }); // Untyped code can do this.
           return "odd";
         },
       });
@@ -244,7 +244,7 @@ function cancelled(client: Connection, name: string): { readonly cancel: () => v
 
 for (const limit of ["running", "runningPerClient"]) {
   const limits = { calls: { [limit]: 1 } };
-  // Over HTTP every call of the modern era is a client of its own.
+  // Over HTTP every call of the modern era counts as a separate client.
   const eras = limit === "running" ? undefined : (["legacy"] as const);
 
   behaviour(
@@ -272,7 +272,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 
   behaviour(
-    `queued calls run in order of arrival, and none is forgotten (${limit})`,
+    `queued calls run in order of arrival, and each call runs (${limit})`,
     async (connect) => {
       const { log, handlers, free } = holding();
       const { client } = await connect({ handlers, limits });
@@ -289,7 +289,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 }
 
-behaviour("a client with a queue of its own does not block others from the process's slots", async (connect) => {
+behaviour("a client with its own queue does not block other clients from the process's slots", async (connect) => {
   const { log, handlers, free } = holding();
   const limits = { calls: { running: 2, runningPerClient: 1 } };
   const { client, join } = await connect({ handlers, limits }, { principal: { id: "greedy" } });
@@ -308,7 +308,7 @@ behaviour("a client with a queue of its own does not block others from the proce
   assert(order().slice(0, 4).includes("other 0") && order().slice(0, 4).includes("other 1"), order().join());
 }, { eras: ["legacy"], perInstance: "limits" });
 
-Deno.test("thousands of queued calls that end at once do not grow the stack", async () => {
+Deno.test("thousands of queued calls that end immediately do not grow the stack", async () => {
   const open = gate();
   let isRunning = false;
   const hold = tool({
@@ -328,13 +328,13 @@ Deno.test("thousands of queued calls that end at once do not grow the stack", as
   await (await first).text();
   const answers = await Promise.all(waiting);
   assert(answers.every(({ result, status }) => result || status === 503));
-  // A quarter of the 4,096 places is for clients that are told apart.
+  // A quarter of the 4,096 places is for clients with an identity.
   assertEquals(answers.filter(({ status }) => status === 503).length, 4200 - 3072);
   assertEquals((await ask(server, "tools/list")).status, 200);
   await server.close();
 });
 
-Deno.test("a cancellation that races with the end leaves one response at most, 10,000 times", () =>
+Deno.test("a cancellation that races with the end of a call causes at most one response, 10,000 times", () =>
   withoutUnhandled(async () => {
     const { below } = random(137);
     const race = tool({
@@ -380,7 +380,7 @@ Deno.test("a cancellation that races with the end leaves one response at most, 1
     await server.close();
   }));
 
-Deno.test("a client that disconnects as the response is sent gets at most one, 1,000 times", () =>
+Deno.test("a client that disconnects while the response is sent gets at most one response, 1,000 times", () =>
   withoutUnhandled(async () => {
     const { below } = random(1137);
     let running = 0;

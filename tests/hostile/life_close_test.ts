@@ -1,4 +1,4 @@
-// Shutdown of a server: running calls get time to end, queued ones are refused, and no resource leaks.
+// Shutdown of a server: running calls get time to end, queued calls are refused, and no resource leaks.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
@@ -39,7 +39,7 @@ function toListen(): RequestInit {
   };
 }
 
-/** Opens `count` of everything that can be open, and waits until all of it is. */
+/** Opens `count` connections, streams and calls of each kind, and waits until they are open. */
 async function openAll(url: string, count: number, counts: { readonly started: number }) {
   const ended = {
     calls: [] as string[],
@@ -66,7 +66,7 @@ async function openAll(url: string, count: number, counts: { readonly started: n
 }
 
 for (const inTime of [true, false]) {
-  clean(`50 calls, streams and subscriptions end ${inTime ? "in time" : "at the end of it"}`, async () => {
+  clean(`50 calls, streams and subscriptions end ${inTime ? "before the deadline" : "at the deadline"}`, async () => {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: inTime ? 10_000 : 300 } } });
     const host = startHttpServer(server.fetch);
     const url = `${host.origin}/mcp`;
@@ -74,7 +74,7 @@ for (const inTime of [true, false]) {
     const { ended, done } = await openAll(url, 50, counts);
     const closing = server.close();
     assertEquals(server.close(), closing, "closed twice");
-    // Subscriptions end at once, whatever still runs.
+    // Subscriptions end immediately, even while calls are running.
     await until(
       () => ended.streams.length === 50 && ended.subscriptions.length === 50,
       "streams and subscriptions end",
@@ -109,7 +109,7 @@ for (const inTime of [true, false]) {
   });
 }
 
-clean("calls that are queued when the server closes are answered", async () => {
+clean("calls that are queued when the server closes get a response", async () => {
   for (const inTime of [true, false]) {
     const { open, counts, server } = createHolding({
       limits: { calls: { running: 1, closeMs: inTime ? 10_000 : 50 } },
@@ -196,7 +196,7 @@ clean("notifications without a recipient are dropped silently", async () => {
   await client.close();
 });
 
-clean("a handler whose client has disconnected may go on logging and reporting progress", async () => {
+clean("a handler whose client has disconnected may still log and report progress", async () => {
   let said = 0;
   const { promise: gone, resolve: go } = Promise.withResolvers<void>();
   const chat = tool({
@@ -223,7 +223,7 @@ clean("a handler whose client has disconnected may go on logging and reporting p
   await server.close();
 });
 
-clean("servers in one process share nothing: closing one does not affect the other", async () => {
+clean("servers in one process share no state: closing one server does not affect another server", async () => {
   const one = createHolding();
   const two = createHolding();
   two.server.handlers.add(tool({ name: "more", run: () => "more" }));
@@ -243,7 +243,7 @@ clean("servers in one process share nothing: closing one does not affect the oth
   }
 });
 
-/** Runs a one-line script beside this file, without permissions where the runtime has any. */
+/** Runs a one-line script beside this file, without permissions on Deno. */
 /** The packages that the library's own modules import. */
 const CONFIG = decodeURIComponent(new URL("../../deno.json", import.meta.url).pathname);
 
@@ -267,7 +267,7 @@ async function runScript(
   return { code, out, errors };
 }
 
-clean("an import has no effect: no output, no prompt, nothing that keeps a process alive", async () => {
+clean("an import has no effect: no output, no prompt, no process that stays alive", async () => {
   const { default: config } = await import("../../deno.json", { with: { type: "json" } });
   const root = new URL("../../", import.meta.url).href;
   const imports = Object.values(config.exports).map((path) => `import ${JSON.stringify(new URL(path, root).href)};`);
@@ -297,7 +297,7 @@ clean("an unhandled rejection is left to the runtime: the library installs no ha
   assertStringIncludes(errors, "forgotten");
 });
 
-/** A clock whose date can be set while its timers go on, as when an administrator sets the system's clock. */
+/** A clock whose date can be set while its timers continue, as when an administrator sets the system's clock. */
 function settableClock() {
   const clock = fakeClock();
   let offset = 0;
@@ -311,38 +311,44 @@ function settableClock() {
 }
 
 for (
-  const [what, by] of [["an hour back", -3_600_000], ["a day on", 86_400_000], ["a year on", 31_536_000_000]] as const
+  const [what, by] of [["an hour back", -3_600_000], ["a day forward", 86_400_000], [
+    "a year forward",
+    31_536_000_000,
+  ]] as const
 ) {
-  clean(`the system's clock is set ${what}: nothing expires, hangs or lives on because of it`, async () => {
-    const { clock, advance, set } = settableClock();
-    const { open, counts, server } = createHolding({ clock, limits: { calls: { timeoutMs: 100_000 } } });
-    const url = "http://localhost/mcp";
-    const session = await startSession(url, server.fetch);
-    const list = async () => {
-      const { headers } = toCall("", { session });
-      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
-      const response = await server.fetch(new Request(url, { method: "POST", headers, body }));
-      await response.text();
-      return response.status;
-    };
-    assertEquals(await list(), 200);
-    const stream = await server.fetch(
-      new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }),
-    );
-    const reading = stream.text();
-    const running = server.fetch(toRequest("tools/call", { name: "hold" })).then((response) => response.text());
-    await until(() => counts.started === 1, "the call runs");
-    set(by);
-    await advance(90_000);
-    assertEquals([await list(), counts.aborted], [200, 0]);
-    await advance(20_000);
-    assertEquals(counts.aborted, 1, "the call ends when its own time is over");
-    assertStringIncludes(await running, "calls.timeoutMs");
-    assertEquals(await list(), 200);
-    open();
-    const closing = server.close();
-    await advance(10_000);
-    await closing;
-    assertEquals(readData(await reading), []);
-  });
+  clean(
+    `the system's clock is set ${what}: no session expires, hangs or outlives its limit because of it`,
+    async () => {
+      const { clock, advance, set } = settableClock();
+      const { open, counts, server } = createHolding({ clock, limits: { calls: { timeoutMs: 100_000 } } });
+      const url = "http://localhost/mcp";
+      const session = await startSession(url, server.fetch);
+      const list = async () => {
+        const { headers } = toCall("", { session });
+        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
+        const response = await server.fetch(new Request(url, { method: "POST", headers, body }));
+        await response.text();
+        return response.status;
+      };
+      assertEquals(await list(), 200);
+      const stream = await server.fetch(
+        new Request(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } }),
+      );
+      const reading = stream.text();
+      const running = server.fetch(toRequest("tools/call", { name: "hold" })).then((response) => response.text());
+      await until(() => counts.started === 1, "the call runs");
+      set(by);
+      await advance(90_000);
+      assertEquals([await list(), counts.aborted], [200, 0]);
+      await advance(20_000);
+      assertEquals(counts.aborted, 1, "the call ends at its own timeout");
+      assertStringIncludes(await running, "calls.timeoutMs");
+      assertEquals(await list(), 200);
+      open();
+      const closing = server.close();
+      await advance(10_000);
+      await closing;
+      assertEquals(readData(await reading), []);
+    },
+  );
 }

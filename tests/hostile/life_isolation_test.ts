@@ -1,4 +1,4 @@
-// Clients never see each other's data, though all number their requests alike and share one server object.
+// Clients never see each other's data, although all clients number their requests alike and share one server object.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
@@ -11,7 +11,7 @@ import { readData, startSession, toCall } from "./unread.ts";
 
 const any = { type: "object" } as const;
 
-/** Reports a word as progress, waits for a few turns, and returns it. */
+/** Reports a word as progress, waits for a few turns, and returns the word. */
 function echoing(seed: number) {
   const { below } = random(seed);
   return tool({
@@ -27,7 +27,7 @@ function echoing(seed: number) {
   });
 }
 
-/** The words in one response, those of its progress first. */
+/** The words in one response, starting with the words of its progress. */
 async function readWords(response: Response): Promise<unknown[]> {
   const text = await response.text();
   const messages = text.startsWith("{") ? [JSON.parse(text)] : readData(text);
@@ -37,7 +37,7 @@ async function readWords(response: Response): Promise<unknown[]> {
   });
 }
 
-Deno.test("20,000 responses to requests numbered 1: none reaches the wrong client", async () => {
+Deno.test("20,000 responses to requests numbered 1: no response reaches the wrong client", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(154)] });
   const url = "http://localhost/mcp";
   const { below } = random(1154);
@@ -92,7 +92,7 @@ behaviour(
         });
         return { word, received, text: textOf(result) };
       }));
-      // On one pipe, messages with one id cannot be told apart, so only the number of responses is checked.
+      // On one pipe, messages with one id cannot be distinguished, so only the number of responses is checked.
       if (way.transport === "pipe") assertEquals(results.map(({ text }) => text).sort(), [`a${i}`, `b${i}`]);
       else for (const { word, received, text } of results) assertEquals([...received, text], [word, word, word]);
     }
@@ -130,7 +130,7 @@ behaviour("a cancellation ends only the call of the same client", async (connect
   assertEquals((await Promise.all(calls)).map(textOf), ["other 0", "other 1", "other 2"]);
 });
 
-Deno.test("a handler always sees the facts of its own caller", async () => {
+Deno.test("a handler always gets the client info and principal of its own caller", async () => {
   const facts = tool({
     name: "facts",
     async run(_input, ctx) {
@@ -184,7 +184,7 @@ behaviour("a handler's changes to its input or its result reach no other call", 
   assertEquals((await client.listTools())[0].inputSchema, { type: "object" });
 });
 
-Deno.test("sessions see whole lists, and only allowed ones, while handlers come and go", async () => {
+Deno.test("sessions see complete lists of allowed handlers while handlers are added and removed", async () => {
   const server = createServer({ name: "lists", version: "1.0.0", handlers: [echoing(157)] });
   const url = "http://localhost/mcp";
   const sessions = await Promise.all(Array.from({ length: 100 }, () => startSession(url, server.fetch)));

@@ -1,11 +1,11 @@
-// Resources held for clients that come and go: a short version of `deno task soak`.
+// Resources held for clients that connect and disconnect: a short version of `deno task soak`.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 
-Deno.test("nothing is held after valid calls, garbage, failures, sessions and disconnects", async () => {
+Deno.test("no resource is held after valid calls, invalid messages, failures, sessions and disconnects", async () => {
   const counts = { started: 0, ended: 0 };
   const hold = tool({
     name: "hold",
@@ -60,7 +60,7 @@ Deno.test("nothing is held after valid calls, garbage, failures, sessions and di
   const { streams } = (await server[INTERNALS].http.endpoint.load()).parts;
   await until(() => counts.ended === 50 && streams.size === 0, "all streams are gone");
   assertEquals([counts.started, statuses.get(400)], [50, 50]);
-  // The session sweep stays; the timers of bodies and streams are gone within a moment.
+  // The session sweep stays; the timers of bodies and streams end within a moment.
   await until(() => streams.ticker.size <= 1, "no timer but the session sweep");
   await server.close();
   await until(() => streams.ticker.size === 0, "no timer");

@@ -81,7 +81,7 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
   };
 }
 
-/** The limits that the observers of this file heard. */
+/** The limits that were reported to the observers of this file. */
 const reached = new Set<string>();
 
 type Held = ReturnType<typeof start>;
@@ -132,7 +132,7 @@ function callLarge(held: Held, principal: string): Promise<Response> {
   return held.server.fetch(...toRequest("tools/call", large, { principal }));
 }
 
-/** A server with a tool whose result needs most of the room of 4400 bytes. */
+/** A server with a tool whose result needs most of the limit of 4400 bytes. */
 function startKeyed(limits: LimitOptions) {
   const held = start(limits);
   held.server.handlers.add(tool({
@@ -147,7 +147,7 @@ function startKeyed(limits: LimitOptions) {
   return held;
 }
 
-/** Asserts that the principal's large call is refused while one of ada's runs; returns ada's. */
+/** Asserts that the principal's large call is refused while a call of ada runs. Returns ada's call. */
 async function refuseSecondCall(held: Held, limit: string, principal: string) {
   const first = callLarge(held, "ada");
   await until(() => held.counts.started === 1, "it runs");
@@ -161,12 +161,12 @@ function startAuth(auth: BoundOptions["auth"]) {
   return { ...held, [Symbol.asyncDispose]: () => (open(), held[Symbol.asyncDispose]()), open };
 }
 
-/** Asserts that a peer is refused while the authentication of another takes time, and then served. */
+/** Asserts that a peer is refused while the authentication of another peer takes time, and is served afterwards. */
 async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: string, hostname: string) {
   const { headers, body } = toCall("quick");
   const send = (hostname: string) =>
     held.server.fetch(new Request(url, { method: "POST", headers, body }), { remoteAddr: { hostname } });
-  // The part of the server that authenticates is loaded with its first request.
+  // The authentication module of the server is loaded with its first request.
   await held.server.fetch(new Request(url, { method: "OPTIONS" }));
   const first = send("203.0.113.1");
   if (!limit) return { first };
@@ -226,14 +226,14 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const served = [200, null, false];
     const first = await send(body);
     const second = await send(body);
-    assertEquals([await first(), await second()], [served, served], "both have room");
+    assertEquals([await first(), await second()], [served, served], "both values have room");
     const halves = [body.slice(0, -1), body.slice(-1)] as const;
     const oldest = await send(...halves);
     const younger = [await send(...halves), await send(...halves)];
-    assertEquals(await oldest(), [503, "1", true], "the oldest is evicted for the third");
+    assertEquals(await oldest(), [503, "1", true], "the oldest value is evicted for the third value");
     for (const end of younger) assertEquals(await end(), served);
     const large = toCall("quick", { args: { x: "x".repeat(700_000) } }).body;
-    assertEquals(await (await send(large))(), served, "a single one may be larger");
+    assertEquals(await (await send(large))(), served, "a single value may be larger");
   },
   async "request.bodyMs"() {
     await using held = start({ request: { bodyMs: 5000 } });
@@ -310,14 +310,14 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = start(testLimits({ calls: { runningPerClient: 1, waiting: 1 } }));
     const session = await startSession(url, held.server.fetch);
     const calls = [1, 2].map(() => started(send(held, "tools/call", { name: "hold" }, { session })));
-    await until(() => reached.has("calls.runningPerClient"), "one runs and one waits");
+    await until(() => reached.has("calls.runningPerClient"), "one call runs and one call waits");
     await refuse(held, "calls.runningPerClient, calls.waiting", 429, "tools/call", quick, { session });
     held.open();
     for (const { result } of await Promise.all(calls)) assert(result);
   },
   async "calls.waiting"() {
     await using held = start(testLimits({ calls: { running: 1, waiting: 100 } }));
-    // A quarter of the queue is for clients that are told apart.
+    // A quarter of the queue is for clients with an identity.
     const calls = Array.from({ length: 76 }, () => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
     await refuse(held, "calls.waiting", 503, "tools/call", quick);
@@ -335,7 +335,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const later = tool({ name: "later", extensions: [own.attribute({ wrap })], run: () => promise });
     await using held = start({ calls: { detached: 4 } });
     for (const handler of [own, later]) held.server.handlers.add(handler);
-    // Three quarters are for clients that are told apart by nothing.
+    // Three quarters are for clients without an identity.
     for (let i = 0; i < 3; i++) assert((await send(held, "tools/call", { name: "later" })).result);
     await refuse(held, "calls.detached", 503, "tools/call", { name: "later" });
     assert((await send(held, "tools/call", quick)).result);
@@ -352,14 +352,14 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const once = (key: string, principal = "ada") =>
       ["tools/call", { name: "once", arguments: { key } }, { principal }] as const;
     assert((await send(held, ...once("a"))).result);
-    assert((await send(held, ...once("b"))).result, "it runs, though there is no room for its result");
+    assert((await send(held, ...once("b"))).result, "it runs, although there is no room for its result");
     const { error } = await send(held, ...once("b"));
     assertEquals(error?.code, -31409);
     assertStringIncludes(error?.message ?? "", "but there was no room to keep its result");
     await refuse(held, "idempotency.bytes", 503, ...once("c"));
     assertEquals(held.counts.started, 2);
     assert((await send(held, ...once("a"))).result, "a known key needs no room");
-    assert((await send(held, ...once("c", "bob"))).result, "others have room");
+    assert((await send(held, ...once("c", "bob"))).result, "other clients have room");
     await held.clock.advance(615_000);
     assert((await send(held, ...once("c"))).result, "it has expired");
   },
@@ -482,7 +482,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       arguments: { n: 100, size: 1 },
       _meta: { [META + "logLevel"]: "info" },
     }));
-    await until(() => held.counts.said >= 5, "the handler says something");
+    await until(() => held.counts.said >= 5, "the handler sends a message");
     await turn(10);
     assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
@@ -494,7 +494,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       arguments: { n: 100, size: 1 },
       _meta: { [META + "logLevel"]: "info" },
     }));
-    await until(() => held.counts.said >= 5, "the handler says something");
+    await until(() => held.counts.said >= 5, "the handler sends a message");
     await turn(10);
     assert(held.counts.said >= 5 && held.counts.said <= 12, `${held.counts.said} were accepted`);
     assertEquals(readData(await response.text()).length, 101);
@@ -519,7 +519,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const third = await held.server.fetch(...toRequest("subscriptions/listen", listen));
     assertEquals(third.status, 200);
     for (const each of [open[1], third]) await each.body?.cancel();
-    // Legacy sessions have as many streams.
+    // Legacy sessions may have the same number of streams.
     const visits: Response[] = [];
     for (let i = 0; i < 3; i++) {
       const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(url, held.server.fetch) };
@@ -631,7 +631,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
       assertStringIncludes(await response.text(), "(connections.sessions)");
     }
-    // A session that becomes idle makes room, and its state returns when there is room again.
+    // The state of a session that becomes idle is evicted, and is restored when there is room again.
     await streams[0].body?.cancel();
     assert((await send(held, "ping", {}, { session })).result);
     await streams[1].body?.cancel();
@@ -657,15 +657,15 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(await ping(third, ada), [503, true]);
     const other = await startSession(url, eve);
     assertEquals(await ping(other, eve), [200, false], "another principal has room");
-    // An idle session of the same principal makes room, and not one of another.
+    // An idle session of the same principal is evicted, and no session of another principal.
     await streams[0].body?.cancel();
     assertEquals(await ping(third, ada), [200, false]);
-    assertEquals(await ping(busy[0], ada), [200, false], "it returns when there is room again");
+    assertEquals(await ping(busy[0], ada), [200, false], "its state is restored when there is room again");
     await streams[1].body?.cancel();
-    // Sessions without a principal count against the common limit only.
+    // Sessions without a principal count towards the common limit only.
     const nobody = await Promise.all([1, 2, 3].map(() => startSession(url, held.server.fetch)));
     for (const session of nobody) assertEquals(await ping(session, held.server.fetch), [200, false]);
-    // An ended session no longer counts; the others of its principal still do.
+    // An ended session no longer counts; the other sessions of its principal still count.
     const end = (session: string) =>
       ada(new Request(url, { method: "DELETE", headers: { "mcp-session-id": session } }));
     const open = async () => {
@@ -702,7 +702,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
-  // Several instances have their own tests: stores/shared_tenant_limits_test.ts.
+  // Several instances have their own tests in stores/shared_tenant_limits_test.ts.
   "perTenant.shared": undefined,
   // Replay has its own tests.
   "replay.events": undefined,
@@ -733,21 +733,22 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
 const toPaths = (limits: Bounds) =>
   Object.entries(limits).flatMap(([group, values]) => Object.keys(values).map((name) => `${group}.${name}`));
 
-Deno.test("every limit has a test here", () => assertEquals(Object.keys(cases).sort(), toPaths(BOUNDS).sort()));
+Deno.test("this file has a test for every limit", () =>
+  assertEquals(Object.keys(cases).sort(), toPaths(BOUNDS).sort()));
 
-/** Bounds that shape what is sent. No client exceeds them, so no observer hears of them. */
+/** Bounds on the server's own messages. No client can exceed them, so they are never reported to an observer. */
 const unheard: readonly string[] = ["calls.pageItems", "streams.openAfterMs", "streams.heartbeatMs"];
 
 for (const [name, run] of Object.entries(cases)) {
   if (!run) continue;
-  Deno.test(`limits.${name} is enforced, and the observer hears it`, async () => {
+  Deno.test(`limits.${name} is enforced, and reported to the observer`, async () => {
     reached.clear();
     await run();
     assertEquals(reached.has(name), !unheard.includes(name), `heard: ${[...reached]}`);
   });
 }
 
-Deno.test("the 769th subscription without an address is refused, and the others live", async () => {
+Deno.test("the 769th subscription without an address is refused, and the earlier subscriptions stay open", async () => {
   await using held = start({});
   const open = await Promise.all(
     Array.from({ length: 768 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
@@ -791,14 +792,14 @@ Deno.test("an invalid filter is refused, and entries the server cannot serve are
   await reader?.cancel();
 });
 
-Deno.test("sessions beyond the limit cost idle ones their state, not their life", async () => {
+Deno.test("sessions beyond the limit evict the state of idle sessions, which stay valid", async () => {
   await using held = start({ connections: { sessions: 50 } });
   const sessions: string[] = [];
   for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
   for (const session of [...sessions, ...sessions]) assert((await send(held, "ping", {}, { session })).result);
 });
 
-Deno.test("thousands of invalid session ids leave nothing behind", async () => {
+Deno.test("thousands of invalid session ids occupy no memory", async () => {
   await using held = start({ connections: { sessions: 50 } });
   const real = await startSession(url, held.server.fetch);
   for (let i = 0; i < 2000; i++) {
@@ -808,7 +809,7 @@ Deno.test("thousands of invalid session ids leave nothing behind", async () => {
   assert((await send(held, "ping", {}, { session: real })).result);
 });
 
-Deno.test("10,000 calls of one session leave no listener and no warning behind", async () => {
+Deno.test("10,000 calls of one session leave no listener and cause no warning", async () => {
   await using held = start({});
   const session = await startSession(url, held.server.fetch);
   for (let i = 0; i < 10_000; i++) assert((await send(held, "tools/call", quick, { session })).result);
@@ -849,7 +850,7 @@ Deno.test("a response that is foreign, repeated or late reaches no handler", asy
   assertEquals(await say(one.session, { id: one.id, result: accepted }), 202);
 });
 
-Deno.test("a ticket from ctx.once lets a payment happen once, however often the same answer arrives", async () => {
+Deno.test("a ticket from ctx.once makes a payment happen once, however often the same answer arrives", async () => {
   const used = new Set<string>();
   const pay = tool({
     name: "pay",
@@ -874,7 +875,7 @@ Deno.test("a ticket from ctx.once lets a payment happen once, however often the 
   assertEquals(held.faults, []);
 });
 
-Deno.test("consent to pay ten does not pay twelve", async () => {
+Deno.test("consent to pay ten is not accepted for twelve", async () => {
   let price = 10;
   const pay = tool({
     name: "pay",
@@ -902,7 +903,7 @@ Deno.test("consent to pay ten does not pay twelve", async () => {
   assertEquals(Object(last.result?.content)[0].text, "paid 12");
 });
 
-Deno.test("a state is valid under any secret still listed, and under no other", async () => {
+Deno.test("a state is valid under any listed secret, and under no other secret", async () => {
   const [old, young, foreign] = ["old", "young", "foreign"].map((word) => word.repeat(20));
   const at = async (secret: string | readonly string[] | undefined, params: Json) => {
     await using held = start({}, { secret });
@@ -929,7 +930,7 @@ const THIN: readonly (readonly (readonly [string, string])[])[] = [
   [['{ "a" : [', "]}"]],
 ];
 
-Deno.test("levels are counted exactly, however few characters each takes", async () => {
+Deno.test("levels are counted exactly, however few characters each level takes", async () => {
   const { below, pick } = random(30);
   for (let i = 0; i < 300; i++) {
     const most = 1 + below(40);

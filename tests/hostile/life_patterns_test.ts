@@ -1,5 +1,5 @@
-// Matching time grows in proportion to the input: each regular expression of the source is pumped with the characters
-// it looks for, and the parsers that a client reaches get the worst known input.
+// Matching time is proportional to the input: each regular expression of the source is tested with long repetitions of
+// its characters, and the parsers that a client reaches get the worst known input.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
@@ -17,7 +17,7 @@ interface Pattern {
   readonly flags: string;
 }
 
-/** The files that the exports lead to, except those that run only beside a server. */
+/** The source files that the exports import, except files that run only beside a server. */
 async function listFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   const queue = Object.values(config.exports).map((path) => new URL(path, new URL("../../", import.meta.url)).href);
@@ -31,7 +31,7 @@ async function listFiles(): Promise<ReadonlyMap<string, string>> {
   return files;
 }
 
-/** The regular expressions of a file. Found by hand, because the runtimes share no parser. */
+/** The regular expressions of a file. The search is handwritten, because the runtimes share no parser. */
 function listPatterns(file: string, text: string): Pattern[] {
   const patterns: Pattern[] = [];
   const braces: string[] = [];
@@ -71,7 +71,7 @@ function listPatterns(file: string, text: string): Pattern[] {
   return patterns;
 }
 
-/** Long strings that nearly match a pattern, and then do not. */
+/** Long strings that nearly match a pattern, but do not. */
 function* pump({ source }: Pattern, length: number): Generator<string> {
   const own = [
     ...new Set((source + (source.includes("\\s") ? " " : "")).replace(/\\[dwsbDWSB]|[\^$(){}|*+?\\[\]]/g, "")),
@@ -111,16 +111,17 @@ Deno.test("a pattern with a quadratic or worse time is found", () => {
   }
 });
 
-/** The input that makes a pattern slow, if there is one. */
+/** The input that makes a pattern slow, or `undefined` if the pattern is linear. */
 function findSlow(pattern: Pattern): string | undefined {
   const match = run(pattern);
-  // The longer text is tried only if the shorter one took measurable time; an exponential one would never end.
+  // The longer text is tried only if the shorter text took measurable time, because an exponential pattern would never
+  // end.
   for (const length of [12, 100, 2000, 16_000]) {
     const longer = [...pump(pattern, 2 * length)];
     for (const [i, text] of [...pump(pattern, length)].entries()) {
       if (leastCost(() => match(text), 1) < 2 * length / 10_000) continue;
       const times = () => [leastCost(() => match(text), 3), leastCost(() => match(longer[i]), 3)];
-      // Slow three times out of three, because the machine has other work.
+      // A pattern counts as slow if it is slow three times, because the machine has other work.
       const isSlow = [1, 2, 3].every(() => {
         const [short, long] = times();
         return long > 1 && long / short > 3;
@@ -138,18 +139,18 @@ for (const pattern of patterns) {
   });
 }
 
-/** Asserts that eight times the text takes about eight times as long, where a quadratic read takes 64 times as long. */
+/** Asserts that eight times the text takes about eight times as long. Quadratic parsing takes 64 times as long. */
 function linear(what: string, make: (length: number) => string, read: (text: string) => unknown): void {
   const attempt = (text: string) => () => {
     try {
       read(text);
     } catch {
-      // A refusal is as good as a result, if it takes as little time.
+      // A refusal is accepted like a result, if it takes as little time.
     }
   };
   const [short, long] = [25_000, 200_000].map((length) => attempt(make(length)));
   let [shortMs, longMs] = [Infinity, Infinity];
-  // The least of interleaved runs, because other work on the machine slows single ones.
+  // The minimum of interleaved runs, because other work on the machine slows single runs.
   for (let runs = 1; runs <= 20; runs++) {
     shortMs = Math.min(shortMs, leastCost(short, 1));
     longMs = Math.min(longMs, leastCost(long, 1));
@@ -215,7 +216,7 @@ Deno.test("messages of 100 KB are read in linear time", () => {
   }
 });
 
-Deno.test("lines are split in linear time, whatever their length and chunks", () => {
+Deno.test("lines are split in linear time, whatever their length and the size of chunks", () => {
   for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
     linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
       const splitter = new LineSplitter(BOUNDS.request.lineBytes);

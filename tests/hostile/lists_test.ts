@@ -7,12 +7,12 @@ import { testLimits } from "../support/limits.ts";
 
 const any = { type: "object" } as const;
 
-/** The error code that a request gets; `undefined` if it gets none. */
+/** The error code of the response to a request; `undefined` if the response has no error. */
 async function codeOf(asked: Promise<unknown>): Promise<unknown> {
   return await asked.then(() => undefined, (error) => error.code);
 }
 
-behaviour("a cursor works in its own list only, and shows nobody else's handlers", async (connect) => {
+behaviour("a cursor is valid only in its own list, and does not reveal handlers of other callers", async (connect) => {
   const handlers = [
     ...["a", "b", "c", "d"].map((name) =>
       tool({ name, run: () => "", allow: ({ principal }) => name !== "c" || principal?.id === "ada" })
@@ -27,7 +27,7 @@ behaviour("a cursor works in its own list only, and shows nobody else's handlers
   };
   const first = await list("tools/list");
   assertEquals(first.names, ["a", "b"]);
-  // A handler hidden from a caller is on none of that caller's pages, whatever the cursor's origin.
+  // A handler that is hidden from a caller is on no page of that caller, whatever the cursor's origin.
   assertEquals((await list("tools/list", first.next)).names, ["d"]);
   const prompts = await list("prompts/list");
   const bad = [
@@ -51,7 +51,7 @@ behaviour("a cursor works in its own list only, and shows nobody else's handlers
   assertEquals((await list("tools/list")).names, ["a", "d"]);
 });
 
-behaviour("invalid completion requests are refused, and values are limited", async (connect) => {
+behaviour("invalid completion requests are refused, and the number of values is limited", async (connect) => {
   const complete = { city: (value: string) => Array.from({ length: 100_000 }, (_, i) => `${value.slice(0, 5)}${i}`) };
   const input = { type: "object", properties: { city: { type: "string" } } } as const;
   const handlers = [prompt({ name: "trip", input, complete, run: () => "" })];
@@ -87,38 +87,41 @@ behaviour("invalid completion requests are refused, and values are limited", asy
   }
 });
 
-behaviour("log messages that cannot be serialized, or not on one line, harm nothing", async (connect) => {
-  const odd = "\u001b[31mred\u001b[0m\nsecond line\r\n\ndata: {}\n\n";
-  const circle: Record<string, unknown> = {};
-  circle.self = circle;
-  const speaks = tool({
-    name: "speaks",
-    async run(_input, ctx) {
-      await ctx.log.info(odd);
-      await ctx.log.info(circle);
-      await ctx.log.info({ big: 1n });
-      await ctx.log.info({
-        toJSON: () => {
-          throw new Error("never");
-        },
-      });
-      await ctx.log.info(undefined);
-      await ctx.log.info(() => {});
-      await ctx.log.info({ password: "kept as it is" }, { logger: "logger\nname" });
-      return "spoken";
-    },
-  });
-  const { client } = await connect({ handlers: [speaks] }, { logLevel: "debug" });
-  assertEquals(textOf(await client.callTool("speaks")), "spoken");
-  await until(() => client.received.length >= 7, "all messages arrive");
-  const [first, second, third, fourth, , , last] = client.received.map(({ params }) => Object(params));
-  assertEquals(first.data, odd);
-  // A value that JSON cannot hold is replaced by a note, not by an error.
-  for (const { data } of [second, third, fourth]) assertEquals(typeof data, "string");
-  assertEquals([last.data, last.logger], [{ password: "kept as it is" }, "logger\nname"]);
-});
+behaviour(
+  "log messages that cannot be serialized, or contain line breaks, affect no other message",
+  async (connect) => {
+    const odd = "\u001b[31mred\u001b[0m\nsecond line\r\n\ndata: {}\n\n";
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    const speaks = tool({
+      name: "speaks",
+      async run(_input, ctx) {
+        await ctx.log.info(odd);
+        await ctx.log.info(circle);
+        await ctx.log.info({ big: 1n });
+        await ctx.log.info({
+          toJSON: () => {
+            throw new Error("never");
+          },
+        });
+        await ctx.log.info(undefined);
+        await ctx.log.info(() => {});
+        await ctx.log.info({ password: "kept as it is" }, { logger: "logger\nname" });
+        return "spoken";
+      },
+    });
+    const { client } = await connect({ handlers: [speaks] }, { logLevel: "debug" });
+    assertEquals(textOf(await client.callTool("speaks")), "spoken");
+    await until(() => client.received.length >= 7, "all messages arrive");
+    const [first, second, third, fourth, , , last] = client.received.map(({ params }) => Object(params));
+    assertEquals(first.data, odd);
+    // A value that JSON cannot represent is replaced by a note, not by an error.
+    for (const { data } of [second, third, fourth]) assertEquals(typeof data, "string");
+    assertEquals([last.data, last.logger], [{ password: "kept as it is" }, "logger\nname"]);
+  },
+);
 
-behaviour("invalid levels are refused, and ten thousand changes of the level leave nothing behind", async (connect) => {
+behaviour("invalid levels are refused, and ten thousand changes of the level occupy no memory", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "quick" })] });
   for (const level of ["loud", "INFO", "", null, 5, {}, ["info"], undefined, "constructor"]) {
     assertEquals(await codeOf(client.request("logging/setLevel", { level })), -32602, `${level}`);
@@ -127,7 +130,7 @@ behaviour("invalid levels are refused, and ten thousand changes of the level lea
   assertEquals(textOf(await client.callTool("quick")), "quick");
 }, { eras: ["legacy"], transports: ["pipe"] });
 
-behaviour("nothing is logged to a client that did not request it", async (connect) => {
+behaviour("no log message is sent to a client that did not request it", async (connect) => {
   const speaks = tool({ name: "speaks", run: async (_input, ctx) => (await ctx.log.emergency("help"), "spoken") });
   const { client } = await connect({ handlers: [speaks] });
   assertEquals(textOf(await client.callTool("speaks")), "spoken");
@@ -143,18 +146,18 @@ behaviour("a client's subscriptions are its own, and bounded in number and lengt
   for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
   for (let i = 0; i < 10; i++) await watch(`a://${i}`);
   assertEquals(await codeOf(watch("a://10")), -32602);
-  // A second subscription to one URI takes no room, and an ended one makes room.
+  // A second subscription to one URI occupies no room, and an ended subscription releases its room.
   await watch("a://9");
   await watch("a://9", "unsubscribe");
   await watch("a://none", "unsubscribe");
   await watch("a://10");
   for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
-  // As many characters as ten URIs of a sensible length.
+  // As many characters as ten URIs of an ordinary length.
   assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
   await watch("a://" + "x".repeat(2000));
   assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);
   await watch("a://mine");
-  // No client can end the subscription of another.
+  // No client can end the subscription of another client.
   const other = await join();
   await other.request("resources/unsubscribe", { uri: "a://mine" });
   if (way.transport !== "pipe") return;

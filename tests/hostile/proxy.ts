@@ -3,7 +3,7 @@
 /** A running proxy. */
 export interface Proxy {
   readonly port: number;
-  /** The number of connections it cut because they were idle. */
+  /** The number of connections that the proxy cut because they were idle. */
   readonly cuts: number;
   stop(): void;
 }
@@ -19,7 +19,7 @@ interface BunHost {
   connect(options: object): Promise<BunSocket>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
 
 /** Starts a proxy in front of a port of `127.0.0.1`. */
 export function startProxy(to: number, idleMs: number): Proxy {
@@ -45,7 +45,7 @@ function startDeno(to: number, idleMs: number): Proxy {
         for (let at = 0; at < size;) at += await into.write(buffer.subarray(at, size));
       }
     } catch {
-      // The other end has closed.
+      // The other end has closed the connection.
     }
     close(client);
   }

@@ -1,6 +1,6 @@
-// HTTP/1.1 by hand over a socket: sends bytes that `fetch` would normalize or refuse, and reads the raw response.
+// Handwritten HTTP/1.1 over a socket: sends bytes that `fetch` would normalize or refuse, and reads the raw response.
 
-/** One response as received. */
+/** A response as received. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -9,7 +9,7 @@ export interface RawAnswer {
 
 /** A connection to a server on this machine. */
 export interface RawConnection {
-  /** Sends bytes, or a string as UTF-8. Ignores bytes that the other side no longer accepts. */
+  /** Sends bytes, or a string as UTF-8. Ignores an error because the other side no longer accepts bytes. */
   write(data: string | Uint8Array): Promise<void>;
   /** The next response; `undefined` if the connection ends first. Throws on a timeout. */
   read(options?: ReadOptions): Promise<RawAnswer | undefined>;
@@ -28,7 +28,7 @@ export interface RawConnection {
 
 /** Options for reading a response. */
 export interface ReadOptions {
-  /** In milliseconds. Defaults to 5,000. */
+  /** The timeout in milliseconds. Defaults to 5,000. */
   readonly ms?: number;
   /** Whether the request was HEAD, so that the response has no body, whatever its head declares. */
   readonly isHead?: boolean;
@@ -57,7 +57,7 @@ interface BunHost {
   }): Promise<BunSocket>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
 
 /** Connects to `127.0.0.1`. */
 export async function connectRaw(port: number): Promise<RawConnection> {
@@ -65,7 +65,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   let held: Uint8Array = new Uint8Array(0);
   let pending: Promise<Uint8Array | undefined> | undefined;
 
-  // A read abandoned at a deadline is continued by the next one, so that no bytes are lost.
+  // The next read continues a read that was abandoned at a deadline, so that no bytes are lost.
   async function more(deadline: number, what: string): Promise<boolean> {
     const next = pending ??= socket.read();
     const chunk = await within(next, deadline - performance.now(), what);
@@ -138,7 +138,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   ): Promise<string> {
     const isEmpty = isHead || status === 204 || status === 304;
     const bytes = isEmpty ? new Uint8Array(0) : await readContent(headers, performance.now() + ms);
-    // Fatal, because a response must be UTF-8 whatever the request was.
+    // The decoder is fatal, because a response must be UTF-8 whatever the request was.
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   }
 

@@ -4,7 +4,7 @@ import { resource, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { behaviour } from "../support/behaviour.ts";
 
-behaviour("the rate of a resource holds for handlers that read it", async (join) => {
+behaviour("the rate limit of a resource applies to handlers that read it", async (join) => {
   const uri = "slow://report";
   const report = resource({
     uri,

@@ -1,4 +1,4 @@
-// Clients that send, stop, read and leave at random moments: afterwards the server holds nothing for them.
+// Clients that send, stop, read and disconnect at random moments: afterwards the server holds no memory for them.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -45,7 +45,7 @@ function start(path: string) {
   return createServer({ name: "release", version: "1.0.0", path, handlers, limits, observer: { fault() {} } });
 }
 
-/** The body of a call, which comes in pieces and may stop, or end with an error. */
+/** The body of a call, which arrives in pieces and may stop, or end with an error. */
 function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
   const pieces = 1 + below(5);
   const failsAt = below(2) ? below(6) : -1;
@@ -65,11 +65,11 @@ function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
   });
 }
 
-/** Reads a response in one of many ways, and leaves. */
+/** Reads a response in one of many ways, and disconnects. */
 async function read(body: ReadableStream<Uint8Array> | null, { below }: Random): Promise<void> {
   const reader = body?.getReader();
   const way = below(10);
-  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // longer than the server waits
+  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // Longer than the server waits.
   for (let i = way < 3 ? 0 : below(40); i > 0; i--) {
     if ((await soon(reader?.read() ?? Promise.resolve(undefined), 20))?.done) return;
   }
@@ -78,7 +78,7 @@ async function read(body: ReadableStream<Uint8Array> | null, { below }: Random):
 }
 
 for (const prefix of ["", "/:tenant"]) {
-  Deno.test(`nothing stays charged, whenever clients of ${prefix || "one path"} leave`, async () => {
+  Deno.test(`no memory stays charged, whenever clients of ${prefix || "one path"} disconnect`, async () => {
     const server = start(`${prefix}/mcp`);
     const { fetch } = httpSse(server, { path: `${prefix}/sse`, messages: `${prefix}/messages` });
     const { engine: { accounts, scheduler, core } } = server[INTERNALS];
@@ -132,7 +132,7 @@ for (const prefix of ["", "/:tenant"]) {
     await until(() => `${count()}` === `${none}`, "everything is released").catch(() => {});
     assertEquals(count(), none);
     await until(() => core.ticker.size === 0, "no timer is left");
-    // All slots are free: as many calls run as before, and the others wait.
+    // All slots are free: as many calls run as before, and further calls wait.
     const holds = Array.from({ length: 5 }, () => {
       const url = `http://localhost${prefix && "/t0"}/mcp`;
       return fetch(new Request(url, toRequest("tools/call", { name: "hold" })), { principal: { id: "p0" } });

@@ -1,9 +1,10 @@
-// Schemas that take too many steps for a value: it is refused with a remedy, and never passes, in every way in.
+// Schemas that take too many steps for a value: on every transport, the value is refused with a remedy, and never
+// accepted.
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { tool } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../support/std.ts";
 
-/** A schema with 2^28 ways to its last step, which no text gets through. */
+/** A schema with 2^28 paths to its last step, which no text matches. */
 const ladder = Object.fromEntries(
   Array.from({ length: 29 }, (_, i) => {
     const next = { $ref: `#/$defs/s${i + 1}` };
@@ -33,7 +34,7 @@ behaviour("arguments that take too many steps are refused, and the handler does 
   assertEquals(textOf(await client.callTool("fine", {})), "Cannot call fine: x: required");
 });
 
-behaviour("a result that takes too many steps is an error, of which the observer gets the cause", async (connect) => {
+behaviour("a result that takes too many steps is an error, and the observer gets the cause", async (connect) => {
   const { client, takeFaults } = await connect({
     handlers: [tool({ name: "costly", output: costly, run: () => ({ x: "text" }) })],
   });
@@ -44,7 +45,7 @@ behaviour("a result that takes too many steps is an error, of which the observer
   assertEquals(more, []);
 });
 
-behaviour("a client refuses a result that the server's own schema makes costly", async (connect) => {
+behaviour("a client refuses a result that takes too many steps by the server's own schema", async (connect) => {
   const { client } = await connect({
     handlers: [tool({ name: "costly", run: () => ({ structuredContent: { x: "text" }, content: [] }) })],
     use: [async (call, next) => {

@@ -1,4 +1,4 @@
-// A queued call is looked up again before it starts. An `allow` that never settles then must not hold a slot forever.
+// A queued call is looked up again before it starts. An `allow` that never settles must not occupy a slot forever.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota as handlerLimits } from "../../src/quota/quota.ts";
@@ -8,7 +8,7 @@ import { ask } from "../support/requests.ts";
 const TOO_LONG = "it took longer than 200 ms (calls.timeoutMs)";
 
 for (const place of ["server", "handler"] as const) {
-  Deno.test(`the slot of a ${place} is free again after a second lookup that never settles`, async () => {
+  Deno.test(`the slot of a ${place} is released after a second lookup that never settles`, async () => {
     let hangs = false;
     const { promise: never } = Promise.withResolvers<boolean>();
     const { pass, open } = gate();

@@ -1,4 +1,4 @@
-// Sessions of one client are not lost to others, however many addresses those have.
+// Sessions of one client are not evicted because of other clients, however many addresses these clients have.
 import { assertEquals } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
 import type { SessionEvent } from "../../src/core/call/observer.ts";
@@ -11,7 +11,7 @@ const hello = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
 };
 
-/** Counts the sessions that were dropped from memory by the principal or the name of the client. */
+/** Counts the sessions that were evicted from memory, by the principal or the name of the client. */
 function open(limits: BoundOptions) {
   const evicted: Record<string, number> = {};
   const note = ({ why, client, principal }: SessionEvent) => {
@@ -29,7 +29,7 @@ function open(limits: BoundOptions) {
   return { server, evicted, limited };
 }
 
-/** Begins a session, whose state is in memory after the ping. Returns a function that sends another ping. */
+/** Opens a session, whose state is in memory after the ping. Returns a function that sends another ping. */
 async function begin(
   { fetch }: Pick<Server, "fetch">,
   name: string,
@@ -57,7 +57,7 @@ async function begin(
   return ping;
 }
 
-Deno.test("sixteen networks with many sessions each do not drop the sessions of others from memory", async () => {
+Deno.test("sixteen networks with many sessions each do not evict the sessions of other clients from memory", async () => {
   const { server, evicted } = open({ connections: { sessions: 200 }, sessions: { openPerClient: 8 } });
   await begin(server, "ada", { principal: "ada" });
   await begin(server, "bob", { address: "192.0.2.1" });
@@ -72,7 +72,7 @@ Deno.test("sixteen networks with many sessions each do not drop the sessions of 
   assertEquals(evicted.eve > 0, true);
 });
 
-Deno.test("a client beyond its share of sessions drops its own, and not those of its network", async () => {
+Deno.test("a client beyond its share of sessions evicts its own sessions, and not the sessions of its network", async () => {
   const { server, evicted, limited } = open({ sessions: { openPerClient: 4 } });
   await begin(server, "neighbor", { address: "2001:db8:0:1201::1" });
   for (let i = 0; i < 12; i++) await begin(server, "eve", { address: "2001:db8:0:1202::1" });

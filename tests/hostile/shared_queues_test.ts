@@ -1,4 +1,4 @@
-// Clients with many addresses cannot keep others out of the queues of a server.
+// Clients with many addresses cannot block the queues of a server for other clients.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -6,7 +6,7 @@ import { type Quota, quota } from "../../src/quota/quota.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** Opens a server whose handler waits, and writes down who runs. */
+/** Opens a server whose handler waits, and records the clients whose calls run. */
 function open(own: Quota) {
   const ran: string[] = [];
   const gates: (() => void)[] = [];
@@ -30,7 +30,7 @@ function open(own: Quota) {
     await response.text();
     return response.status;
   };
-  /** Ends one call after the other, until no more come. */
+  /** Ends one call after another, until no more calls arrive. */
   const endAll = async (all: Promise<unknown>) => {
     let isOver = false;
     all.finally(() => isOver = true);
@@ -47,7 +47,7 @@ function open(own: Quota) {
 /** Four addresses of each of sixteen networks. */
 const addresses = Array.from({ length: 64 }, (_, i) => `2001:db8:${i % 16}:12${(i >> 4).toString(16)}0::1`);
 
-Deno.test("sixteen networks do not keep others out of the queue of a handler", async () => {
+Deno.test("sixteen networks do not block the queue of a handler for other clients", async () => {
   const { server, ran, gates, call, endAll, toPot } = open(quota({ concurrency: { calls: 1, waiting: 64 } }));
   const calls: Promise<number>[] = [];
   for (const address of addresses) for (let i = 0; i < 4; i++) calls.push(call("eve", address));
@@ -59,7 +59,7 @@ Deno.test("sixteen networks do not keep others out of the queue of a handler", a
   const codes = await all;
   assertEquals(codes.at(-1), 200);
   assert(codes.includes(503));
-  // Each network has one turn before.
+  // Each network has one turn first.
   assert(ran.indexOf("ada") >= 0 && ran.indexOf("ada") <= 18, `position ${ran.indexOf("ada")}`);
   assertEquals(toPot()?.used, 0);
   await server.close();

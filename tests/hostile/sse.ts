@@ -14,9 +14,9 @@ export interface Sent {
 /** An open stream. */
 export interface OldStream {
   readonly response: Response;
-  /** Address for messages. Empty if the stream was refused. */
+  /** The URL for messages. Empty if the stream was refused. */
   readonly address: string;
-  /** The data of the next event. `undefined` if the stream has ended. */
+  /** The data of the next event; `undefined` if the stream has ended. */
   next(): Promise<string | undefined>;
   leave(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export function callOf(name: string, id = 1): object {
   return { jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: {} } };
 }
 
-/** Serves HTTP+SSE, and returns the ways to use it. */
+/** Serves HTTP+SSE, and returns functions that use it. */
 export function serveOld(server: Server, options?: HttpSseOptions) {
   const { fetch } = httpSse(server, options);
 

@@ -1,4 +1,4 @@
-// What one client makes a server write to a store leaves room for all others.
+// A client's share of the data that a server writes to a store leaves room for all other clients.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
@@ -7,7 +7,7 @@ import { toGet, toInitialize, toLegacy } from "./attack.ts";
 import { testLimits } from "../support/limits.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
-/** Bytes that a client may write. Its store holds six times as much, in place of eight. */
+/** The number of bytes that a client may write. Its store holds six times as much, instead of eight times. */
 const BYTES = 60_000;
 
 /** Two instances of a server that share a store. */
@@ -53,7 +53,7 @@ function join(server: Server, address: string) {
         "mcp-session-id": session,
       }),
     );
-  /** Lets the server write events, and returns the id of the first one. */
+  /** Makes the server write events, and returns the id of the first event. */
   const say = async (session: string, times: number): Promise<string> => {
     const text = await (await request(session, "tools/call", { name: "say", arguments: { times } })).text();
     return /(?<=^id: ).+$/m.exec(text)?.[0] ?? "";
@@ -61,13 +61,13 @@ function join(server: Server, address: string) {
   return { send, begin, request, say };
 }
 
-Deno.test("events of one client's sessions leave room in a store for the events of others", async () => {
+Deno.test("events of one client's sessions leave room in a store for the events of other clients", async () => {
   const { first, second, events } = startInstances();
   const [eve, ada] = [join(first, "198.51.100.1"), join(first, "192.0.2.1")];
   for (let i = 0; i < 60; i++) await eve.say(await eve.begin(), 20);
   const session = await ada.begin();
   const begun = await ada.say(session, 5);
-  // The other instance has the events only from the store.
+  // The other instance gets the events only from the store.
   const resumed = await (await ada.send(second, toGet(session, begun))).text();
   assertEquals(resumed.match(/^data: ./gm)?.length, 6);
   assert(resumed.includes("said"));
@@ -75,7 +75,7 @@ Deno.test("events of one client's sessions leave room in a store for the events 
   await Promise.all([first.close(), second.close()]);
 });
 
-Deno.test("changes of one client's sessions leave room in a store for those of others", async () => {
+Deno.test("changes of one client's sessions leave room in a store for the changes of other clients", async () => {
   const { first, second, events } = startInstances();
   const [eve, ada] = [join(first, "198.51.100.1"), join(first, "192.0.2.1")];
   const statuses = new Set<number>();
@@ -91,7 +91,7 @@ Deno.test("changes of one client's sessions leave room in a store for those of o
   await Promise.all([first.close(), second.close()]);
 });
 
-Deno.test("a session that changes its level again and again counts once", async () => {
+Deno.test("a session that changes its level repeatedly counts once", async () => {
   const { first, second } = startInstances();
   const ada = join(first, "192.0.2.1");
   const session = await ada.begin();

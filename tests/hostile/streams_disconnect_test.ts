@@ -1,4 +1,4 @@
-// Clients that disconnect during a call: without a session that cancels the call, with one it does not.
+// Clients that disconnect during a call: without a session, this cancels the call; with a session, it does not.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -64,7 +64,7 @@ for (
   Deno.test(`100 clients that disconnect abort 100 calls (${what})`, async () => {
     await using fixture = startHolding();
     const { started, aborted, said, port } = fixture;
-    // In waves: a few hundred sockets at once are enough.
+    // The calls run in waves, because a few hundred sockets at once are sufficient.
     for (let wave = 0; wave < 4; wave++) {
       await Promise.all(Array.from({ length: 25 }, async (_, i) => {
         const n = wave * 25 + i;
@@ -92,13 +92,13 @@ Deno.test("a session's call continues without its client, which reads the respon
     const padding = "x".repeat(n % 2 ? 100_000 : 0);
     const call = toCall("hold", { session, args: { n, padding }, meta: { progressToken: n } });
     const client = await openUnread(port, toWire(port, call));
-    // The first event only carries the stream's event id.
+    // The first event contains only the stream's event id.
     const text = await client.read((text) => /^id: .+$/m.test(text));
     client.close();
     return { session, place: /^id: (\S+)\r?$/m.exec(text)?.[1] ?? "" };
   }));
   assertEquals(started.size, 20);
-  // The server sees a connection end before it answers a later one.
+  // The server detects the end of a connection before it responds on a later connection.
   await (await fetch(url, toCall("hold", { session: "none" }))).body?.cancel();
   assertEquals(aborted.size, 0);
   open();
@@ -146,7 +146,7 @@ Deno.test("a connection may break at any byte: every message arrives once, in or
       const text = await client.read((text) => text.length >= enough || text.includes('"counted"'));
       client.close();
       cuts++;
-      // Chunks end where the server chose; an incomplete event is not received.
+      // Chunks end where the server ended them; an incomplete event is not received.
       const body = text.slice(text.indexOf("\r\n\r\n") + 4).replace(/\r\n[0-9a-f]*\r\n|^[0-9a-f]+\r\n/g, "");
       for (const [, event] of body.matchAll(/((?:[^\n]+\n)+)\n/g)) {
         place = /^id: (\S+)$/m.exec(event)?.[1] ?? place;
@@ -169,7 +169,7 @@ Deno.test("a connection may break at any byte: every message arrives once, in or
   await host.stop();
 });
 
-Deno.test("a resumed stream leaves its old connection, and no message goes to both", async () => {
+Deno.test("a resumed stream closes its old connection, and no message is sent to both connections", async () => {
   const steps: (() => void)[] = [];
   const count = counting(() => new Promise<void>((resolve) => steps.push(resolve)));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
@@ -191,7 +191,7 @@ Deno.test("a resumed stream leaves its old connection, and no message goes to bo
     await step();
     await step();
     const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": `${name}_${place}` };
-    // The client acknowledges all messages sent so far: one that comes again came twice.
+    // The client acknowledges all messages sent so far: a message that arrives again was sent twice.
     await until(() => steps.length > 0, "the next step");
     const again = await server.fetch(new Request(url, { headers }));
     assertEquals(again.status, 200);

@@ -1,4 +1,4 @@
-// The content of event streams, their resumption, and keep-alives on idle ones.
+// The content of event streams, their resumption, and keep-alives on idle streams.
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -10,7 +10,7 @@ import { testLimits } from "../support/limits.ts";
 const any = { type: "object" } as const;
 const STREAM = { accept: "text/event-stream" };
 
-Deno.test("texts that look like events come back unchanged, each on one line", async () => {
+Deno.test("texts that look like events are returned unchanged, each on one line", async () => {
   const odd = [
     "a\n\nb",
     "a\r\rb\r\n\r\nc",
@@ -39,7 +39,7 @@ Deno.test("texts that look like events come back unchanged, each on one line", a
     for (const [n, text] of odd.entries()) {
       const meta = { progressToken: 1, [`${META}logLevel`]: "info" };
       const got = await (await fetch(url, toCall("say", { session, args: { n }, meta, accept: STREAM.accept }))).text();
-      // Only event fields and comments, and only line feeds as line ends.
+      // The text contains only event fields and comments, and only line feeds as line ends.
       for (const line of got.split("\n")) assert(/^(data: \{.*\}|id: \S+|retry: \d+|data: ?|:.*|)$/s.test(line), line);
       assertEquals(got.includes("\r"), false);
       const [progress, log, result] = readData(got).map((message) => Object(message));
@@ -53,7 +53,7 @@ Deno.test("texts that look like events come back unchanged, each on one line", a
   await host.stop();
 });
 
-cases("an event id that no stream has is refused", { version: LEGACY }, () => [
+cases("an event id that belongs to no stream is refused", { version: LEGACY }, () => [
   ...[
     "garbage",
     "0",
@@ -75,7 +75,7 @@ cases("an event id that no stream has is refused", { version: LEGACY }, () => [
     code: -32600,
   })),
   {
-    name: "two of them",
+    name: "two Last-Event-ID headers",
     method: "GET",
     headers: { ...STREAM, "last-event-id": ["00000000-0000_1", "00000000-0000_2"] },
     status: 400,
@@ -109,14 +109,14 @@ Deno.test("a stream is resumed only where no event is missing", async () => {
     const response = await server.fetch(new Request(url, { headers }));
     return { status: response.status, messages: readData(await response.text()).length };
   };
-  // Five events are kept: the response and the four before it.
+  // Five events are kept: the response and the four events before it.
   assertEquals(await take(ids[17], session), { status: 200, messages: 4 });
   assertEquals(await take(ids[16], session), { status: 200, messages: 5 });
   for (const place of [ids[0], ids[1], ids[15]]) assertEquals((await take(place, session)).status, 400, place);
-  // A finished stream has no more events; an unknown one has no position.
+  // A finished stream has no more events; an unknown stream has no position.
   assertEquals(await take(ids[21], session), { status: 200, messages: 0 });
   assertEquals((await take(ids[21].replace(/\d+$/, "22"), session)).status, 400);
-  // The event ids of one session are invalid in another.
+  // The event ids of one session are invalid in another session.
   assertEquals((await take(ids[17], stranger)).status, 400);
   await server.close();
 });

@@ -1,4 +1,4 @@
-// Clients that do not read: the handler waits, the buffer is bounded, and in the end the connection is closed.
+// Clients that do not read: the handler waits, the buffer is bounded, and the connection is closed after a timeout.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -12,7 +12,7 @@ const any = { type: "object" } as const;
 const MB = 1_000_000;
 const eras = ["modern", "legacy"] as const;
 
-/** A tool that sends some thousand messages of 4 KB, and counts those accepted. */
+/** A tool that sends several thousand messages of 4 KB, and counts the accepted messages. */
 function flooding() {
   const taken = new Map<unknown, number>();
   const aborted = new Set<unknown>();
@@ -48,7 +48,7 @@ function start(limits: LimitOptions = {}) {
       const meta = { [`${META}logLevel`]: "info", progressToken: n };
       return await openUnread(port, toWire(port, toCall("flood", { session, args: { n, ...args }, meta })));
     },
-    /** Waits until no more messages are accepted; returns the bytes accepted of each. */
+    /** Waits until no more messages are accepted. Returns the accepted bytes of each client. */
     async settle(clients: number): Promise<readonly number[]> {
       let last = -1;
       const sum = () => taken.values().reduce((all, each) => all + each, 0);
@@ -73,7 +73,7 @@ for (const era of eras) {
       const messages = 2500;
       const clients = await Promise.all([0, 1, 2, 3, 4].map((n) => fixture.open(era, n, { messages, by })));
       const taken = await fixture.settle(clients.length);
-      // Some 4 MB are in the kernel; the rest of 10 MB was never produced.
+      // About 4 MB are in the kernel; the rest of 10 MB was never produced.
       for (const bytes of taken) assert(bytes < 7 * MB, `${taken}`);
       assertEquals([fixture.ended.size, fixture.aborted.size], [0, 0]);
       const quick = await (await fetch(fixture.url, toCall("quick"))).json();
@@ -83,21 +83,21 @@ for (const era of eras) {
         /"(?:i|progress)":(\d+)/.exec(line)?.[1] ?? "answer"
       );
       assertEquals(got.length, messages + 1);
-      assert(got.every((each, i) => each === (i < messages ? `${i + 1}` : "answer")), "in order, each once");
+      assert(got.every((each, i) => each === (i < messages ? `${i + 1}` : "answer")), "in order, each message once");
       for (const client of clients) client.close();
     });
   }
 }
 
 for (const era of eras) {
-  Deno.test(`a client that reads nothing for too long loses the stream, and ${era} calls end as they should`, async () => {
+  Deno.test(`a client that reads nothing until the timeout loses the stream, and ${era} calls end as they should`, async () => {
     await using fixture = start(testLimits({ streams: { writeMs: 500 } }));
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });
     const whole = reading.read((text) => text.endsWith("0\r\n\r\n"));
     await until(() => fixture.ended.has(1), "the handler continues");
-    // The client of a session may come back for unread messages; others cannot.
+    // The client of a session may return for unread messages; other clients cannot.
     assertEquals(fixture.aborted.has(1), era === "modern");
     assertEquals(fixture.taken.get(1) === messages, era === "legacy");
     const text = await still.read((text) => text.endsWith("0\r\n\r\n"));
@@ -109,7 +109,7 @@ for (const era of eras) {
   });
 }
 
-Deno.test("a response that is never read to its end is not waited for forever", async () => {
+Deno.test("the server stops waiting for a response that is never read to its end", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(12 * MB) });
   const clock = fakeClock();
   const server = createServer({ name: "big", version: "1.0.0", handlers: [big], clock });
@@ -139,7 +139,7 @@ Deno.test("a client that resumes a stream without reading makes the handler wait
   const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": place };
   const second = await server.fetch(new Request(url, { headers }));
   assertEquals(second.status, 200);
-  await until(() => taken.has(1), "the handler says something");
+  await until(() => taken.has(1), "the handler sends a message");
   await turn(10);
   const count = taken.get(1) ?? 0;
   assert(count < 100, `${count} messages were accepted`);
@@ -154,7 +154,7 @@ Deno.test("a client that cancels a full stream lets the handler continue", async
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
   const response = await server.fetch(new Request("http://localhost/mcp", call));
-  await until(() => taken.has(1), "the handler says something");
+  await until(() => taken.has(1), "the handler sends a message");
   await turn(10);
   await response.body?.cancel();
   await until(() => ended.has(1), "the handler ends");
@@ -209,23 +209,26 @@ for (const era of eras) {
   });
 }
 
-behaviour("a handler that logs without awaiting loses nothing that the client reads in time", async (connect) => {
-  const chat = tool({
-    name: "chat",
-    run(_input, ctx) {
-      for (let i = 1; i <= 200; i++) ctx.log.info({ i, text: "x".repeat(1000) });
-      return "chatted";
-    },
-  });
-  const { client } = await connect({ handlers: [chat] }, { logLevel: "info" });
-  assertEquals(textOf(await client.callTool("chat")), "chatted");
-  assertEquals(
-    client.received.map(({ params }) => Object(params.data).i),
-    Array.from({ length: 200 }, (_, i) => i + 1),
-  );
-});
+behaviour(
+  "messages that a handler logs without awaiting are all sent to a client that reads in time",
+  async (connect) => {
+    const chat = tool({
+      name: "chat",
+      run(_input, ctx) {
+        for (let i = 1; i <= 200; i++) ctx.log.info({ i, text: "x".repeat(1000) });
+        return "chatted";
+      },
+    });
+    const { client } = await connect({ handlers: [chat] }, { logLevel: "info" });
+    assertEquals(textOf(await client.callTool("chat")), "chatted");
+    assertEquals(
+      client.received.map(({ params }) => Object(params.data).i),
+      Array.from({ length: 200 }, (_, i) => i + 1),
+    );
+  },
+);
 
-Deno.test("a handler that logs without awaiting holds no memory for a client that does not read", async () => {
+Deno.test("messages that a handler logs without awaiting occupy no memory for a client that does not read", async () => {
   const chatted = Promise.withResolvers<void>();
   const chat = tool({
     name: "chat",
@@ -248,7 +251,7 @@ Deno.test("a handler that logs without awaiting holds no memory for a client tha
   await server.close();
 });
 
-Deno.test("the replay buffers of all sessions are bounded together, and no session fills them alone", async () => {
+Deno.test("the replay buffers of all sessions are bounded together, and no single session fills them", async () => {
   const hold = Promise.withResolvers<void>();
   const said: unknown[] = [];
   const say = tool({
@@ -265,7 +268,7 @@ Deno.test("the replay buffers of all sessions are bounded together, and no sessi
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
   const url = "http://localhost/mcp";
 
-  /** Makes a session send messages, disconnects, and returns how to resume. */
+  /** Makes a session send messages, disconnects, and returns a function that resumes. */
   async function leave(messages: number) {
     const session = await startSession(url, server.fetch);
     const response = await server.fetch(new Request(url, toCall("say", { session, args: { messages } })));
@@ -289,7 +292,7 @@ Deno.test("the replay buffers of all sessions are bounded together, and no sessi
   hold.resolve();
   for (const comeBack of [calm, calmToo]) {
     const data = readData(await (await comeBack(0)).text());
-    assertEquals(data.length, 4, "a session with few messages lost none");
+    assertEquals(data.length, 4, "a session with few messages lost none of them");
   }
   let kept = 0;
   for (const comeBack of floods) {

@@ -17,7 +17,7 @@ Deno.test("an idle stream stays open, sends a keep-alive soon, and then another"
   const proxy = startProxy(port, 9900);
   const start = performance.now();
 
-  /** Reads to the end; returns the text and the times of its chunks. */
+  /** Reads to the end. Returns the text and the times of its chunks. */
   async function follow(request: Request) {
     const response = await fetch(request);
     const times: number[] = [];

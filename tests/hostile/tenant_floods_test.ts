@@ -33,7 +33,7 @@ async function toStatus(answer: Promise<Response>): Promise<number> {
   return response.status;
 }
 
-Deno.test("large requests to many paths take turns like those to one", async () => {
+Deno.test("large requests to many paths are queued like requests to one path", async () => {
   const server = startTenants();
   const tenants = Array.from({ length: 16 }, (_, i) => `t${i}`);
   for (const tenant of tenants) await toStatus(call(server, tenant));
@@ -70,7 +70,7 @@ Deno.test("the bytes that arrive at many paths are limited together", async () =
   assert(held <= 520_000, `${held} bytes are held`);
 });
 
-Deno.test("paths that do not exist drop none that do", async () => {
+Deno.test("requests to paths that do not exist evict no existing path", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => {
     made.push(tenant);
@@ -86,7 +86,7 @@ Deno.test("paths that do not exist drop none that do", async () => {
   await server.close();
 });
 
-Deno.test("no more paths are kept than the limit allows, however many are made at once", async () => {
+Deno.test("no more paths are kept than the limit allows, however many paths are created concurrently", async () => {
   const pass = Promise.withResolvers<void>();
   const made = new Set<string>();
   const handlers = async ({ tenant }: Readonly<Record<string, string>>) => {
@@ -109,7 +109,7 @@ Deno.test("no more paths are kept than the limit allows, however many are made a
   await server.close();
 });
 
-Deno.test("handlers that are never made hold neither their requests nor their place", async () => {
+Deno.test("handlers that are never created block neither their requests nor a place", async () => {
   const faults: string[] = [];
   let stuck = true;
   const server = startTenants({
@@ -130,7 +130,7 @@ Deno.test("handlers that are never made hold neither their requests nor their pl
   await server.close();
 });
 
-Deno.test("handlers that fail or come too late are made again, and late ones are dropped", async () => {
+Deno.test("handlers whose creation fails or times out are created again, and late handlers are dropped", async () => {
   let runs = 0;
   const late = Promise.withResolvers<[typeof quick]>();
   const handlers = () => {
@@ -149,7 +149,7 @@ Deno.test("handlers that fail or come too late are made again, and late ones are
   await server.close();
 });
 
-Deno.test("a path is not dropped between the request for a stream and the stream", async () => {
+Deno.test("a path is not evicted between the request for a stream and the opening of the stream", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
   const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 1 } }) });
@@ -157,7 +157,7 @@ Deno.test("a path is not dropped between the request for a stream and the stream
   for (let i = 0; i < 30; i++) {
     made.length = 0;
     const opening = open("/held/sse");
-    // Each try meets the stream some microtasks later.
+    // Each attempt reaches the stream some microtasks later.
     for (let turns = 0; turns < i; turns++) await undefined;
     const other = call(server, "other");
     const stream = await opening;
@@ -172,7 +172,7 @@ Deno.test("a path is not dropped between the request for a stream and the stream
   await server.close();
 });
 
-Deno.test("a path is kept for a channel that opens a moment later, and no longer", async () => {
+Deno.test("a path is kept for a channel that opens a moment later, and not longer", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
   const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 1 } }) });
@@ -187,7 +187,7 @@ Deno.test("a path is kept for a channel that opens a moment later, and no longer
   await server.close();
 });
 
-Deno.test("paths that are dropped leave nothing in the memory of the server", async () => {
+Deno.test("evicted paths occupy no memory of the server", async () => {
   const db = service("db", () => ({ rows: [] }));
   const handlers = () => [tool({ name: "quick", input: any, services: { db }, run: () => "" })];
   const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 2 } }) });

@@ -1,4 +1,4 @@
-// Spellings of paths with parameters, on the wire: each leads to one tenant, or nowhere.
+// Spellings of paths with parameters, on the wire: each spelling leads to one tenant, or to no tenant.
 import { assert, assertEquals } from "@std/assert";
 import { type Authentication, createServer, mount, tool } from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -13,7 +13,7 @@ const named = (name: string, path: string, more = {}) => {
   return createServer({ name, version: "1.0.0", path, handlers: [tool({ name: "where", run })], ...more });
 };
 
-/** Sends requests whose target no URL parser has seen. */
+/** Sends requests whose target no URL parser has normalized. */
 async function openPort(service: Parameters<typeof serve>[0]) {
   const port = serve(service);
   const body = await toRequest("tools/call", { name: "where" }).text();
@@ -41,7 +41,7 @@ async function openPort(service: Parameters<typeof serve>[0]) {
   return { port, send, find };
 }
 
-Deno.test("a path leads to the tenant that it spells, and odd spellings lead nowhere", async () => {
+Deno.test("a path leads to the tenant that it spells, and malformed paths lead to no tenant", async () => {
   const server = createServer({ name: "tenants", version: "1.0.0", path: "/tenants/:tenant/mcp", handlers: [where] });
   const { port, find } = await openPort(server);
   const cases: readonly (readonly [tenant: string, found: string | 404])[] = [
@@ -84,7 +84,7 @@ Deno.test("a path leads to the tenant that it spells, and odd spellings lead now
   await port[Symbol.asyncDispose]();
 });
 
-Deno.test("no spelling of a mounted path reaches the server of another one", async () => {
+Deno.test("no spelling of a mounted path reaches the server of another path", async () => {
   const auth: Authentication = { authenticate: () => undefined };
   const app = mount([
     named("tenants", "/tenants/:tenant/mcp", { auth }),
@@ -124,7 +124,7 @@ Deno.test("no spelling of a mounted path reaches the server of another one", asy
   await port[Symbol.asyncDispose]();
 });
 
-Deno.test("no path puts anything into the headers of a challenge", async () => {
+Deno.test("no path can insert text into the headers of a challenge", async () => {
   const byPath = oauth({
     resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`,
     issuers: ["https://login.example.com"],
@@ -148,7 +148,7 @@ Deno.test("no path puts anything into the headers of a challenge", async () => {
   }
 });
 
-Deno.test("the metadata of a tenant names no other one, however the path is spelled", async () => {
+Deno.test("the metadata of a tenant names no other tenant, however the path is spelled", async () => {
   const auth = oauth({
     resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`,
     issuers: ["https://login.example.com"],

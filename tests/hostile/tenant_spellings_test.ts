@@ -1,10 +1,10 @@
-// A converted path parameter has one spelling.
+// A converted path parameter has one canonical spelling.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { toCall } from "./unread.ts";
 
-/** Returns the statuses of a call at each of these paths, and the number of paths that were made. */
+/** Returns the statuses of a call at each of these paths, and the number of paths that were created. */
 async function visit(params: z.ZodObject, segments: readonly string[], path = "/t/:id/mcp") {
   const made: unknown[] = [];
   const here = tool({ name: "here", run: () => "here" });
@@ -61,11 +61,11 @@ const cases: { readonly [name: string]: [z.ZodObject, found: string[], lost: str
   ],
   "a text that the schema prefixes": [at(z.string().transform((text) => `t-${text}`)), ["acme", "t-acme"], []],
   "an object": [at(z.string().regex(/^[a-z]+$/).transform((text) => ({ text }))), ["acme"], ["ACME", "a1"]],
-  "a schema that leaves the parameter out": [z.object({}), ["acme"], []],
+  "a schema that omits the parameter": [z.object({}), ["acme"], []],
 };
 
 for (const [name, [params, found, lost]] of Object.entries(cases)) {
-  Deno.test(`${name} has one spelling`, async () => {
+  Deno.test(`${name} has one canonical spelling`, async () => {
     const { statuses, made } = await visit(params, [...found, ...lost]);
     const expected = [...found.map((segment) => [segment, 200]), ...lost.map((segment) => [segment, 404])];
     assertEquals(statuses, Object.fromEntries(expected));
@@ -74,7 +74,7 @@ for (const [name, [params, found, lost]] of Object.entries(cases)) {
   });
 }
 
-Deno.test("each of several parameters has one spelling, also beside one that cannot be written", async () => {
+Deno.test("each of several parameters has one canonical spelling, even beside a parameter without a spelling", async () => {
   const params = z.object({ id: z.coerce.number(), of: z.string().transform((text) => `t-${text}`) });
   const path = "/t/:id/:of/mcp";
   const { statuses } = await visit(params, ["1/a", "01/a", "1/b", "%31/a"], path);

@@ -19,8 +19,8 @@ const names: readonly (readonly [what: string, name: unknown])[] = [
   ["empty", ""],
   ["an object", { toString: "good" }],
   ["a list", ["good"]],
-  ["of every object", "constructor"],
-  ["of every prototype", "__proto__"],
+  ["that every object inherits", "constructor"],
+  ["that every prototype has", "__proto__"],
   ["with a NUL", "good\0"],
   ["in other case", "Good"],
   ["with a space", "good "],
@@ -29,7 +29,7 @@ const names: readonly (readonly [what: string, name: unknown])[] = [
 for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] as const) {
   cases(`a tool that does not exist is refused (${era})`, { version }, () =>
     names.map(([what, name]) => {
-      // A header cannot hold all of them unencoded; the encoded form can.
+      // A header cannot contain all of these names unencoded, but the encoded form can.
       const text = typeof name === "string" ? name : "";
       const header = `=?base64?${new TextEncoder().encode(text).toBase64()}?=`;
       const isLong = text.length > 1000;
@@ -45,7 +45,7 @@ for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] a
     }));
 }
 
-behaviour("the model gets the errors of arguments field by field, and briefly", async (connect) => {
+behaviour("the model gets the errors of arguments field by field, in a limited length", async (connect) => {
   let runs = 0;
   const greet = tool({ name: "greet", input: person, run: ({ name }) => (runs++, `Hello, ${name}`) });
   const { client } = await connect({ handlers: [greet] });
@@ -68,7 +68,7 @@ behaviour("the model gets the errors of arguments field by field, and briefly", 
   assertEquals(textOf(await client.callTool("greet", { name: "Ada" })), "Hello, Ada");
 });
 
-behaviour("arguments named like properties of every object are ordinary values", async (connect) => {
+behaviour("arguments named like inherited properties of objects are ordinary values", async (connect) => {
   const seen: string[] = [];
   const keys = tool({
     name: "keys",
@@ -85,7 +85,7 @@ behaviour("arguments named like properties of every object are ordinary values",
   assertEquals(seen, ['["__proto__","constructor","prototype"]']);
   assertEquals(Object.keys(Object.prototype), []);
   assertEquals(Object("").polluted, undefined);
-  // Inherited properties do not count: neither as given values nor as required ones.
+  // Inherited properties are ignored, both as given values and as required values.
   const inherited = await client.callTool("greet", JSON.parse('{"__proto__":{"name":"Ada"}}'));
   assertEquals(inherited.isError, true);
   assertStringIncludes(textOf(inherited), "name: required");
@@ -118,7 +118,7 @@ behaviour("a simple pattern takes linear time for a matching text of 100 KB", as
   assertEquals((await client.callTool("match", { text: "a".repeat(100_000) + "b" })).isError, true);
 }, { transports: ["memory"] });
 
-behaviour("a result that does not match its schema is not sent, but reported once", async (connect) => {
+behaviour("a result that does not match its schema is not sent, and is reported once", async (connect) => {
   const results: readonly (readonly [name: string, result: unknown])[] = [
     ["wrong", { name: 5 }],
     ["missing", undefined],
@@ -139,7 +139,7 @@ behaviour("a result that does not match its schema is not sent, but reported onc
   }
 });
 
-behaviour("a result that is too large is refused by the name of the limit, and not sent", async (connect) => {
+behaviour("a result that is too large is refused with the name of the limit, and is not sent", async (connect) => {
   const text = tool({ name: "text", run: () => "x".repeat(2_000_000) });
   const items = tool({
     name: "items",
@@ -160,10 +160,10 @@ behaviour("a result that is too large is refused by the name of the limit, and n
   assertEquals(textOf(await client.callTool("fits")).length, 900_000);
 });
 
-Deno.test("an author's mistake is reported at once, by the name of the handler", () => {
+Deno.test("an author's mistake is reported immediately, with the name of the handler", () => {
   const good = tool({ name: "same", run: () => "" });
   const info = { name: "author", version: "1.0.0" };
-  // Deliberately wrong: plain JavaScript allows calls that a type checker refuses.
+  // The arguments are wrong intentionally: plain JavaScript allows calls that a type checker refuses.
   const wrong = (value: unknown): never => value as never;
   const mistakes: readonly (readonly [make: () => unknown, says: string])[] = [
     [() => createServer({ ...info, handlers: [good, tool({ name: "same", run: () => "" })] }), '"same"'],

@@ -23,7 +23,7 @@ interface BunHost {
   }): Promise<BunSocket>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
 
 /** Connects to `127.0.0.1`, writes a text and reads nothing. */
 export function openUnread(port: number, text: string): Promise<Unread> {
@@ -101,7 +101,7 @@ export interface CallOptions {
   readonly args?: Readonly<Record<string, unknown>>;
   /** Fields of `_meta`. */
   readonly meta?: Readonly<Record<string, unknown>>;
-  /** The session of an old revision; without it, the call is independent. */
+  /** The session of an old revision. Without it, the call is independent. */
   readonly session?: string;
   readonly accept?: string;
 }
@@ -133,7 +133,7 @@ export function toWire(port: number, { method, headers, body }: ReturnType<typeo
   return `${method} /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`;
 }
 
-/** Performs the handshake; returns the session's id. */
+/** Performs the handshake. Returns the session's id. */
 export async function startSession(url: string, send: (request: Request) => Promise<Response>): Promise<string> {
   const params = {
     protocolVersion: "2025-11-25",

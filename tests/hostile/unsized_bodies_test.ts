@@ -7,7 +7,7 @@ import { as, start, toCall, toSlowCall } from "./attack.ts";
 
 const handlers = [tool({ name: "quick", run: () => "" })];
 
-Deno.test("a body without a length is charged from its first byte, and for the runtime once it is slow", async () => {
+Deno.test("a body without a length is charged from its first byte, including the runtime's buffer once it is slow", async () => {
   const server = start({ handlers });
   const { memory } = server[INTERNALS].engine.accounts;
   const { request, write, abort } = toSlowCall("quick");

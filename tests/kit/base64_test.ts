@@ -2,7 +2,7 @@ import { fromBase64, fromBase64Url, toBase64, toBase64Url } from "../../src/kit/
 import { random } from "../support/random.ts";
 import { assert, assertEquals, assertMatch, assertStrictEquals } from "../support/std.ts";
 
-Deno.test("base64: bytes of every length come back, in both alphabets", () => {
+Deno.test("base64: decoding reverses encoding for bytes of every length, in both alphabets", () => {
   const source = random(11);
   for (let length = 0; length < 300; length++) {
     const bytes = Uint8Array.from({ length }, () => source.below(256));
@@ -15,7 +15,7 @@ Deno.test("base64: bytes of every length come back, in both alphabets", () => {
   assertEquals(fromBase64Url(toBase64Url(large))?.length, large.length);
 });
 
-Deno.test("base64: only the canonical form of a text is read", () => {
+Deno.test("base64: only the canonical form of a text is decoded", () => {
   const bytes = new Uint8Array([251, 255, 190, 1]);
   assertEquals(toBase64Url(bytes), "-_--AQ");
   for (const text of ["-_--AR", "-_--AQ==", "-_--A", "+/++AQ", "-_--AQ ", " -_--AQ", "-_-\n-AQ", "-_--AQ\u0000", "é"]) {

@@ -1,11 +1,11 @@
-// Reads what servers with several schemes write into WWW-Authenticate.
+// Reads WWW-Authenticate headers of servers with several schemes.
 import { assertEquals } from "@std/assert";
 import { type Challenge, toChallengeHeaders } from "../../src/core/auth.ts";
 import { readChallenge, readChallenges } from "../../src/kit/bearer_challenge.ts";
 
 const bearer: Challenge = { scheme: "Bearer", params: { resource_metadata: "https://h/.well-known/x", scope: "a b" } };
 
-Deno.test("the Bearer challenge is found in any place among others", () => {
+Deno.test("the Bearer challenge is found at any position among other challenges", () => {
   const others: readonly Challenge[] = [
     { scheme: "Basic", params: { realm: 'a", Bearer scope="evil", b="\\', charset: "UTF-8" } },
     { scheme: "ApiKey" },
@@ -22,7 +22,7 @@ Deno.test("the Bearer challenge is found in any place among others", () => {
   }
 });
 
-Deno.test("without a Bearer challenge, the first one is read", () => {
+Deno.test("without a Bearer challenge, the first challenge is read", () => {
   assertEquals(readChallenge('Basic realm="x", ApiKey')?.scheme, "basic");
   assertEquals(readChallenge("Negotiate YII==, ApiKey")?.scheme, "negotiate");
   for (const none of [null, "", " , ,"]) assertEquals(readChallenge(none), undefined);

@@ -1,4 +1,4 @@
-// External text, as shown in logs and terminals.
+// External text in the form that logs and terminals show.
 import { assert, assertEquals } from "@std/assert";
 import { formatError, toPrintable, toPrintableJson, toPrintableLine } from "../../src/kit/printable.ts";
 
@@ -47,7 +47,7 @@ Deno.test("printable JSON text parses to the same value", () => {
   }
 });
 
-Deno.test("an error is shown with its stack and its causes, and its message forges no line", () => {
+Deno.test("an error is printed with its stack and its causes, and its message cannot imitate a line of the log", () => {
   const forged = "bad\n    at forged (file:///x.ts:1:1)\n[info] all is well\x1b[2J";
   const error = new TypeError(forged, { cause: new Error("why\nnot") });
   const lines = formatError(error).split("\n");

@@ -1,10 +1,11 @@
 // Server and clients in one process. The first argument is the number of responses to requests numbered 1, the second
-// the number of concurrent pairs on one session. Runs on either runtime, and prints the counts.
+// argument the number of concurrent pairs on one session. Runs on either runtime, and prints the counts.
 import { createServer, tool } from "../../mod.ts";
 import { readData, startSession, toCall } from "../hostile/unread.ts";
 import { random } from "../support/random.ts";
 
-const { Deno: deno, Bun: bun } = globalThis as { Deno?: { args: string[] }; Bun?: { argv: string[] } }; // one of them
+// One of them is defined.
+const { Deno: deno, Bun: bun } = globalThis as { Deno?: { args: string[] }; Bun?: { argv: string[] } };
 const [answers, pairs] = (deno?.args ?? bun?.argv.slice(2) ?? []).map(Number);
 const { below } = random(8);
 

@@ -1,5 +1,5 @@
-// Servers in sequence, as many as the first argument: each on a port of its own, with one call and a close. Runs on
-// either runtime, and prints the leftovers.
+// Servers in sequence, as many as the first argument: each server on a separate port, with one call and a close. Runs
+// on either runtime, and prints the remaining resources.
 import { readdirSync } from "node:fs";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -11,7 +11,7 @@ interface Globals {
   readonly gc?: () => void;
   readonly process: { memoryUsage(): { readonly heapUsed: number; readonly external: number } };
 }
-const { Deno: deno, Bun: bun, gc, process } = globalThis as unknown as Globals; // one of the first two
+const { Deno: deno, Bun: bun, gc, process } = globalThis as unknown as Globals; // One of the first two is defined.
 const count = Number((deno?.args ?? bun?.argv.slice(2) ?? [])[0]);
 
 async function live(i: number): Promise<void> {

@@ -6,11 +6,11 @@ export interface Figure {
   readonly what: string;
   readonly aim: string;
   readonly value: string;
-  /** Whether the target is met; `undefined` if there is none. */
+  /** Whether the target is met; `undefined` if there is no target. */
   readonly holds?: boolean;
 }
 
-/** Measures figures of a runtime; fewer or shorter ones if quick. */
+/** Measures figures of a runtime. With `quick`, measures fewer figures or for a shorter time. */
 export type Measure = (runtime: Runtime, isQuick: boolean) => Promise<readonly Figure[]>;
 
 /** A figure with an upper bound. */

@@ -1,6 +1,6 @@
 // `deno task figures [--quick] [--only D4,D5]`: measures the project's claims about streams, sessions, bodies and
-// shutdown, on both runtimes, and prints them as a Markdown table. A full run takes about twenty minutes; ten of them
-// are idle.
+// shutdown, on both runtimes, and prints them as a Markdown table. A full run takes about twenty minutes, of which ten
+// minutes are idle.
 import { describeMachine } from "../../bench/machine.ts";
 import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
 import { graceful, stdio, worstCases } from "./measure_life.ts";
@@ -48,7 +48,7 @@ for (const [name, measure] of measures) {
   if (only && !only.includes(name)) continue;
   let sides: readonly (readonly Figure[])[];
   try {
-    // The idle measurement disturbs no other; all others run one runtime after the other.
+    // The idle measurement does not disturb the other measurements, which run on one runtime after another.
     sides = measure === quietStreams
       ? await Promise.all(RUNTIMES.map((runtime) => measure(runtime, isQuick)))
       : [await measure("deno", isQuick), await measure("bun", isQuick)];

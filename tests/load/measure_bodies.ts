@@ -1,4 +1,4 @@
-// Bodies that are too large, that never arrive, and that take much work.
+// Bodies that are too large, that never arrive, or that take much work.
 import { toCall, toWire } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, ping, quantile, readRss, type Runtime, sleep, startLoaded } from "./processes.ts";
@@ -84,7 +84,7 @@ export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
   ];
 }
 
-/** The slowest 1 % of another client: the median of several turns. */
+/** The slowest 1 % of another client's calls: the median of several turns. */
 async function measurePings(url: string): Promise<number> {
   const turns: number[] = [];
   for (let i = 0; i < 5; i++) turns.push(quantile(await ping(url, 500), 0.99));
@@ -148,14 +148,14 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
       try {
         connection.close();
       } catch {
-        // The other side closed first.
+        // The other side closed the connection first.
       }
     }
   }
   return figures;
 }
 
-/** D21: one request that takes much work, beside others. */
+/** D21: one request that takes much work, while another client makes calls. */
 export async function fairness(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 300);

@@ -11,7 +11,7 @@ function spawn(words: readonly string[], stdin: "piped" | "null"): Deno.ChildPro
   return new Deno.Command(command, { args, cwd: root, stdin, stdout: "piped", stderr: "piped" }).spawn();
 }
 
-/** Serves a file with the command line, as users do; returns the address, and the process. */
+/** Serves a file with the command line, as users do. Returns the URL and the process. */
 async function serveFile(runtime: Runtime, file: string) {
   const child = spawn([
     ...runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"],
@@ -34,7 +34,7 @@ async function serveFile(runtime: Runtime, file: string) {
   return { child, url: await url, printed: () => printed };
 }
 
-/** Ends a process with SIGTERM; returns its exit code, and the milliseconds to its exit. */
+/** Ends a process with SIGTERM. Returns its exit code and the milliseconds to its exit. */
 async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: number; readonly ms: number }> {
   const start = performance.now();
   child.kill("SIGTERM");
@@ -42,7 +42,10 @@ async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: num
   return { code, ms: performance.now() - start };
 }
 
-/** SIGTERM while eight clients call one after the other: the calls that began, and those that were answered. */
+/**
+ * Sends SIGTERM while eight clients call one after another. Returns the number of calls that started and of calls that
+ * got a response.
+ */
 async function endUnderLoad(runtime: Runtime) {
   const { child, url, printed } = await serveFile(runtime, "tests/load/served.ts");
   const answered = new Set<string>();
@@ -161,7 +164,7 @@ export async function worstCases(runtime: Runtime): Promise<readonly Figure[]> {
 interface Piped {
   readonly child: Deno.ChildProcess;
   send(text: string): Promise<void>;
-  /** Reads the given number of lines; returns their count, and the last. */
+  /** Reads the given number of lines. Returns their count and the last line. */
   receive(count: number): Promise<readonly string[]>;
 }
 
@@ -191,7 +194,7 @@ function startPiped(runtime: Runtime): Piped {
 const toLine = (name: string, args: object, id: number): string =>
   JSON.stringify({ ...JSON.parse(toCall(name, { args: { ...args } }).body), id }) + "\n";
 
-/** Ends the input of a file that the command line serves; returns the milliseconds to its exit, and the exit code. */
+/** Ends the input of a file that the command line serves. Returns the milliseconds to its exit and the exit code. */
 async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms: number; readonly code: number }> {
   const words = runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"];
   const child = spawn([...words, "mod.ts", "tests/load/served.ts", "--stdio"], "piped");

@@ -8,7 +8,7 @@ async function pingSession({ url }: Loaded, session: string): Promise<Response> 
   return await fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }) });
 }
 
-/** Repeats an action, sixteen at once; returns the milliseconds of each. */
+/** Repeats an action, sixteen times at once. Returns the milliseconds of each action. */
 async function repeat(count: number, work: (i: number) => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   let next = 0;
@@ -56,7 +56,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
     }
   }
   await using full = await startLoaded(runtime, { connections: { sessions: 100 } });
-  // Kept, because a response without references is collected, and its stream with it.
+  // The response is kept, because a response without references is garbage collected together with its stream.
   const streams: Response[] = [];
   await repeat(100, async () => {
     const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(full.url, fetch) };
@@ -97,7 +97,7 @@ async function cross(runtime: Runtime, answers: number, pairs: number): Promise<
   return JSON.parse(text);
 }
 
-/** D9: calls with one id and one token, two at once. */
+/** D9: pairs of concurrent calls with one id and one token. */
 export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const { pairs, crossed } = await cross(runtime, 0, isQuick ? 1000 : 10_000);
   return [

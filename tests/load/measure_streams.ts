@@ -1,4 +1,4 @@
-// Clients that do not read, that disconnect, and that are idle.
+// Clients that do not read, that disconnect, or that are idle.
 import { META } from "../hostile/http.ts";
 import { startProxy } from "../hostile/proxy.ts";
 import { openUnread, toWire, type Unread } from "../hostile/unread.ts";
@@ -29,7 +29,9 @@ function openFloods(server: Loaded, clients: number, isSession: boolean): Promis
   }));
 }
 
-/** Has as many clients read everything as will later stall, so that the runtime's own buffers for the traffic exist. */
+/**
+ * As many clients as will later stall first read everything, so that the runtime's own buffers for the traffic exist.
+ */
 async function warm(server: Loaded, clients: number, isSession: boolean): Promise<void> {
   for (let round = 0; round < 2; round++) {
     await Promise.all(Array.from({ length: clients }, async () => {
@@ -40,7 +42,7 @@ async function warm(server: Loaded, clients: number, isSession: boolean): Promis
   await sleep(1000);
 }
 
-/** MiB gained while clients stall, and the number of handlers released after the given seconds. */
+/** The MiB gained while clients stall, and the number of handlers released after the given seconds. */
 async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, isSession: boolean) {
   await using server = await startLoaded(runtime);
   await ping(server.url, 100);
@@ -66,7 +68,7 @@ async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, i
   return { grown: (rss - base.rss) / 2 ** 20, standing, gone: gone(), seconds };
 }
 
-/** The slowdown of another client while some stall: rounds with and without them take turns. */
+/** The slowdown of another client while some clients stall: rounds with and without stalled clients alternate. */
 async function measureBeside(runtime: Runtime, clients: number, rounds: number) {
   await using server = await startLoaded(runtime);
   await ping(server.url, 2000);
@@ -75,7 +77,7 @@ async function measureBeside(runtime: Runtime, clients: number, rounds: number) 
   for (let i = 0; i < rounds; i++) {
     quiet.push(quantile(await ping(server.url, 1000), 0.99));
     const open = await openFloods(server, clients, false);
-    // Until the buffers of the system are full, and no more is produced.
+    // Until the buffers of the system are full, and the handler waits.
     for (let taken = -1, now = 0; taken !== now;) {
       await sleep(500);
       taken = now;
@@ -120,7 +122,7 @@ export async function slowReaders(runtime: Runtime, isQuick: boolean): Promise<r
   return figures;
 }
 
-/** D5: clients that disconnect once their call has begun. */
+/** D5: clients that disconnect after their call has started. */
 export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 50);

@@ -4,7 +4,7 @@ import { type Loaded, ping, quantile, type Runtime, sleep, startLoaded, toCall }
 
 const SPIN_MS = 5000;
 const STILL_RUNS_MS = 10_000;
-/** Sampling interval of the processor time, in milliseconds. */
+/** The sampling interval of the CPU time, in milliseconds. */
 const LOOK_MS = 50;
 
 async function runHeavy(server: Loaded, job: string, ms = 0, signal?: AbortSignal): Promise<string> {
@@ -12,7 +12,7 @@ async function runHeavy(server: Loaded, job: string, ms = 0, signal?: AbortSigna
   return await response.text();
 }
 
-/** Processor time of each thread of a process, in milliseconds. */
+/** The CPU time of each thread of a process, in milliseconds. */
 function readThreads(pid: number): ReadonlyMap<string, number> {
   const threads = new Map<string, number>();
   for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
@@ -27,7 +27,7 @@ function readThreads(pid: number): ReadonlyMap<string, number> {
   return threads;
 }
 
-/** Plain calls one after the other, for a time. Returns the slowest 1 %, in milliseconds. */
+/** Makes plain calls one after another, for some time. Returns the slowest 1 %, in milliseconds. */
 async function measureTail(url: string, ms: number): Promise<number> {
   const times: number[] = [];
   for (const end = performance.now() + ms; performance.now() < end;) {
@@ -48,7 +48,7 @@ async function measureBeside(server: Loaded, rounds: number) {
     await sleep(200);
     busy.push(await measureTail(server.url, SPIN_MS - 500));
     await spinning;
-    // Without a free processor, any other work slows the calls down.
+    // Without a free CPU, any other work slows down the calls.
     const process = new Deno.Command("sh", { args: ["-c", "while :; do :; done"] }).spawn();
     await sleep(200);
     other.push(await measureTail(server.url, SPIN_MS - 500));
@@ -58,7 +58,10 @@ async function measureBeside(server: Loaded, rounds: number) {
   return { idle: quantile(idle, 0.5), busy: quantile(busy, 0.5), other: quantile(other, 0.5) };
 }
 
-/** Cancels a call whose handler blocks its thread. Returns when the thread was at rest, and when the next call ended. */
+/**
+ * Cancels a call whose handler blocks its thread. Returns the time when the thread was idle, and the time when the next
+ * call ended.
+ */
 async function measureCancel(server: Loaded, job: string) {
   await runHeavy(server, "echo");
   const before = readThreads(server.pid);
@@ -73,7 +76,7 @@ async function measureCancel(server: Loaded, job: string) {
   await spinning;
   let nextMs = NaN;
   runHeavy(server, "echo").then(() => nextMs = performance.now() - start);
-  // The thread is at rest at the first sample without further work. An idle event loop uses a little.
+  // The thread is idle at the first sample without further work. An idle event loop uses little CPU time.
   let workMs = readThreads(server.pid).get(thread) ?? 0;
   let restMs = LOOK_MS;
   for (let nowMs = 0; nowMs < STILL_RUNS_MS && nowMs < restMs + 2000;) {

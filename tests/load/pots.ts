@@ -1,15 +1,15 @@
-// Everything that clients make a server hold, by the name of its pot in src/core/capacity/account.ts. A test compares the names
-// with the pots that a server with every feature makes.
+// All data that clients make a server hold, by the name of its pot in src/core/capacity/account.ts. A test compares the
+// names with the pots that a server with every feature creates.
 import type { PotName } from "../../src/core/capacity/account.ts";
 
-/** Who pays for a pot, and what happens when it is full. */
+/** The payer of a pot, and the effect when the pot is full. */
 export interface PotRow {
-  /** What is counted. */
+  /** The unit that is counted. */
   readonly counts: string;
   readonly payer: string;
   /** The share of one client. Its /56 network has at most twice as much. */
   readonly share: string;
-  /** What happens if the pot or the share is full. */
+  /** The effect when the pot or the share is full. */
   readonly full: string;
 }
 
@@ -158,8 +158,8 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
 };
 
 /**
- * What is remembered about ids, by the name of its class. It is bounded in itself: a full share or set moves a cut-off, so
- * it never forgets a mark, and refuses nobody room.
+ * The sets of remembered ids, by the name of their class. Each set is bounded: a full share or set moves a cut-off
+ * time, so a mark is never forgotten, and no client is refused because of it.
  */
 export const MARKS: { readonly [name: string]: PotRow } = {
   "ended sessions (MarkedIds)": {

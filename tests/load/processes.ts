@@ -6,7 +6,7 @@ import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 export const RUNTIMES = ["deno", "bun"] as const;
 export type Runtime = typeof RUNTIMES[number];
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface Loaded extends AsyncDisposable {
   readonly runtime: Runtime;
   readonly pid: number;
@@ -15,15 +15,15 @@ export interface Loaded extends AsyncDisposable {
   stats(): Promise<Stats>;
   /** Sends a request to `/_load/`. */
   control<T>(path: string): Promise<T>;
-  /** Its standard error so far. */
+  /** The standard error of the server so far. */
   errors(): string;
-  /** Ends it with a signal; returns its exit code. */
+  /** Ends the server with a signal. Returns its exit code. */
   end(signal: "SIGTERM" | "SIGKILL"): Promise<number>;
 }
 
 const program = new URL("program.ts", import.meta.url).pathname;
 
-/** The command that runs a file; on Deno with a garbage collector that can be called. */
+/** The command that runs a file; on Deno with an exposed garbage collector. */
 export function toWords(runtime: Runtime, file: string, ...args: readonly string[]): readonly string[] {
   return runtime === "deno"
     ? ["deno", "run", "-A", "--no-check", "--quiet", "--v8-flags=--expose-gc", file, ...args]
@@ -75,18 +75,18 @@ export function readRss(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }
 
-/** Open files and sockets of a process. */
+/** The number of open files and sockets of a process. */
 export function countFiles(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/fd`)].length;
 }
 
-/** The value below which the given share of the values is. */
+/** The quantile of the values: the given share of the values is below it. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** The duration of a plain call during other work: milliseconds of each, one after the other. */
+/** The duration of each plain call in milliseconds during other work, one call after another. */
 export async function ping(url: string, count: number): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {

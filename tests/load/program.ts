@@ -1,5 +1,5 @@
-// A server for load, on either runtime: its tools hold, flood, throw and echo, and `/_load/…` reports its state. The
-// first argument is the options as JSON.
+// A server for load, on either runtime: its tools hold memory, flood, throw and echo, and `/_load/…` reports its state.
+// The first argument contains the options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 import { testLimits } from "../support/limits.ts";
@@ -19,27 +19,29 @@ interface Globals {
   addEventListener: typeof addEventListener;
 }
 
-// Looked up, because neither runtime has types of the other.
+// The globals are looked up, because neither runtime has types of the other runtime.
 const globals = globalThis as unknown as Globals;
 const { Deno: deno, Bun: bun } = globals;
 
 /** The state that a server reports. */
 export interface Stats {
-  /** In bytes, after a collection. */
+  /** The resident memory in bytes, after a collection. */
   readonly rss: number;
-  /** Memory in use, in bytes, after a collection. */
+  /** The heap in use in bytes, after a collection. */
   readonly heap: number;
-  /** Pending timers, and open streams. */
+  /** The number of pending timers, and of open streams. */
   readonly timers: number;
   readonly streams: number;
-  /** Entries in each map and set created with the server. */
+  /** The number of entries in each map and set that was created with the server. */
   readonly maps: Readonly<Record<string, number>>;
-  /** Calls that began, were aborted, and have ended, and characters accepted from floods. */
+  /**
+   * The number of calls that started, were aborted, and have ended, and the number of accepted characters of floods.
+   */
   readonly started: number;
   readonly aborted: number;
   readonly ended: number;
   readonly taken: number;
-  /** Unhandled rejections, and errors that reached `observer.fault`. */
+  /** The number of unhandled rejections, and of errors that reached `observer.fault`. */
   readonly unhandled: number;
   readonly faults: number;
 }
@@ -48,7 +50,7 @@ const options: { readonly limits?: BoundOptions; readonly stdio?: boolean } = JS
   (deno?.args ?? bun?.argv.slice(2) ?? [])[0] ?? "{}",
 );
 const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };
-/** The time at which the call of a number was aborted, in milliseconds since 1970. */
+/** The time at which the call with this number was aborted, in milliseconds since 1970. */
 const abortedAt: Record<string, number> = {};
 const begun = new Set<string>();
 const any = { type: "object" } as const;
@@ -134,7 +136,8 @@ const handlers = [
 ];
 
 /**
- * The maps and sets created while a server is created, by the file that created them: they live as long as the server.
+ * The maps and sets that are created while a server is created, by the file that created them: they live as long as the
+ * server.
  */
 function withMaps(
   make: () => Server,

@@ -1,5 +1,6 @@
-// `deno task soak [--minutes N] [--runtime deno|bun]`: mixed load on a server, with clients that disconnect, send garbage
-// and abandon sessions. Fails if a response is wrong, or if anything grows: memory, files, timers, streams, maps.
+// `deno task soak [--minutes N] [--runtime deno|bun]`: mixed load on a server, with clients that disconnect, send
+// invalid messages and abandon sessions. Fails if a response is wrong, or if a resource grows: memory, files, timers,
+// streams, maps.
 import { META, toMeta } from "../hostile/http.ts";
 import { readData } from "../hostile/unread.ts";
 import { readTaskOptions } from "../../bench/options.ts";
@@ -10,8 +11,9 @@ import type { Stats } from "./program.ts";
 
 const WORKERS = 24;
 /**
- * Few and short-lived, so that sessions come and go many times within a run. All load comes from one address, so one
- * client may use all of each limit. A call aborted in a session runs on there, for up to three seconds.
+ * The sessions are few and short-lived, so that they start and end many times within a run. All load comes from one
+ * address, so one client may use all of each limit. A call aborted in a session continues there, for up to three
+ * seconds.
  */
 const LIMITS = {
   connections: { sessions: 1000, sessionIdleMs: 20_000 },
@@ -24,7 +26,7 @@ const SESSION_SWEEP_MS = 60_000;
 const NOISE = 8 * 2 ** 20;
 
 interface Counts {
-  /** The requests sent, by kind. */
+  /** The number of sent requests, by kind. */
   readonly sent: Record<string, number>;
   /** Unexpected responses. */
   readonly wrong: string[];
@@ -139,7 +141,7 @@ async function listen({ url, control }: Loaded, seed: number): Promise<string | 
   return response.status === 200 || response.status === 503 ? undefined : `a subscription got ${response.status}`;
 }
 
-/** A session from its beginning to an end, or abandoned. */
+/** A session that is either ended or abandoned. */
 async function visit(server: Loaded, seed: number): Promise<string | undefined> {
   const { url } = server;
   const session = await startSession(url, fetch);
@@ -194,13 +196,13 @@ function toSlope(samples: readonly Sample[], value: (sample: Sample) => number):
   return above / below * 3600;
 }
 
-/** Maps with more entries than before, and than they may keep. */
+/** Maps with more entries than before, and more entries than they may keep. */
 function listRest(before: Sample, after: Sample): string[] {
   const ended = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts")).at(-1);
   return Object.entries(after.maps).flatMap(([place, size]) => {
     const more = size - (before.maps[place] ?? 0);
-    // Pages of lists are built once; the server begins to watch changes with its first session, and to track ended ids
-    // from then on. Sets of young exchanges are replaced, so those of the start are no longer in use.
+    // Pages of lists are built once. The server watches changes from its first session on, and tracks ended ids from
+    // then on. Sets of young exchanges are replaced, so the sets of the start are no longer in use.
     const most = place === ended
       ? LIMITS.connections.sessions
       : place.startsWith("core/visibility/pagination.ts")
@@ -231,7 +233,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     samples.push(await sample((performance.now() - start) / 1000));
   }
   await working;
-  // Abandoned sessions are swept once a minute: a short run does not wait for that.
+  // Abandoned sessions are swept once a minute, which a short run does not wait for.
   const isShort = minutes < 1;
   const settled = performance.now() + (isShort ? 6000 : LIMITS.connections.sessionIdleMs + 2 * SESSION_SWEEP_MS);
   let after = await sample(0);
@@ -257,7 +259,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
       ? [`memory grew by ${mib(grown(({ rss }) => rss))} MiB from one half of the run to the other`]
       : [],
     ...grown(({ heap }) => heap) > NOISE ? [`the heap grew by ${mib(grown(({ heap }) => heap))} MiB`] : [],
-    // The driver keeps its connections for a while.
+    // The driver keeps its connections for some time.
     ...after.files > before.files + WORKERS + 8 ? [`${after.files} files are open, ${before.files} were before`] : [],
     ...after.streams ? [`${after.streams} streams are left`] : [],
     // One timer tracks the ids of ended sessions, for the rest of their lifetime.

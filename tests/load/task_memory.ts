@@ -1,5 +1,5 @@
-// Memory of a server with 100,000 tasks that have ended and 1,000 that run, before they expire and after. Fails if what is
-// left grows from one turn to the next.
+// Measures the memory of a server with 100,000 tasks that have ended and 1,000 running tasks, before and after they
+// expire. Fails if the remaining memory grows from one turn to the next.
 //
 //   deno task load:task-memory [--tasks N]
 //   deno task load:task-memory --only     # in this process, on this runtime
@@ -79,7 +79,7 @@ async function measure(): Promise<boolean> {
   return rest[TURNS - 1] <= rest[0] + 0.1 * (full[0] - rest[0]) + 8;
 }
 
-/** Megabytes of the heap after a collection. */
+/** The heap in megabytes, after a collection. */
 async function readMemory(): Promise<number> {
   const { gc, Bun } = globalThis as { gc?: () => void; Bun?: { gc(force: boolean): void } };
   for (let i = 0; i < 3; i++) {

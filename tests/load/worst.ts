@@ -1,4 +1,5 @@
-// The worst inputs of 100 KB for each parser that a client reaches. Runs on either runtime, and prints the slowest.
+// The worst inputs of 100 KB for each parser that a client reaches. Runs on either runtime, and prints the slowest
+// input.
 import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
 import { parseMessage } from "../../src/protocol/jsonrpc.ts";
@@ -86,8 +87,8 @@ for (const [name, parse] of parsers) {
     const what = `${name} of ${JSON.stringify(unit)}`;
     count++;
     if (ms > worst.ms) worst = { ms, what };
-    // Measured by two doublings, and repeated if it looks steep, because a single measurement is lost in other work of
-    // the machine.
+    // Measured by two doublings, and repeated if the growth looks steep, because a single measurement is distorted by
+    // other work of the machine.
     let ratio = ms > 1 ? Infinity : 0;
     for (let again = 0; again < 4 && ratio > 2.4; again++) {
       ratio = Math.min(ratio, Math.sqrt(await time(parse, make(400_000)) / await time(parse, make(100_000))));

@@ -1,5 +1,5 @@
-// Runs the behaviour suite, and the tests of what differs between runtimes, on each supported version of Node: servers and
-// clients over HTTP, in memory and over pipes, and processes over stdio, in both eras.
+// Runs the behaviour suite, and the tests of features that differ between runtimes, on each supported version of Node:
+// servers and clients over HTTP, in memory and over pipes, and processes over stdio, in both eras.
 //
 //   deno task test:node [file...]
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
@@ -26,10 +26,10 @@ const TESTED = [
 const SKIPPED = [
   "other transports take one of the servers, and say so",
   "a thread that fails before its first call fails the call",
-  "a terminated thread counts until it has ended, and calls are refused meanwhile",
-  "threads that cannot be made fail every call, and none of them waits",
-  "if a thread cannot be made any more, no waiting call is forgotten",
-  "calls that are cancelled while their thread starts do not start one each",
+  "a terminated thread counts until it has ended, and calls are refused until then",
+  "if no thread can be created, every call fails, and no call waits",
+  "if no further thread can be created, every waiting call gets an error or a result",
+  "calls that are cancelled while their thread starts do not each start a thread",
 ];
 
 interface Counts {

@@ -1,4 +1,4 @@
-// A common interface to other MCP clients, and the behaviour that each of them must get from the server for peers.
+// A common interface to other MCP clients, and the behaviour that the server for peers must show to each client.
 import { assert, assertEquals, assertMatch, assertObjectMatch, assertRejects } from "@std/assert";
 import { until } from "../support/behaviour.ts";
 
@@ -35,7 +35,7 @@ export interface Peer extends AsyncDisposable {
   readonly server: { readonly name?: string; readonly version?: string; readonly instructions?: string };
   /** Every notification received, in order. */
   readonly heard: Heard[];
-  /** The text of every question to the user, in order. */
+  /** The text of every elicitation, in order. */
   readonly asked: string[];
   /** Errors that the client reported. */
   readonly errors: unknown[];
@@ -51,7 +51,7 @@ export interface Peer extends AsyncDisposable {
     argument: { name: string; value: string };
     context?: { arguments?: Record<string, string> };
   }): Promise<{ readonly completion: { values: string[] } }>;
-  /** Sets the lowest log level that the tool call sends. */
+  /** Sets the minimum level of log messages that a tool call sends. */
   setLogLevel(level: "debug" | "warning"): Promise<Pick<CallOptions, "_meta">>;
   /** Subscribes to the list of tools and to one resource, until disposed. */
   watch(uri: string): Promise<AsyncDisposable>;
@@ -104,7 +104,7 @@ export async function readPages<P extends { readonly nextCursor?: string }, I>(
   return items;
 }
 
-/** The members of a result that a handler sets; eras and clients add their own. */
+/** The members of a result that a handler sets; eras and clients add further members. */
 function toGiven({ content, structuredContent, isError }: Result): Result {
   return JSON.parse(JSON.stringify({ content, structuredContent, isError }));
 }
@@ -246,7 +246,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     name: "reports progress before the result",
     async run(peer) {
       const seen: Progress[] = [];
-      // The clients drop progress that arrives in one chunk with the result: so the result waits for the last value.
+      // The clients drop progress that arrives in one chunk with the result, so the result waits for the last value.
       let going: Promise<Result> | undefined;
       const onprogress = (progress: Progress) => {
         if (seen.push(progress) === 3) going = peer.callTool("go");
@@ -312,7 +312,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "asks one question after another, though the handler swallows errors",
+    name: "asks two questions one after another, although the handler swallows errors",
     async run(peer) {
       peer.asked.length = 0;
       assertEquals(toGiven(await peer.callTool("ask_caught")), text("Ada true"));
@@ -331,13 +331,13 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "accepts a refusal",
+    name: "accepts a declined question",
     async run(peer) {
       assertEquals(toGiven(await peer.callTool("ask_refused")), text("decline"));
     },
   },
   {
-    name: "elicits a visit to a URL",
+    name: "requests URL elicitation",
     async run(peer) {
       if (peer.version >= "2025-11-25") assertEquals(toGiven(await peer.callTool("ask_visit")), text("accept"));
     },
@@ -350,7 +350,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "asks before a prompt and a resource",
+    name: "asks a question before a prompt and a resource",
     async run(peer) {
       const { messages } = await peer.getPrompt({ name: "ask_prompt" });
       assertEquals(messages, [{ role: "user", content: { type: "text", text: "About tea." } }]);

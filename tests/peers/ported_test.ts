@@ -1,4 +1,4 @@
-// Servers written with the habits of other libraries: their schemas and handlers work as they are.
+// Servers in the style of other libraries: their schemas and handlers work unchanged.
 import type { Server } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -9,7 +9,7 @@ import { weather } from "./ported/weather.ts";
 type Params = Record<string, unknown>;
 type Ask = (method: string, params: Params) => Promise<Params>;
 
-/** A client that sends no session id, as some do whatever the server tells them. */
+/** A client that sends no session id, as some clients do regardless of the server's response. */
 function sessionless(server: Server): Ask {
   return async (method, params) => {
     const response = await server.fetch(

@@ -1,9 +1,9 @@
-// Runtime support for the tests with other clients: a port, a process of either runtime, a connection to cut.
+// Runtime support for the tests with other clients: a port, a process of either runtime, a connection that can be cut.
 import type { ConnectionInfo } from "../../src/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** A service on a port; `websocket` is for Bun alone. */
+/** A service on a port; only Bun uses `websocket`. */
 export interface Service {
   readonly fetch: Fetch;
   readonly websocket?: object;
@@ -11,7 +11,7 @@ export interface Service {
 
 /** A service on a free port of 127.0.0.1. */
 export interface Port extends AsyncDisposable {
-  /** Such as `127.0.0.1:40123`. */
+  /** The host and port, such as `127.0.0.1:40123`. */
   readonly host: string;
 }
 
@@ -24,7 +24,7 @@ interface BunHost {
   which(name: string): string | null;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
 
 /** Serves until disposed. */
 export function serve({ fetch, websocket }: Service): Port {
@@ -84,7 +84,7 @@ export interface Wire {
   lose(method: "GET" | "POST"): void;
   /** Ends the connections of open streams of this method, as a network would. */
   cut(method: "GET" | "POST"): void;
-  /** The same, unnoticed by the server: its connections stay open, with a reader that stalls. */
+  /** The same, but the server does not detect it: its connections stay open, with a reader that stalls. */
   vanish(method: "GET" | "POST"): void;
 }
 
@@ -118,7 +118,8 @@ export function createWire(): Wire {
           strands.delete(strand);
           controller.error(new Error("the connection is lost"));
         };
-        // Not by an abort signal: under Deno a request's signal may be garbage collected, and then aborts nothing.
+        // The loss does not use an abort signal, because under Deno a request's signal may be garbage collected, and
+        // then never aborts.
         strand.cut = () => {
           strand.vanish();
           reader.cancel().catch(() => {});

@@ -46,7 +46,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Creates an independent server: its tools share no counts and no state with another. */
+/** Creates an independent server, whose tools share no counts and no state with another server. */
 export function createPeerServer(): Server {
   const seen = { waiting: 0, aborted: 0, made: 0 };
   const held: (() => void)[] = [];
@@ -87,7 +87,7 @@ export function createPeerServer(): Server {
       description: "Tells how far it is, and ends when `go` is called",
       input: z.object({ to: z.int() }),
       run: async ({ to }, ctx) => {
-        // Before the last value, or the call of `go` could arrive too early.
+        // The call waits before the last value, because the call of `go` could otherwise arrive too early.
         const going = new Promise<void>((resolve) => held.push(resolve));
         for (let at = 1; at <= to; at++) await ctx.progress(at, { total: to, message: `at ${at}` });
         await going;
@@ -248,7 +248,7 @@ export function createPeerServer(): Server {
     version: "1.2.3",
     title: "For peers",
     instructions: "Try everything.",
-    // So that every list but the shortest has several pages.
+    // With this page size, every list but the shortest has several pages.
     limits: testLimits({ calls: { pageItems: 3 } }),
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
     // Unexpected errors of handlers are part of the tests, and would only clutter the terminal.

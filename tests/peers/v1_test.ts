@@ -90,7 +90,7 @@ function chain(first: (text: string) => void, second?: (text: string) => void): 
   };
 }
 
-/** Makes the client propose an older revision: it always proposes its newest. */
+/** Makes the client propose an older revision, because it always proposes its newest revision. */
 function propose(transport: Transport, version: string): Transport {
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
@@ -177,7 +177,7 @@ for (const way of ways) {
   });
 }
 
-/** A tool that the test controls: its context, and a function that ends it. */
+/** A tool that the test controls: its context, and a function that ends the call. */
 function createStory(server: Server): { readonly begun: Promise<Context>; readonly end: (text: string) => void } {
   const { promise: begun, resolve: begin } = Promise.withResolvers<Context>();
   const { promise: ended, resolve: end } = Promise.withResolvers<string>();
@@ -202,7 +202,7 @@ async function beginStory(stack: AsyncDisposableStack) {
   const { peer, wire, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // awaited at the end; until then something else may fail first
+  result.catch(() => {}); // Awaited at the end; another failure may occur before.
   const ctx = await begun;
   await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
@@ -210,7 +210,7 @@ async function beginStory(stack: AsyncDisposableStack) {
 }
 
 for (const fault of ["cut", "vanish"] as const) {
-  Deno.test(`client 1.32.2 misses no message of a call and gets none twice (${fault})`, async () => {
+  Deno.test(`client 1.32.2 gets every message of a call exactly once (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, ctx, end, result } = await beginStory(stack);
     wire.lose("POST");
@@ -239,7 +239,7 @@ for (const fault of ["cut", "vanish"] as const) {
     assertEquals(peer.asked, ["Who?"]);
   });
 
-  Deno.test(`client 1.32.2 misses no notification and gets none twice (${fault})`, async () => {
+  Deno.test(`client 1.32.2 gets every notification exactly once (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, server } = await connectHttp(stack);
     for (let i = 1; i <= 6; i++) await peer.watch(`note://${i}`);
@@ -280,7 +280,7 @@ Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => 
   const { peer, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // awaited at the end; until then something else may fail first
+  result.catch(() => {}); // Awaited at the end; another failure may occur before.
   const ctx = await begun;
   await ctx.log.info("before");
   ctx.closeStream(20);
@@ -291,7 +291,7 @@ Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => 
   assertEquals(wordsOf(peer), ["before", "while nobody listened"]);
 });
 
-Deno.test("client 1.32.2 that ends its session ends its running calls, and cannot use it again", async () => {
+Deno.test("client 1.32.2 that ends its session ends its running calls, and the ended session is unusable", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, transport, server, host, wire } = await connectHttp(stack);
   const { begun } = createStory(server);

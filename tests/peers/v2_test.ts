@@ -82,7 +82,7 @@ async function connect(transport: Transport, mode: Mode, version?: string): Prom
   };
 }
 
-/** Connects over HTTP to a server of its own, and waits until an older client's stream is open. */
+/** Connects over HTTP to a new server. For an older client, waits until its stream is open. */
 async function connectHttp(
   stack: AsyncDisposableStack,
   mode: Mode,
@@ -145,7 +145,7 @@ for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
 }
 
 for (const way of ways) {
-  Deno.test(`client 2.4.0 detects the newest era by itself over ${way.name}`, async () => {
+  Deno.test(`client 2.4.0 detects the newest era over ${way.name}`, async () => {
     await using stack = new AsyncDisposableStack();
     const peer = await way.connect(stack, "auto");
     assertEquals([peer.era, peer.version], ["modern", "2026-07-28"]);
@@ -166,7 +166,7 @@ Deno.test("client 2.4.0 in the modern era: a lost connection cancels the call", 
     async () => JSON.stringify(await peer.callTool("seen")).includes('\\"aborted\\":1'),
     "the call is cancelled on the server",
   );
-  // The client itself notices nothing.
+  // The client itself does not detect the loss.
   giveUp.abort();
   await lost;
 });
@@ -181,7 +181,7 @@ Deno.test("client 2.4.0 in the modern era: a subscription ends with the server",
   assertEquals(await listening.closed, "graceful");
 });
 
-Deno.test("client 2.4.0 in the legacy era: a session that was terminated is unknown", async () => {
+Deno.test("client 2.4.0 in the legacy era: a terminated session is unknown", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, transport, wire, url } = await connectHttp(stack, "legacy");
   const { sessionId = "" } = transport;

@@ -1,4 +1,4 @@
-// The constructors of protocol errors that carry a code.
+// The constructors of protocol errors with a code.
 import { assert, assertEquals } from "@std/assert";
 import { McpError } from "../../mod.ts";
 import { isMcpError } from "../../src/protocol/errors.ts";

@@ -2,7 +2,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { Room } from "../../src/protocol/room.ts";
 
-Deno.test("a room is loaded once, also by callers that come while it loads", async () => {
+Deno.test("a room is loaded once, even for callers that arrive while it loads", async () => {
   let loads = 0;
   const loading = Promise.withResolvers<string>();
   const room = new Room(() => {
@@ -16,7 +16,7 @@ Deno.test("a room is loaded once, also by callers that come while it loads", asy
   assertEquals([room.loaded, await room.open(), loads], ["loaded", "loaded", 1]);
 });
 
-Deno.test("a room that cannot be loaded is tried again by the next caller", async () => {
+Deno.test("a room that failed to load is loaded again for the next caller", async () => {
   let loads = 0;
   const room = new Room(() => ++loads < 3 ? Promise.reject(new Error("gone")) : Promise.resolve(loads));
   const [first, second] = [room.open(), room.open()];
@@ -28,7 +28,7 @@ Deno.test("a room that cannot be loaded is tried again by the next caller", asyn
   assertEquals(room.loaded, 3);
 });
 
-Deno.test("nobody who finds a room loaded overtakes those who wait for it", async () => {
+Deno.test("callers that arrive after a room has loaded do not overtake callers that waited for it", async () => {
   const order: number[] = [];
   const loading = Promise.withResolvers<number>();
   const room = new Room(() => loading.promise);

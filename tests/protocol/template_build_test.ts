@@ -22,7 +22,7 @@ const TEMPLATES = [
   "x:{a}{;b}{?c}",
 ];
 
-/** Whether a template can carry any value of a variable: percent-encoded ones in the query can. */
+/** Whether a template can represent any value of a variable: a percent-encoded variable in the query can. */
 const carriesAll = (template: string, name: string) => new RegExp(`\\{[?&][^}]*${name}`).test(template);
 
 Deno.test("every URI that is built parses back to the same values, and every refusal names a variable", () => {
@@ -55,7 +55,7 @@ Deno.test("every URI that is built parses back to the same values, and every ref
   assert(built > 3000, `only ${built} URIs were built`);
 });
 
-Deno.test("a plain variable carries every text without a slash, and one in the query carries every text", () => {
+Deno.test("a plain variable can represent every text without a slash, and a variable in the query every text", () => {
   const source = random(12);
   for (let i = 0; i < 5000; i++) {
     const value = source.text([..."ab%?#&=+;,. é世", "😀", "%41", "{", "}", '"', "<", "\n", "!", "*", "'", "("], 8);
@@ -67,7 +67,7 @@ Deno.test("a plain variable carries every text without a slash, and one in the q
   }
 });
 
-Deno.test("a value that a template cannot carry is refused with the variable and the reason", () => {
+Deno.test("a value that a template cannot represent is refused with the variable and the reason", () => {
   const wrong: readonly (readonly [template: string, values: Record<string, unknown>, state: string])[] = [
     ["x://{a}/{b}", { a: "1" }, "b is missing; x://{a}/{b} needs it"],
     ["x://{a}", { a: undefined }, "a is missing; x://{a} needs it"],

@@ -8,7 +8,7 @@ function read(template: string, uri: string): Record<string, string> | undefined
   return values && { ...values };
 }
 
-Deno.test("template: each operator reads its variables from its place in the URI", () => {
+Deno.test("template: each operator reads its variables from their position in the URI", () => {
   const cases: [template: string, uri: string, values: Record<string, string>][] = [
     ["test://template/{id}/data", "test://template/123/data", { id: "123" }],
     ["repo://{owner}/{name}", "repo://x/y", { owner: "x", name: "y" }],
@@ -222,7 +222,7 @@ Deno.test("template: an ambiguous template is refused with the reason", () => {
   for (const [template, reason] of cases) {
     const { message } = assertThrows(() => parseTemplate(template), TypeError, reason);
     assert(message.startsWith(`Cannot parse URI template "${template}": `), message);
-    assert(message.includes(";"), `${message} names no remedy`);
+    assert(message.includes(";"), `${message} states no remedy`);
   }
 });
 
@@ -251,7 +251,7 @@ Deno.test("template: values survive expand and match", () => {
   for (let i = 0; i < 4000; i++) {
     const text = source.pick(templates);
     const template = parseTemplate(text);
-    // A {+a} or {#b} keeps existing percent-encoding, so it cannot carry a "%" of its own.
+    // A {+a} or {#b} preserves existing percent-encoding, so it cannot represent a literal "%".
     const values = Object.fromEntries(template.variables.map((name) => {
       const value = "v" + source.text(alphabet, 8);
       return [name, text.includes("+" + name) || text.includes("#" + name) ? value.replaceAll("%", "") : value];
@@ -292,7 +292,7 @@ Deno.test("template: match returns for any URI, and never throws", () => {
   }
 });
 
-Deno.test("template: time grows in proportion to the length of the URI, not to its square", () => {
+Deno.test("template: matching time is proportional to the length of the URI", () => {
   const many = Array.from({ length: 50 }, (_, i) => `{v${i}}`);
   const templates = [
     "{a,b,c}",

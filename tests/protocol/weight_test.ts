@@ -9,13 +9,13 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "../suppo
 
 const big = { ...BOUNDS.request, depth: 1000 };
 
-/** The error for a text that is refused for its number of values. */
+/** The error for a text that is refused because of its number of values. */
 function refusal(text: string, values: number): string | undefined {
   const message = parseMessage(text, { ...big, values });
   return message.kind === "broken" && message.message.includes("request.values") ? message.message : undefined;
 }
 
-/** The number of values inside a value, itself included. */
+/** The number of values inside a value, including the value itself. */
 function size(value: unknown): number {
   const parts: unknown[] = typeof value === "object" && value ? Object.values(value) : [];
   return parts.reduce<number>((sum, part) => sum + size(part), 1);
@@ -78,7 +78,7 @@ Deno.test("json values: a message may have exactly as many values as the limit",
   );
 });
 
-Deno.test("json values: a message has few keys that are small numbers, escaped or not", () => {
+Deno.test("json values: the number of keys that are small numbers is limited in a message, escaped or not", () => {
   for (const part of ['{"999":1},', '{"\\u0039\\u0039\\u0039":1},', '{"9\\u003999" :1},']) {
     const params = `{"name":"x","arguments":{"x":[${part.repeat(90_000)}0]}}`;
     const message = parseMessage(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, BOUNDS.request);
@@ -100,7 +100,7 @@ function scan(text: string): number {
   return sum;
 }
 
-Deno.test("json values: counting takes little time beside parsing, whatever the text contains", () => {
+Deno.test("json values: counting takes little time compared with parsing, whatever the text contains", () => {
   const texts = {
     "one long string": JSON.stringify("x".repeat(4_000_000)),
     "quotes": JSON.stringify('"'.repeat(2_000_000)),
@@ -114,9 +114,10 @@ Deno.test("json values: counting takes little time beside parsing, whatever the 
   for (const [name, text] of Object.entries(texts)) {
     const limits = { ...BOUNDS.request, values: 199_999 };
     const best = { counted: Infinity, parsed: Infinity, scanned: Infinity };
-    // A linear count takes about as long as one scan, a quadratic one thousands of times as long.
+    // A linear count takes about as long as one scan, and a quadratic count thousands of times as long.
     const ratio = () => (best.counted - best.parsed) / best.scanned;
-    // Interleaved, so that other work on the machine disturbs all of them alike. A busy machine needs more rounds.
+    // The measurements are interleaved, so that other work on the machine affects all of them equally. A busy machine
+    // needs more rounds.
     for (let round = 0; round < 8 || round < 60 && ratio() >= 40; round++) {
       best.counted = Math.min(best.counted, leastCost(() => parseMessage(text, limits), 1));
       best.parsed = Math.min(best.parsed, leastCost(() => JSON.parse(text), 1));

@@ -5,7 +5,7 @@ import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 
-Deno.test("a result that its client has no room for drops no result of another", async () => {
+Deno.test("a result that exceeds its client's room evicts no result of another client", async () => {
   const long = tool({
     name: "long",
     input: z.object({ n: z.number() }),

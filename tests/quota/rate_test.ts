@@ -5,7 +5,7 @@ import { quota } from "../../src/quota/quota.ts";
 import { Buckets } from "../../src/quota/rate.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
 
-Deno.test("a bucket fills with time, up to its burst", () => {
+Deno.test("a bucket refills with time, up to its burst", () => {
   const buckets = new Buckets({ calls: 2, perMs: 1000, burst: 3 });
   assertEquals([1, 2, 3].map(() => buckets.take("a", 0)), [0, 0, 0]);
   assertEquals(buckets.take("a", 0), 500);
@@ -16,7 +16,7 @@ Deno.test("a bucket fills with time, up to its burst", () => {
   assertEquals([1, 2, 3, 4].map(() => buckets.take("a", 60_000)), [0, 0, 0, 500]);
 });
 
-Deno.test("no client gets more than its rate, whenever it calls", () => {
+Deno.test("no client exceeds its rate, whenever it calls", () => {
   let seed = 7;
   const random = () => (seed = seed * 16_807 % 2_147_483_647) / 2_147_483_647;
   for (let round = 0; round < 50; round++) {
@@ -46,7 +46,7 @@ Deno.test("no client gets more than its rate, whenever it calls", () => {
   }
 });
 
-Deno.test("the buckets of many clients are bounded, and those beyond share one", () => {
+Deno.test("the number of buckets is bounded, and clients beyond the bound share one bucket", () => {
   const buckets = new Buckets({ calls: 1, perMs: 60_000 });
   for (let i = 0; i < 10_000; i++) assertEquals(buckets.take(`client ${i}`, 0), 0);
   assertEquals(buckets.take("late", 0), 0);
@@ -55,16 +55,16 @@ Deno.test("the buckets of many clients are bounded, and those beyond share one",
   assertEquals(buckets.take("later", 120_001), 0);
 });
 
-Deno.test("clients that come back in each period cannot make the number of buckets grow for ever", () => {
+Deno.test("clients that return in each period cannot make the number of buckets grow forever", () => {
   const buckets = new Buckets({ calls: 1, perMs: 1000 });
   for (let period = 0; period < 6; period++) {
-    // New clients first, and then all that are known.
+    // New clients call first, and then all known clients.
     for (let i = 10_000 * (period + 1) - 1; i >= 0; i--) buckets.take(`client ${i}`, period * 1500);
   }
   assert(buckets.size <= 45_000, `${buckets.size} buckets`);
 });
 
-Deno.test("HTTP clients without an address share a rate, and a refused one learns when to come back", async () => {
+Deno.test("HTTP clients without an address share a rate, and a refused client gets a retry time", async () => {
   const clock = fakeClock();
   const handlers = [tool({ name: "t", quota: quota({ rate: { calls: 1, perMs: 3500 } }), run: () => "t" })];
   await using server = {
@@ -95,7 +95,7 @@ Deno.test("HTTP clients without an address share a rate, and a refused one learn
   await third.text();
 });
 
-Deno.test("each server counts for itself", async () => {
+Deno.test("each server counts calls separately", async () => {
   const handlers = [tool({ name: "t", quota: quota({ rate: { calls: 1, perMs: 60_000 } }), run: () => "t" })];
   for (let i = 0; i < 2; i++) {
     const server = createServer({ name: "x", version: "1", handlers });
@@ -105,7 +105,7 @@ Deno.test("each server counts for itself", async () => {
   }
 });
 
-Deno.test("limits are checked", () => {
+Deno.test("invalid limits are refused", () => {
   for (
     const [options, words] of [
       [{ timeoutMs: 0 }, "timeoutMs is 0"],
@@ -117,7 +117,7 @@ Deno.test("limits are checked", () => {
       [{ resultBytes: -1 }, "resultBytes is -1"],
     ] as const
   ) assertThrows(() => quota(options), TypeError, words);
-  // The types do not allow these.
+  // The types do not allow these values.
   assertThrows(
     () => quota({ onLarge: "drop" as "cut" }),
     TypeError,

@@ -1,4 +1,5 @@
-// Checks the package as it is published: writes the prepared copy into a temporary folder, and publishes that one dry.
+// Checks the package in its published form: writes the prepared copy into a temporary folder, and runs `deno publish`
+// with --dry-run there.
 //
 //   deno task publish:dry
 import { preparePackage } from "./prepare.ts";

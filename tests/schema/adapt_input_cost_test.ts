@@ -1,4 +1,4 @@
-// The steps to adapt arguments: in proportion to what there is to change, and never a copy of a parsed text.
+// The number of steps to adapt arguments is proportional to the required changes, and a parsed text is never copied.
 import { BOUNDS } from "../support/limits.ts";
 import { adaptInput as readAdapted } from "../../src/schema/adapt_input.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
@@ -14,7 +14,7 @@ const list = <T>(length: number, make: (i: number) => T) => Array.from({ length 
 const large = (value: unknown) => Object.fromEntries(list(KEYS, (i) => [`key${i}`, value]));
 const jsonText = BOUNDS.request;
 
-/** Runs a function, and returns the values that JSON texts were parsed to. */
+/** Runs a function, and returns the values that `JSON.parse` returned meanwhile. */
 function parsedBy(run: () => void): unknown[] {
   const parsed: unknown[] = [];
   const { parse } = JSON;
@@ -31,7 +31,7 @@ function parsedBy(run: () => void): unknown[] {
   return parsed;
 }
 
-/** Counts the reads of the keywords of a schema and its parts. */
+/** Counts the reads of the keywords in a schema and its subschemas. */
 function counted<T extends object>(schema: T, count: () => void, made = new WeakMap<object, object>()): T {
   return new Proxy(schema, {
     get(target, key, self) {
@@ -66,8 +66,8 @@ for (
     const parsed = parsedBy(() =>
       adapted = Object(adaptInput(given, { type: "object", properties: { x } }, { jsonText }))
     );
-    assert(adapted.x === parsed[0], "it is a copy");
-    // The texts in it are JSON texts, too, until the limit on values is reached.
+    assert(adapted.x === parsed[0], "the result is a copy");
+    // The texts inside it are JSON texts too, until the limit on values is reached.
     const texts = { "numbers as text": jsonText.values - KEYS - 1, "a known name": 1 }[String(name)] ?? 0;
     assert(parsed.length <= 1 + texts + 1, `${parsed.length} texts were parsed`);
     assertEquals(adapted.x?.key7, name === "a known name" ? 1 : expected ?? value);
@@ -75,7 +75,7 @@ for (
   });
 }
 
-Deno.test("the reads of a schema do not grow with names that it does not know", () => {
+Deno.test("the reads of a schema do not increase with names that it does not define", () => {
   const measure = (value: object, schema: JsonSchema): number => {
     let reads = 0;
     adaptInput(value, counted(schema, () => reads++), { jsonText, defaults: true });
@@ -85,7 +85,7 @@ Deno.test("the reads of a schema do not grow with names that it does not know", 
   assertEquals(measure({ a: "1", ...large(1) }, schema), measure({ a: "1" }, schema));
 });
 
-Deno.test("the reads of a schema do not grow with the alternatives that differ by a constant", () => {
+Deno.test("the reads of a schema do not increase with the number of alternatives that differ by a constant", () => {
   const measure = (forms: number): number => {
     let reads = 0;
     const anyOf = list(forms, (i) => ({ type: "object", properties: { kind: { const: i }, n: { type: "number" } } }));
@@ -96,14 +96,14 @@ Deno.test("the reads of a schema do not grow with the alternatives that differ b
       assertEquals(Object(made)[length - 1], { kind: (length - 1) % forms, n: 5 });
       return reads;
     };
-    // What the first item of each alternative takes does not count.
+    // The reads for the first item of each alternative are not counted.
     return adapt(2000) - adapt(1000);
   };
   const [few, many] = [measure(2), measure(200)];
   assert(many < few * 1.1, `${few} reads for 2 alternatives, ${many} for 200`);
 });
 
-Deno.test("a value that was given is not changed, and names such as __proto__ stay properties", () => {
+Deno.test("the input value is not changed, and names such as __proto__ stay properties", () => {
   const given = JSON.parse('{"__proto__":"[1]","a":"{\\"__proto__\\":\\"[2]\\"}","list":["3"],"b":{"c":"4"}}');
   const before = JSON.stringify(given);
   const proto = JSON.parse('{"__proto__":{"type":"array","items":{}}}');
@@ -125,7 +125,7 @@ Deno.test("a value that was given is not changed, and names such as __proto__ st
   assertEquals(JSON.stringify(given), before);
 });
 
-Deno.test("the reads of a schema are bounded, however many alternatives there are", () => {
+Deno.test("the number of schema reads is bounded, however many alternatives there are", () => {
   let reads = 0;
   const anyOf = list(1000, () => ({ type: "object", properties: { kind: { type: "number" } }, required: ["kind"] }));
   const schema = counted({ type: "array", items: { anyOf } }, () => reads++);
@@ -134,7 +134,7 @@ Deno.test("the reads of a schema are bounded, however many alternatives there ar
   assert(reads < 15_000_000, `${reads} reads`);
 });
 
-Deno.test("a short value that several schemas lead to is adapted in few steps", () => {
+Deno.test("a short value that several schemas apply to is adapted in few steps", () => {
   const node = { $ref: "#/$defs/node" };
   const part = { properties: { next: node, n: { type: "number", default: 1 } } };
   const ladder = Object.fromEntries(
@@ -155,12 +155,12 @@ Deno.test("a short value that several schemas lead to is adapted in few steps", 
     assertEquals(adaptInput(value, counted(schema, () => reads++), { jsonText, defaults: true }), adapted);
     assert(reads < 500_000, `${reads} reads`);
   }
-  // A text is not remembered, and is refused instead.
+  // The result for a text is not cached, and the text is refused instead.
   const given = readAdapted("5", { ...node, $defs: ladder }, { jsonText, defaults: true });
   assert(given.problem?.startsWith("cannot be checked: it takes too many steps"), JSON.stringify(given));
 });
 
-Deno.test("alternatives are tested in proportion to their properties", () => {
+Deno.test("the steps to test alternatives are proportional to their properties", () => {
   const strings = Object.fromEntries(list(1000, (i) => [`key${i}`, { type: "string" }]));
   const form = () => ({ properties: { ...strings, z: { type: "string" } } });
   let looks = 0;

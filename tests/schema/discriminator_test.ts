@@ -1,4 +1,5 @@
-// Unions whose alternatives differ by a constant: a value is checked against one of them, in as many steps.
+// Unions whose alternatives differ by a constant: a value is checked against a single alternative, in as many steps as
+// without the union.
 import { compileJsonSchema } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals } from "../support/std.ts";
@@ -11,7 +12,7 @@ const form = (kind: unknown, rest: JsonSchema = {}): JsonSchema => ({
   ...rest,
 });
 
-/** Counts the reads of a schema's keywords, and those of its parts. */
+/** Counts the reads of the keywords in a schema and its subschemas. */
 function counted<T extends object>(schema: T, count: () => void): T {
   return new Proxy(schema, {
     get(target, key, self) {
@@ -29,7 +30,7 @@ function keep(value: object, count: () => void): object {
 }
 
 for (const keyword of ["anyOf", "oneOf"] as const) {
-  Deno.test(`${keyword}: the steps for a value do not grow with the alternatives`, () => {
+  Deno.test(`${keyword}: the steps for a value do not increase with the number of alternatives`, () => {
     const measure = (forms: number): number => {
       let reads = 0;
       const alternatives = list(forms, (i) => counted(form(`k${i}`), () => reads++));
@@ -49,7 +50,7 @@ for (const keyword of ["anyOf", "oneOf"] as const) {
     assertEquals(check(list(60_000, () => ({ kind: "k19", v: "x" }))), []);
   });
 
-  Deno.test(`${keyword}: an alternative is chosen as if all had been tried`, () => {
+  Deno.test(`${keyword}: the chosen alternative is the same as if all alternatives had been tried`, () => {
     const unions: Record<string, readonly JsonSchema[]> = {
       constants: [form("a"), form("b", { additionalProperties: false }), form(1), form(null), form(true)],
       enums: [
@@ -89,7 +90,7 @@ for (const keyword of ["anyOf", "oneOf"] as const) {
   });
 }
 
-Deno.test("an issue names the place in the alternative, or the known values", () => {
+Deno.test("an issue names the path in the alternative, or the known values", () => {
   const check = compileJsonSchema({ items: { anyOf: [form("a"), form("b")] } });
   assertEquals(check([{ kind: "a", v: 1 }, { kind: "c" }, { kind: {} }, {}]), [
     { path: "[0].v", message: "expected string, got number" },
@@ -99,7 +100,7 @@ Deno.test("an issue names the place in the alternative, or the known values", ()
   ]);
 });
 
-Deno.test("draft-07 ignores what stands beside a $ref", () => {
+Deno.test("draft-07 ignores keywords beside a $ref", () => {
   const check = compileJsonSchema({
     $schema: "http://json-schema.org/draft-07/schema#",
     anyOf: [

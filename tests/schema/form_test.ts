@@ -238,7 +238,7 @@ Deno.test("form: the answer is validated by the schema itself", async () => {
   assertEquals(await raw.check(undefined), { problem: "expected object, got undefined" });
 });
 
-Deno.test("form: fields may be named like properties of every object", () => {
+Deno.test("form: fields may have the names of properties that every object inherits", () => {
   const schema = JSON.parse(
     '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"number"}}}',
   );

@@ -31,7 +31,7 @@ Deno.test("header params: a name or a value is not an annotation", () => {
     properties: {
       "x-mcp-header": { type: "object" },
       a: { default: { "x-mcp-header": "no" }, enum: [{ "x-mcp-header": "" }] },
-      // Computed and not set, so clients do not see it.
+      // The value was computed and is undefined, so clients do not see it.
       b: { type: "string", "x-mcp-header": undefined },
     },
     required: ["x-mcp-header"],
@@ -40,7 +40,7 @@ Deno.test("header params: a name or a value is not an annotation", () => {
   assertEquals(findHeaderParams(schema), []);
 });
 
-Deno.test("header params: an invalid annotation is refused by the name of the property", () => {
+Deno.test("header params: an invalid annotation is refused with the name of the property", () => {
   const on = (annotation: unknown, more: Record<string, unknown> = {}) => ({
     properties: { region: { type: "string", "x-mcp-header": annotation, ...more } },
   });

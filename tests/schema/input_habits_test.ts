@@ -1,4 +1,5 @@
-// Inputs as people write them: shapes, dates, other libraries, raw schemas with defaults, and arguments as JSON text.
+// Inputs in the forms that users write: shapes, dates, other libraries, raw schemas with defaults, and arguments as
+// JSON text.
 import { type } from "arktype";
 import * as v from "valibot";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
@@ -45,7 +46,7 @@ async function show(input: Schema): Promise<Record<string, unknown>> {
 const day = new Date("2026-01-02T03:04:05Z");
 const iso = "2026-01-02T03:04:05Z";
 
-Deno.test("input: a shape is an object of schemas, of one library or several", async () => {
+Deno.test("input: a shape is an object of schemas, of one library or several libraries", async () => {
   const shape = {
     a: z.string().describe("A"),
     n: z.coerce.number().default(5),
@@ -70,14 +71,14 @@ Deno.test("input: a shape is an object of schemas, of one library or several", a
   assertStringIncludes(String(await give({ toString: z.string() }, {})), "toString: ");
 });
 
-Deno.test("input: an empty shape takes an object, and asynchronous parts of a shape are waited for", async () => {
+Deno.test("input: an empty shape accepts an object, and asynchronous parts of a shape are awaited", async () => {
   assertEquals(await give({}, { a: 1 }), {});
   const late = z.string().refine(async (text) => await Promise.resolve(text !== "no"));
   assertEquals(await give({ a: late, b: z.number() }, { a: "yes", b: 1 }), { a: "yes", b: 1 });
   assertStringIncludes(String(await give({ a: late, b: z.number() }, { a: "no", b: "x" })), "a: ");
 });
 
-Deno.test("input: references within a part of a shape lead to that part", async () => {
+Deno.test("input: a reference within a part of a shape resolves within that part", async () => {
   const tree = z.object({
     name: z.string(),
     get children() {
@@ -93,7 +94,7 @@ Deno.test("input: references within a part of a shape lead to that part", async 
   );
 });
 
-Deno.test("input: a part of a shape that cannot be shown is refused with the remedy", () => {
+Deno.test("input: a part of a shape without a JSON Schema is refused with the remedy", () => {
   const run = () => "";
   for (const part of [mini.string(), z3.string(), v.string(), z.date(), z.map(z.string(), z.number())]) {
     const { message } = assertThrows(() => tool({ name: "x", input: { a: part }, run }), TypeError);
@@ -105,7 +106,7 @@ Deno.test("input: a part of a shape that cannot be shown is refused with the rem
   }
 });
 
-Deno.test("zod: the field that cannot be shown is named, however deep it is", () => {
+Deno.test("zod: the error names the field without a JSON Schema, at any depth", () => {
   const tree: z.ZodType = z.object({
     name: z.string(),
     get children() {
@@ -137,7 +138,7 @@ Deno.test("zod: the field that cannot be shown is named, however deep it is", ()
   }
 });
 
-Deno.test("output: a schema that cannot be shown is refused with the remedy, before the tools are listed", () => {
+Deno.test("output: a schema that cannot be converted to JSON Schema is refused with the remedy, before the tools are listed", () => {
   const outputs = [
     [z.object({ d: z.date() }), "its field d"],
     [z.object({ n: z.bigint() }), "its field n"],
@@ -154,7 +155,7 @@ function fail(): never {
   throw new Error("not to be called");
 }
 
-Deno.test("input: a shape of a prompt may coerce its parts, and what cannot take a text is refused", async () => {
+Deno.test("input: a shape of a prompt may coerce its parts, and a part that does not accept a string is refused", async () => {
   const input = {
     count: z.coerce.number().int().max(99),
     sure: z.coerce.boolean().optional(),
@@ -229,7 +230,7 @@ const ODD: Record<string, Schema> = {
 };
 
 for (const [name, schema] of Object.entries(ODD)) {
-  Deno.test(`input: dates, bigints, sets and maps of ${name} arrive as what they are`, async () => {
+  Deno.test(`input: a tool gets dates, bigints, sets and maps of ${name} as instances of these types`, async () => {
     const input = toStandardSchema(schema as Parameters<typeof toStandardSchema>[0]);
     const shown = await show(input);
     assertEquals(shown, {
@@ -257,7 +258,7 @@ for (const [name, schema] of Object.entries(ODD)) {
   });
 }
 
-Deno.test("input: dates and their like of arktype arrive as what they are", async () => {
+Deno.test("input: a tool gets dates and similar types of arktype as instances of these types", async () => {
   const input = toStandardSchema(type({ at: "Date", n: "bigint", "days?": "Date[]", "set?": "Set" }));
   assertEquals(await give(input, { at: iso, n: "5", days: [iso], set: [1] }), {
     at: day,
@@ -268,10 +269,10 @@ Deno.test("input: dates and their like of arktype arrive as what they are", asyn
   assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON has no word for symbol");
 });
 
-Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy, instead of shown as {}", () => {
+Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy, instead of being listed as {}", () => {
   const odd = { Date: "date", "Date > d'2020-01-01'": "date", bigint: "bigint", Set: "Set", Map: "Map" } as const;
   for (const [text, name] of Object.entries(odd)) {
-    const schema = type({ "a?": text as "Date" }); // or another one of these types
+    const schema = type({ "a?": text as "Date" }); // A type that includes one of these types.
     for (const use of ["input", "output"] as const) {
       assertThrows(
         () => tool({ name: "t", [use]: schema, run: () => ({}) }),
@@ -281,12 +282,12 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy,
       );
     }
   }
-  // A predicate and an optional property have their JSON Schema.
+  // A predicate and an optional property have a JSON Schema.
   const fine = type({ "a?": "string | undefined", n: type("number").narrow((n) => n % 2 === 0) });
   tool({ name: "t", input: fine, run: () => "" });
 });
 
-behaviour("a result matches the output schema that toStandardSchema shows", async (connect) => {
+behaviour("a result matches the output schema that toStandardSchema declares", async (connect) => {
   const parts = { n: z.bigint(), list: z.array(z.bigint()), at: z.date(), set: z.set(z.bigint()) };
   const maps = { pairs: z.map(z.number(), z.date()), named: z.map(z.string(), z.date()) };
   const mixed = z.map(z.union([z.string(), z.number()]), z.boolean());
@@ -316,7 +317,7 @@ behaviour("a result matches the output schema that toStandardSchema shows", asyn
     tool({ name: "arktype", output: toStandardSchema(ark), run: () => ({ n: 7n, at: day }) }),
   ];
   const { client } = await connect({ handlers });
-  // The client checks the results by the schemas of the list.
+  // The client validates the results by the schemas in the list.
   await client.listTools();
   const get = async (name: string) => (await client.callTool(name)).structuredContent;
   assertEquals(await get("parts"), {
@@ -330,7 +331,7 @@ behaviour("a result matches the output schema that toStandardSchema shows", asyn
   assertEquals(await get("arktype"), { n: 7, at: sent });
 });
 
-Deno.test("input: odd parts are found wherever they are", async () => {
+Deno.test("input: parts that JSON cannot represent are found at any position", async () => {
   const input = toStandardSchema({
     either: z.union([z.object({ k: z.literal("at"), v: z.date() }), z.object({ k: z.literal("text"), v: z.string() })]),
     maybe: z.date().nullable().optional(),
@@ -366,7 +367,7 @@ Deno.test("input: odd parts are found wherever they are", async () => {
   assertEquals(Object(await give(input, { ...json, either: { k: "at", v: iso }, maybe: iso })).either.v, day);
 });
 
-Deno.test("input: a recursive schema of another library is shown and read", async () => {
+Deno.test("input: a recursive schema of another library is listed and applied", async () => {
   interface Tree {
     at: Date;
     next?: Tree | undefined;
@@ -376,7 +377,7 @@ Deno.test("input: a recursive schema of another library is shown and read", asyn
   assertEquals(await give(input, { tree: { at: iso, next: { at: iso } } }), { tree: { at: day, next: { at: day } } });
 });
 
-Deno.test("input: bounds and formats of other libraries are shown", async () => {
+Deno.test("input: bounds and formats of other libraries are listed", async () => {
   const expected = {
     type: "object",
     properties: {
@@ -427,7 +428,7 @@ Deno.test("input: bounds and formats of other libraries are shown", async () => 
   assertEquals([s.minLength, s.maxLength], [1, 5]);
 });
 
-Deno.test("input: what JSON has no word for is refused when the schema is made, with its place", () => {
+Deno.test("input: a type that JSON cannot represent is refused when the schema is created, with its path", () => {
   const wrong: readonly (readonly [() => unknown, string])[] = [
     [() => toStandardSchema({ a: z.symbol() }), "no word for symbol at a; take a string and transform it"],
     [() => toStandardSchema(z.object({ a: z.array(z.object({ b: z.instanceof(URL) })) })), "custom at a.[].b"],
@@ -452,7 +453,7 @@ const raw = {
   $defs: { deep: { type: "object", properties: { d: { type: "string", default: "e" } } } },
 } as const;
 
-Deno.test("input: defaults of raw JSON Schema are applied to what is missing, before it is checked", async () => {
+Deno.test("input: defaults of raw JSON Schema are applied to missing properties before the validation", async () => {
   assertEquals(await give(raw, {}), { all: true, a: 5, named: "x" });
   const given = { a: 0, list: [{}, { b: null }], deep: {}, named: "", all: false };
   const made = { ...given, list: [{ b: { c: [] } }, { b: null }], deep: { d: "e" } };
@@ -460,7 +461,7 @@ Deno.test("input: defaults of raw JSON Schema are applied to what is missing, be
   assertStringIncludes(String(await give(raw, { a: "x" })), "a: expected number");
   const [one, two] = [Object(await give(raw, { list: [{}] })), Object(await give(raw, { list: [{}] }))];
   one.list[0].b.c.push(1);
-  assertEquals(two.list[0].b.c, [], "each call has its own");
+  assertEquals(two.list[0].b.c, [], "each call has its own default");
   assertStringIncludes(
     String(await give(raw, { list: Array(20_000).fill({}) })),
     "too much of what has a default is missing",
@@ -473,7 +474,7 @@ const typed = { type: "object", properties: { n: { type: "number" }, s: { type: 
 const LENIENT: readonly (readonly [name: string, schema: Schema, args: unknown, made: unknown])[] = [
   ["a number", typed, { n: "5" }, { n: 5 }],
   ["a number with spaces", typed, { n: " -1.5e2 " }, { n: -150 }],
-  ["a text where a text is wanted", typed, { s: "5" }, { s: "5" }],
+  ["a text where a text is expected", typed, { s: "5" }, { s: "5" }],
   ["an object in zod", z.object({ o: z.object({ a: z.array(z.number()) }) }), { o: '{"a":"[1,\\"2\\"]"}' }, {
     o: { a: [1, 2] },
   }],
@@ -497,13 +498,13 @@ for (const [name, schema, args, made] of LENIENT) {
     assertEquals(await give(schema, args, { lenientArguments: true }), made);
     assertEquals(await give(schema, args, { server: true }), made);
     if (JSON.stringify(args) !== JSON.stringify(made)) {
-      assert(typeof await give(schema, args) === "string", "without the option it is refused");
+      assert(typeof await give(schema, args) === "string", "without the option the input is refused");
       assert(typeof await give(schema, args, { server: true, lenientArguments: false }) === "string");
     }
   });
 }
 
-Deno.test("input: lenient arguments do not take what is no JSON, of another type, inexact or too large", async () => {
+Deno.test("input: lenient arguments refuse text that is invalid JSON, of another type, inexact or too large", async () => {
   const array = z.object({
     a: z.array(z.unknown()).optional(),
     n: z.number().optional(),
@@ -529,7 +530,7 @@ Deno.test("input: lenient arguments do not take what is no JSON, of another type
   }
 });
 
-Deno.test("input: types follow shapes, literals and what is made ready", () => {
+Deno.test("input: types follow shapes, literals and ready-made options", () => {
   const made = [
     tool({ name: "a", input: { a: z.string(), b: z.number().optional() }, run: ({ a, b }) => a.length + (b ?? 0) }),
     // @ts-expect-error: a is a string
@@ -564,7 +565,7 @@ Deno.test("input: types follow shapes, literals and what is made ready", () => {
   assertEquals(made.length, 10);
 });
 
-behaviour("output: a shape is listed, checked and converted like an object schema", async (connect) => {
+behaviour("output: a shape is listed, validated and converted like an object schema", async (connect) => {
   const output = {
     at: toStandardSchema(z.date()),
     n: z.number().default(3),
@@ -624,7 +625,7 @@ Deno.test("output: a shape gives run and a typed client its types", async () => 
   assertEquals(made.length, 4);
 });
 
-Deno.test("an object in which only some properties are schemas is refused, with what to write", () => {
+Deno.test("an object in which only some properties are schemas is refused with a remedy", () => {
   for (const use of ["input", "output"]) {
     const make = () => tool({ name: "x", [use]: { a: z.string(), b: 1 }, run: () => ({}) });
     const words = "some of its properties are schemas and others are not; make every property a schema";

@@ -1,15 +1,15 @@
-// The cost of validation in steps: each keyword takes steps in proportion to the message, and a short message few of
-// them. How long steps take is measured by tests/load.
+// The cost of validation in steps: each keyword takes steps in proportion to the message, and a short message takes few
+// steps. tests/load measures the duration of steps.
 import { LIMITS } from "../../src/core/capacity/limits.ts";
 import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { assert, assertEquals, assertLess } from "../support/std.ts";
 
-// A tenth of what a message may hold. Steps do not depend on the machine, and only on the size.
+// A tenth of the size that a message may have. The number of steps depends only on the size, and not on the machine.
 const values = 20_000;
 const bytes = LIMITS.request.bodyBytes / 10;
 
-/** A schema, and its worst value of a size: 1 is the largest that the limits allow. */
+/** A schema, and its worst value of a size: 1 is the largest size that the limits allow. */
 interface Worst {
   readonly schema: JsonSchema;
   readonly make: (size: number) => unknown;
@@ -51,28 +51,28 @@ const tree: JsonSchema = { items: { $ref: "#" }, properties: { next: { $ref: "#"
 const WORST: Record<string, Worst> = {
   "enum of strings, one large list": { schema: { enum: texts }, make: numbers },
   "enum of strings, one large string": { schema: { enum: texts }, make: text("x") },
-  "enum of strings, a list of them": {
+  "enum of strings, a list of matching strings": {
     schema: { items: { enum: texts } },
     make: (size) => list(size * values, (i) => texts[i % 1000]),
   },
-  "enum of strings, a list of others": { schema: { contains: { enum: texts } }, make: numbers },
+  "enum of strings, a list of other strings": { schema: { contains: { enum: texts } }, make: numbers },
   "enum of objects, one large list": { schema: { enum: objects }, make: numbers },
   "enum of objects, one large object": { schema: { enum: objects }, make: flat },
-  "enum of objects, a list of them": {
+  "enum of objects, a list of matching objects": {
     schema: { items: { enum: objects } },
     make: (size) => list(size * values / 4, (i) => ({ list: [i % 1000], choice: i % 1000 })),
   },
-  "enum of objects, a list of others": { schema: { contains: { enum: objects } }, make: empty },
+  "enum of objects, a list of other objects": { schema: { contains: { enum: objects } }, make: empty },
   "enum of objects at every level": { schema: { ...tree, enum: objects }, make: nested },
-  "const of an object in a thousand forms": {
+  "const of an object in a thousand alternatives": {
     schema: { anyOf: objects.map((one) => ({ const: one })) },
     make: flat,
   },
-  "const of a string in a thousand forms": {
+  "const of a string in a thousand alternatives": {
     schema: { oneOf: texts.map((one) => ({ const: one })) },
     make: text("\x01"),
   },
-  "const against itself": { schema: { const: flat(0.5) }, make: flat },
+  "const compared with an equal value": { schema: { const: flat(0.5) }, make: flat },
   "uniqueItems of numbers": { schema: { uniqueItems: true }, make: numbers },
   "uniqueItems of numbers that collide": { schema: { uniqueItems: true }, make: colliding },
   "uniqueItems of strings of digits": { schema: { uniqueItems: true }, make: (size) => numbers(size).map(String) },
@@ -93,9 +93,12 @@ const WORST: Record<string, Worst> = {
   },
   "minLength of pairs": { schema: { minLength: 9_000_000 }, make: text("💩") },
   "maxLength of letters": { schema: { maxLength: 3_000_000 }, make: text("x") },
-  "maxLength in a thousand forms": { schema: { anyOf: list(1000, (i) => ({ maxLength: i })) }, make: text("é") },
+  "maxLength in a thousand alternatives": { schema: { anyOf: list(1000, (i) => ({ maxLength: i })) }, make: text("é") },
   "pattern on a long string": { schema: { pattern: "^[a-z]*$" }, make: text("x") },
-  "pattern in a thousand forms": { schema: { anyOf: list(1000, (i) => ({ pattern: `^x*${i}$` })) }, make: text("x") },
+  "pattern in a thousand alternatives": {
+    schema: { anyOf: list(1000, (i) => ({ pattern: `^x*${i}$` })) },
+    make: text("x"),
+  },
   "a slow pattern behind maxLength": { schema: { pattern: "x*y$", maxLength: 100 }, make: text("x") },
   "patternProperties of many patterns": {
     schema: { patternProperties: Object.fromEntries(list(1000, (i) => [`^x${i}`, {}])) },
@@ -128,8 +131,11 @@ const WORST: Record<string, Worst> = {
   "contains": { schema: { contains: { type: "string" } }, make: numbers },
   "items": { schema: { items: { type: "string" } }, make: numbers },
   "contains of contains": { schema: { contains: { contains: { type: "string" } } }, make: (size) => [numbers(size)] },
-  "a thousand forms of a list": { schema: { anyOf: list(1000, (i) => ({ minItems: 1e6 + i })) }, make: numbers },
-  "a thousand forms for each item": {
+  "a thousand alternatives for a list": {
+    schema: { anyOf: list(1000, (i) => ({ minItems: 1e6 + i })) },
+    make: numbers,
+  },
+  "a thousand alternatives for each item": {
     schema: { items: { anyOf: list(1000, (i) => ({ const: -i - 1 })) } },
     make: numbers,
   },
@@ -156,10 +162,12 @@ const WORST: Record<string, Worst> = {
   "failures at depth": { schema: { ...tree, contains: { type: "string" } }, make: nested },
 };
 
-/** The most steps for any message, and for one below 1 KiB. A step takes about 10 nanoseconds. */
+/** The maximum number of steps for any message, and for a message below 1 KiB. A step takes about 10 nanoseconds. */
 const MOST = 12_000_000;
 const MOST_OF_SHORT = 650_000;
-/** The most steps beyond the limit that one keyword takes at once. They are counted before they are taken. */
+/**
+ * The maximum number of steps beyond the limit that one keyword takes at once. They are counted before they are taken.
+ */
 const EXCESS = 1.2;
 
 for (const [name, { schema, make }] of Object.entries(WORST)) {
@@ -176,7 +184,7 @@ for (const [name, { schema, make }] of Object.entries(WORST)) {
     // The first steps are allowed for each message, and a step of the schema is taken once.
     if (whole < MOST) assertLess(whole - half, 2.2 * (half - quarter) + 1000, `${quarter}, ${half}, ${whole}`);
     check(0);
-    // The schema was read before, and the steps of a message do not depend on earlier ones.
+    // The schema was read before, and the steps of a message do not depend on earlier messages.
     assertEquals(count(0.5), half);
   });
 }
@@ -190,7 +198,7 @@ const nest = (levels: number, leaf: unknown, wrap: (inner: unknown) => unknown) 
   return value;
 };
 const folder = (inner: unknown) => ({ name: "a", children: [inner] });
-/** A schema in which each of the steps down to `last` can be taken in two ways. */
+/** A schema in which each of the steps down to `last` can be reached in two ways. */
 const ladder = (last: JsonSchema, keyword: "allOf" | "anyOf" | "oneOf"): JsonSchema => ({
   ...node,
   $defs: Object.fromEntries(
@@ -202,7 +210,7 @@ const ladder = (last: JsonSchema, keyword: "allOf" | "anyOf" | "oneOf"): JsonSch
 });
 const recursive = (definition: JsonSchema): JsonSchema => ({ ...node, $defs: { node: definition } });
 
-/** A schema, a message of less than 1 KiB, and whether it is valid. */
+/** A schema, a message of less than 1 KiB, and whether the message is valid. */
 const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many steps"]> = {
   "files or folders, with a wrong leaf": [
     recursive({
@@ -226,7 +234,7 @@ const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many s
     nest(20, { size: 1 }, folder),
     true,
   ],
-  "alternatives without anything required": [
+  "alternatives without required properties": [
     recursive({
       anyOf: [
         { properties: { ...children, kind: { const: "a" } } },
@@ -237,12 +245,12 @@ const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many s
     nest(22, { children: 1 }, folder),
     false,
   ],
-  "one of two that both fit": [
+  "oneOf with two alternatives that both match": [
     recursive({ type: "object", oneOf: [{ properties: children }, { properties: { ...children, z: false } }] }),
     nest(20, { a: 1 }, folder),
     false,
   ],
-  "all of two": [
+  "allOf with two schemas": [
     recursive({ allOf: [{ properties: children }, { properties: children }] }),
     nest(22, {}, folder),
     true,
@@ -306,7 +314,7 @@ const SHORT: Record<string, readonly [JsonSchema, unknown, boolean | "too many s
     list(150, (i) => `c${i}`),
     true,
   ],
-  "60 objects of 50 forms": [
+  "60 objects of 50 alternatives": [
     { items: { anyOf: list(50, (i) => ({ type: "object", properties: named, required: [`f${i}`] })) } },
     list(60, () => ({ f49: "x" })),
     true,
@@ -323,14 +331,14 @@ for (const [name, [schema, value, expected]] of Object.entries(SHORT)) {
       assertEquals(more, []);
       assertEquals(expected, "too many steps");
     } else assertEquals(!first, expected, first?.message);
-    // A part of a longer message takes no more.
+    // A part of a longer message takes no more steps.
     const whole = compileJsonSchema({ properties: { x: schema.$defs ? node : schema }, $defs: schema.$defs ?? {} });
     if (schema.$defs) whole({ x: value, y: list(1000, (i) => i) });
     assertLess(countLatestSteps(), 3 * MOST_OF_SHORT);
   });
 }
 
-Deno.test("the message about many alternatives takes steps for what it has room for", () => {
+Deno.test("the error message about many alternatives takes only the steps for the alternatives that it shows", () => {
   const check = compileJsonSchema({ items: { oneOf: list(250, (i) => ({ const: `c${i}`, title: `Country ${i}` })) } });
   const issues = check(list(50, () => "nowhere"));
   assertEquals(issues.length, 20);
@@ -339,7 +347,7 @@ Deno.test("the message about many alternatives takes steps for what it has room 
   assertLess(countLatestSteps(), 60_000);
 });
 
-Deno.test("a longer message may take more steps, and a larger schema too", () => {
+Deno.test("a longer message may take more steps, and a message for a larger schema too", () => {
   const forms = (count: number) => ({ items: { anyOf: list(count, (i) => ({ required: [`a${i}`] })) } });
   const refused = (schema: JsonSchema, value: unknown) =>
     compileJsonSchema(schema)(value).some(({ message }) => message.startsWith("cannot be checked"));
@@ -358,13 +366,13 @@ for (
     ["contains", { contains: true }, numbers(0.5)],
   ] as const
 ) {
-  Deno.test(`each look at a part of a value takes a step, also without a schema for it: ${name}`, () => {
+  Deno.test(`each visit of a part of a value takes a step, even without a schema for it: ${name}`, () => {
     compileJsonSchema({ allOf: list(20, () => ({ ...form })) })(value);
     assertLess(20 * values * 0.5, countLatestSteps());
   });
 }
 
-Deno.test("a long list passes a schema that looks at its items twice", () => {
+Deno.test("a long list is accepted by a schema that visits its items twice", () => {
   const schema = { allOf: [{ items: true }, { uniqueItems: true }], unevaluatedItems: false };
   assertEquals(compileJsonSchema(schema)(numbers(1)), []);
 });

@@ -1,4 +1,4 @@
-// Verdicts about random schemas and values, against an evaluator that remembers nothing and takes every step.
+// Verdicts on random schemas and values, compared with an evaluator that caches no outcome and takes every step.
 import { compileJsonSchema, countLatestSteps } from "../../src/schema/json_check.ts";
 import type { JsonSchema } from "../../src/schema/json_schema.ts";
 import { type Random, random } from "../support/random.ts";
@@ -73,10 +73,10 @@ const isType = (value: unknown, type: unknown) =>
     ? Number.isInteger(value)
     : type === (value === null ? "null" : Array.isArray(value) ? "array" : typeof value);
 
-/** Returns the names and places that a valid value has evaluated, or `undefined` if it is not valid. */
+/** Returns the names and positions that a valid value has evaluated, or `undefined` if the value is not valid. */
 function evaluate(schema: unknown, value: unknown, root: JsonSchema): Set<unknown> | undefined {
   if (typeof schema === "boolean") return schema ? new Set() : undefined;
-  const keywords = schema as JsonSchema; // made above
+  const keywords = schema as JsonSchema; // The value was created above.
   const seen = new Set<unknown>();
   const fits = (part: unknown, of: unknown) => evaluate(part, of, root) !== undefined;
   const applies = (part: unknown) => {
@@ -135,10 +135,10 @@ function evaluate(schema: unknown, value: unknown, root: JsonSchema): Set<unknow
   return isValid ? seen : undefined;
 }
 
-/** Takes so many steps that outcomes are remembered from then on. */
+/** Takes so many steps that outcomes are cached from then on. */
 const LONG = times(2500, () => 0);
 
-Deno.test("verdicts are those of an evaluator that takes every step, with and without remembered outcomes", () => {
+Deno.test("verdicts equal the verdicts of an evaluator that takes every step, with and without cached outcomes", () => {
   const source = random(20261122);
   const found = { valid: 0, invalid: 0, remembered: 0 };
   for (let i = 0; i < 1500; i++) {
@@ -149,7 +149,7 @@ Deno.test("verdicts are those of an evaluator that takes every step, with and wi
     try {
       checks = wholes.map((whole) => compileJsonSchema(whole));
     } catch {
-      continue; // a reference that loops
+      continue; // A circular reference.
     }
     for (const value of times(6, () => makeValue(source, 4))) {
       const isValid = evaluate(z, value, wholes[0]) !== undefined;
@@ -164,7 +164,7 @@ Deno.test("verdicts are those of an evaluator that takes every step, with and wi
   assertEquals(found.remembered, found.valid + found.invalid);
 });
 
-Deno.test("an outcome that was found without the names of its properties is not taken for one with them", () => {
+Deno.test("a cached outcome without evaluated property names is not used where the names are needed", () => {
   const x = { $ref: "#/$defs/x" };
   const part = { allOf: [{ not: { not: x } }, x], unevaluatedProperties: false };
   const check = compileJsonSchema({

@@ -73,7 +73,7 @@ const CASES: Record<string, readonly Case[]> = {
     [{ pattern: "b" }, ["abc"], ["ac"]],
     [{ pattern: "^\\p{Letter}+$" }, ["né", "π"], ["1"]],
     [{ pattern: "^.$" }, ["💩"], ["ab"]],
-    [{ format: "email" }, ["no mail at all"], []],
+    [{ format: "email" }, ["a text that is not a mail address"], []],
     [{ contentEncoding: "base64", contentMediaType: "application/json" }, ["!"], []],
   ],
   objects: [
@@ -390,7 +390,7 @@ for (const [name, cases] of Object.entries(CASES)) {
 Deno.test("json schema: the schema of a tool with all kinds of keywords", async () => {
   await using client = await connectTest(everything);
   const tool = (await client.listTools()).find(({ description }) => description?.includes("only raw JSON Schema"));
-  const schema = tool?.inputSchema as JsonSchema; // it is raw JSON Schema in the example
+  const schema = tool?.inputSchema as JsonSchema; // The example uses raw JSON Schema.
   assert(fits(schema, { name: "x", contactMethod: "phone", phone: "1", address: { city: "y" } }));
   assert(fits(schema, { email: "x" }));
   assertEquals(issues(schema, { name: 1, address: { city: 2 }, phone: "1", fax: "2" }), [
@@ -402,7 +402,7 @@ Deno.test("json schema: the schema of a tool with all kinds of keywords", async 
   assertEquals(issues(schema, {}), [": phone: required or email: required", "email: required"]);
 });
 
-Deno.test("json schema: messages have the path, the expected and the actual value", () => {
+Deno.test("json schema: messages contain the path, the expected value and the actual value", () => {
   const cases: [JsonSchema, unknown, string[]][] = [
     [{ type: ["string", "null"] }, 1, [": expected string or null, got number"]],
     [{ type: "integer" }, 1.5, [": expected integer, got number"]],
@@ -439,7 +439,7 @@ Deno.test("json schema: messages have the path, the expected and the actual valu
   assertEquals(toPath(["a", 0, "b", "", "c.d", Symbol("s")]), "a[0].b..c.d.Symbol(s)");
 });
 
-Deno.test("json schema: there are at most twenty issues, each of them short", () => {
+Deno.test("json schema: there are at most twenty issues, each of limited length", () => {
   const schema = {
     properties: { big: { const: "y" } },
     additionalProperties: { type: "string", enum: ["x".repeat(5000)] },
@@ -454,7 +454,7 @@ Deno.test("json schema: there are at most twenty issues, each of them short", ()
   assertEquals(compileJsonSchema({ items: { anyOf: [{ const: 1 }, { const: 2 }] } })(Array(100).fill(3)).length, 20);
 });
 
-Deno.test("json schema: an unusable schema is refused at definition, with a remedy", () => {
+Deno.test("json schema: an unusable schema is refused at its definition, with a remedy", () => {
   let deep: JsonSchema = {};
   for (let i = 0; i < 10_000; i++) deep = { allOf: [deep] };
   let nested: JsonSchema = {};
@@ -513,7 +513,7 @@ Deno.test("json schema: an unusable schema is refused at definition, with a reme
   for (const [schema, reason] of cases) {
     const { message } = assertThrows(() => compileJsonSchema(schema), TypeError, reason);
     assert(message.startsWith("Cannot use JSON Schema: "), message);
-    assert(message.includes(";"), `${message} names no remedy`);
+    assert(message.includes(";"), `${message} states no remedy`);
     assertLess(message.length, 250);
   }
 });
@@ -536,7 +536,8 @@ Deno.test("json schema: a reference that looks circular but descends into the va
 });
 
 Deno.test("json schema: hostile values cost bounded time and memory", () => {
-  // Each level doubles the ways to the last one: 2^28 steps without a limit, and a text is not remembered.
+  // Each level doubles the number of paths to the last level: 2^28 steps without a limit, and the outcome for a text is
+  // not cached.
   const $defs: Record<string, JsonSchema> = { x28: { type: "string" } };
   for (let i = 0; i < 28; i++) {
     $defs[`x${i}`] = { allOf: [{ $ref: `#/$defs/x${i + 1}` }, { $ref: `#/$defs/x${i + 1}` }] };
@@ -544,10 +545,10 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   const exploding = { $ref: "#/$defs/x0" };
   const refusal = "cannot be checked: it takes too many steps; send less, or nest it less deeply";
   assertEquals(issues({ ...exploding, $defs }, "x"), [`: ${refusal}`]);
-  // The limit must not turn into a pass where `not` expects a failure.
+  // Exceeding the limit must not count as a success where `not` expects a failure.
   assertEquals(issues({ not: exploding, $defs }, "x"), [`: ${refusal}`]);
 
-  // Nor may it change the next check.
+  // It must not affect the next check either.
   const check = compileJsonSchema({ properties: { a: { not: exploding }, b: { type: "number" } }, $defs });
   assertEquals(check({ a: "x" }).length, 1);
   assertEquals(check({ b: "" }), [{ path: "b", message: "expected number, got string" }]);
@@ -562,7 +563,7 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   assert(fits({ items: { required: ["i"] }, uniqueItems: true }, numbers));
 });
 
-Deno.test("json schema: very many anchors are found in bounded time", () => {
+Deno.test("json schema: a schema with very many anchors compiles in bounded time", () => {
   const names = Array.from({ length: 4000 }, (_, i) => `a${i}`);
   const schema = {
     properties: Object.fromEntries(names.map((name) => [name, { $ref: `#${name}` }])),
@@ -681,7 +682,7 @@ Deno.test("uniqueItems compares values as JSON does", () => {
   assertEquals(issues(unique, texts.slice(1)), []);
 });
 
-Deno.test("an object with very many keys is checked by every keyword, and again after it has changed", () => {
+Deno.test("an object with very many keys is checked by every keyword, and again after a change", () => {
   const many: Record<string, unknown> = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]));
   const schema = {
     allOf: [{ properties: { k0: {} } }, { minProperties: 200, maxProperties: 200 }],

@@ -66,7 +66,7 @@ Deno.test("schema: the problem names each field", () => {
   assertEquals(problem, 'list[0]: Invalid type: Expected number but received "x"');
 });
 
-Deno.test("schema: a problem has at most two kilobytes, whatever is wrong", async () => {
+Deno.test("schema: a problem has at most two kilobytes, however many issues there are", async () => {
   const many = { a: Array.from({ length: 10_000 }, () => "世".repeat(50)) };
   const schemas: Schema[] = [
     z.object({ a: z.array(z.number()) }),
@@ -143,7 +143,7 @@ Deno.test("schema: a raw JSON Schema is listed unchanged", () => {
   assertStrictEquals<JsonSchema>(compileSchema(schema, input).json(), schema);
 });
 
-Deno.test("schema: an input takes objects, and a union of objects is declared as an object", () => {
+Deno.test("schema: an input schema must accept objects, and a union of objects is declared as an object", () => {
   const union = z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("a"), n: z.number() }),
     z.object({ kind: z.literal("b"), s: z.string() }),
@@ -181,7 +181,7 @@ Deno.test("schema: a schema that JSON Schema cannot express is refused with the 
     [{ type: "object", properties: { a: { pattern: "(" } } }, "correct it"],
   ];
   for (const [schema, remedy] of cases) {
-    // The cast does the same as a caller without types.
+    // The cast simulates a caller without types.
     const { message } = assertThrows(
       () => compileSchema(schema as Schema, input),
       TypeError,

@@ -8,7 +8,7 @@ function part(validate: StandardSchema["~standard"]["validate"]): StandardSchema
   return { "~standard": { version: 1, vendor: "test", validate } };
 }
 
-Deno.test("a part of a shape that throws leaves no rejection of another part behind", async () => {
+Deno.test("a part of a shape that throws does not leave an unhandled rejection of another part", async () => {
   const shape = {
     a: part(() => Promise.reject(new Error("late"))),
     b: part(() => {

@@ -5,7 +5,7 @@ import { until } from "../support/behaviour.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, type Running, start } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes.
 const file = `${root}tests/serve/program.ts`;
 const ERAS = ["2026-07-28", "2025-11-25"] as const;
 
@@ -45,7 +45,7 @@ async function untilClosing(url: string): Promise<void> {
 for (const [name, findWords] of Object.entries(runtimes)) {
   for (const version of ERAS) {
     Deno.test({
-      name: `a call that runs at SIGTERM ends, and new ones are refused, on ${name} in ${version}`,
+      name: `a call that runs at SIGTERM ends, and new calls are refused, on ${name} in ${version}`,
       ignore,
       async fn() {
         const words = await findWords();
@@ -77,7 +77,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
 
   for (const [signal, code] of [["SIGTERM", 143], ["SIGINT", 130]] as const) {
     Deno.test({
-      name: `a second ${signal} ends the process at once, on ${name}`,
+      name: `a second ${signal} ends the process immediately, on ${name}`,
       ignore,
       async fn() {
         const words = await findWords();
@@ -99,7 +99,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   }
 
   Deno.test({
-    name: `a response without end does not keep the process after a signal, on ${name}`,
+    name: `a response without an end does not keep the process alive after a signal, on ${name}`,
     ignore,
     async fn() {
       const words = await findWords();
@@ -116,7 +116,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
   });
 
   Deno.test({
-    name: `a port in use is named, on ${name}`,
+    name: `an error names a port in use, on ${name}`,
     ignore,
     async fn() {
       const words = await findWords();
@@ -133,7 +133,7 @@ for (const [name, findWords] of Object.entries(runtimes)) {
 }
 
 Deno.test({
-  name: "a missing permission of Deno is named",
+  name: "an error names a missing permission of Deno",
   ignore,
   async fn() {
     const words = ["deno", "run", "--quiet", "--no-check", "--no-prompt", file, "3999"];

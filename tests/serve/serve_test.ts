@@ -17,7 +17,7 @@ async function call(url: string, revision: string): Promise<unknown> {
   return (await client.callTool("ping")).content;
 }
 
-Deno.test("a served server answers in both eras, and closes at the end of the block", async () => {
+Deno.test("a served server responds in both eras, and closes at the end of the block", async () => {
   const server = make();
   let url;
   {
@@ -32,7 +32,7 @@ Deno.test("a served server answers in both eras, and closes at the end of the bl
   await assertRejects(() => fetch(new URL("/mcp", url)));
 });
 
-Deno.test("the signal closes it, and a call that runs gets its result", async () => {
+Deno.test("the signal closes the server, and a running call gets its result", async () => {
   const { pass, open } = gate();
   const wait = tool({
     name: "wait",
@@ -58,12 +58,12 @@ Deno.test("the signal closes it, and a call that runs gets its result", async ()
   await served.close();
 });
 
-Deno.test("a signal that has aborted closes it at once", async () => {
+Deno.test("a signal that is already aborted closes the server immediately", async () => {
   const served = await serve(make(), { port: 0, signals: false, signal: AbortSignal.abort() });
   await served.finished;
 });
 
-Deno.test("a client that does not read its response does not keep it from closing", async () => {
+Deno.test("a client that does not read its response does not delay the closing", async () => {
   const start = (controller: ReadableStreamDefaultController) => controller.enqueue(new Uint8Array(1));
   const endless = { path: "/endless", fetch: () => new Response(new ReadableStream({ start })) };
   const server = createServer({ ...about, routes: [endless] });
@@ -74,13 +74,13 @@ Deno.test("a client that does not read its response does not keep it from closin
   await response.body?.cancel().catch(() => {});
 });
 
-Deno.test("mount is served too", async () => {
+Deno.test("serve accepts the result of mount", async () => {
   await using served = await serve(mount([make("/one"), make("/two")]), { port: 0, signals: false });
   assertEquals(new URL(served.url).pathname, "/one");
   assertEquals(await call(served.url.replace("/one", "/two"), "2026-07-28"), [{ type: "text", text: "pong" }]);
 });
 
-Deno.test("a service that fails is the cause of the error, and the server stays open", async () => {
+Deno.test("the error of a failed service has the failure as its cause, and the server stays open", async () => {
   let isBroken = true;
   const db = service("db", () => {
     if (isBroken) throw new Error("no database");
@@ -96,7 +96,7 @@ Deno.test("a service that fails is the cause of the error, and the server stays 
   assertEquals(served.port > 0, true);
 });
 
-Deno.test("a port in use is named, and the server can listen on another one", async () => {
+Deno.test("an error names a port in use, and the server can listen on another port", async () => {
   await using first = await serve(make(), { port: 0, signals: false });
   await using server = make();
   await assertRejects(
@@ -108,7 +108,7 @@ Deno.test("a port in use is named, and the server can listen on another one", as
   assertEquals(await call(second.url, "2026-07-28"), [{ type: "text", text: "pong" }]);
 });
 
-Deno.test("options that are wrong throw before it listens", async () => {
+Deno.test("invalid options throw before the server listens", async () => {
   const server = make();
   await assertRejects(() => serve(server, { port: 70_000 }), TypeError, "port is not a port");
   await assertRejects(() => serve(server, { hostname: "" }), TypeError, "hostname is not an address");

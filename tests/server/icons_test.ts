@@ -1,11 +1,11 @@
-// Icons and links to web pages, which clients show: only safe schemes leave the server.
+// Icons and links to web pages, which clients show: the server sends only safe schemes.
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceLink, resourceProvider, tool } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
 
 /** Passes a value of the wrong type. */
 function untyped(value: unknown): never {
-  return value as never; // so that the mistake compiles
+  return value as never; // The cast lets the mistake compile.
 }
 
 const text = () => "";
@@ -53,7 +53,7 @@ const UNSAFE = [
   "",
 ];
 
-Deno.test("an icon whose source is neither https nor an image in data: is refused when it is given", () => {
+Deno.test("an icon whose source is neither https nor an image in data: throws", () => {
   for (const [action, make] of Object.entries(FACTORIES)) {
     for (const src of SAFE) make(untyped([{ src, mimeType: "image/png", sizes: ["48x48", "any"], theme: "dark" }]));
     for (const src of UNSAFE) {
@@ -66,7 +66,7 @@ Deno.test("an icon whose source is neither https nor an image in data: is refuse
   }
 });
 
-Deno.test("an icon with other wrong fields is refused with what to write", () => {
+Deno.test("an icon with another invalid field throws with a remedy", () => {
   const [src] = SAFE;
   const cases: readonly (readonly [icons: unknown, message: string])[] = [
     [[{}], "icons holds the src undefined; use an https URL"],
@@ -95,24 +95,27 @@ Deno.test("websiteUrl of a server is an http or https URL", () => {
   }
 });
 
-behaviour("unsafe icons of listed resources are left out and reported, and the list goes on", async (connect) => {
-  const [src] = SAFE;
-  const icons = [{ src: "javascript:alert(1)" }];
-  const entries = [{ uri: "x://1", name: "one", icons }, { uri: "x://2", name: "two", icons: [{ src }] }];
-  const listed = resource({ uri: "x://{id}", name: "x", list: () => entries, read: text });
-  const provided = resourceProvider({
-    scheme: "y",
-    name: "y",
-    list: () => ({ resources: [{ uri: "y://1", name: "three", icons }] }),
-    read: text,
-  });
-  const { client, takeFaults } = await connect({ handlers: [listed, provided] });
-  const resources = await client.listResources();
-  assertEquals(resources.map(({ name, icons }) => [name, icons]), [["one", undefined], ["two", [{ src }]], [
-    "three",
-    undefined,
-  ]]);
-  const faults = takeFaults();
-  assertEquals(faults.length, 2);
-  assertStringIncludes(`${faults[0].error}`, 'icons holds the src "javascript:alert(1)"');
-});
+behaviour(
+  "unsafe icons of listed resources are omitted and reported, and the list contains the other resources",
+  async (connect) => {
+    const [src] = SAFE;
+    const icons = [{ src: "javascript:alert(1)" }];
+    const entries = [{ uri: "x://1", name: "one", icons }, { uri: "x://2", name: "two", icons: [{ src }] }];
+    const listed = resource({ uri: "x://{id}", name: "x", list: () => entries, read: text });
+    const provided = resourceProvider({
+      scheme: "y",
+      name: "y",
+      list: () => ({ resources: [{ uri: "y://1", name: "three", icons }] }),
+      read: text,
+    });
+    const { client, takeFaults } = await connect({ handlers: [listed, provided] });
+    const resources = await client.listResources();
+    assertEquals(resources.map(({ name, icons }) => [name, icons]), [["one", undefined], ["two", [{ src }]], [
+      "three",
+      undefined,
+    ]]);
+    const faults = takeFaults();
+    assertEquals(faults.length, 2);
+    assertStringIncludes(`${faults[0].error}`, 'icons holds the src "javascript:alert(1)"');
+  },
+);

@@ -1,5 +1,5 @@
-// Options of wrong types, checked at runtime because programs may not be type-checked. An option that closes a door must
-// not be ignored because of its value.
+// Options of wrong types, checked at run time because programs may not be type-checked. An option that restricts access
+// must not be ignored because of its value.
 import { assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -18,7 +18,7 @@ import { quota } from "../../src/quota/quota.ts";
 
 /** Passes a value of the wrong type. */
 function untyped(value: unknown): never {
-  return value as never; // so that the mistake compiles
+  return value as never; // The cast lets the mistake compile.
 }
 
 const run = () => "";
@@ -81,7 +81,7 @@ for (const [action, { make, lists, functions, objects = [] }] of Object.entries(
     assertMatch(message, expected);
     assertMatch(message, /^Cannot .*(:|;) /);
   };
-  Deno.test(`${action}: every list, function and object of another type is refused by name`, () => {
+  Deno.test(`${action}: every list, function and object option refuses a value of another type, and the error names the option`, () => {
     for (const name of lists) {
       for (const wrong of ["elicitation", { 0: run }, null, 5, true, run]) {
         if (name !== "handlers" || wrong !== run) check(name, wrong, /must be a list/);
@@ -183,7 +183,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer(about).log.info("x", { to: untyped("ada") }), 'to is "ada"; it must be a function'],
 ];
 
-Deno.test("an option of a wrong type is refused with what to write instead", () => {
+Deno.test("an option of a wrong type is refused with a remedy", () => {
   for (const [make, message] of MISTAKES) assertStringIncludes(assertThrows(make, TypeError).message, message);
   createServer({ ...about, cors: "none" });
   createServer({ ...about, cors: { origins: "*" } });

@@ -1,4 +1,5 @@
-// Options of unknown names, which a file without a type checker may have: every factory refuses them, always.
+// Unknown options, which a file without a type check may contain: every factory refuses them, in development and in
+// production.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import {
@@ -258,7 +259,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     resource: "https://a.example",
     scopes: ["a"],
   }]],
-  // No caller has a token here, which is found out after the check.
+  // No caller has a token here, which is detected after the check.
   "./oauth exchangeToken": [[async (options) => {
     try {
       await exchangeToken({}, options);
@@ -443,7 +444,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
   "./testing/stores testStore": [[(options) => testStore(() => memoryStore(), options), { test: text }]],
 };
 
-/** Exported functions without an object of options, and what they take instead. */
+/** Exported functions without an object of options, and their parameters. */
 const WITHOUT_OPTIONS: Readonly<Record<string, string>> = {
   "./observer consoleObserver": "nothing",
   ". isQuestion": "any value",
@@ -480,22 +481,25 @@ Deno.test("every exported function is in the table of factories, or takes no opt
   assertEquals([...found].sort(), [...Object.keys(FACTORIES), ...Object.keys(WITHOUT_OPTIONS)].sort());
 });
 
-behaviour("a handler that is added later is refused in the same words, with development on or off", async (join) => {
-  const { server } = await join({ handlers: [] });
-  assertThrows(
-    () => server.handlers.add(tool({ name: "late", requiredScopes: ["a"], run: text } as Untyped)),
-    TypeError,
-    'Cannot make tool "late": unknown option requiredScopes; did you mean scopes?',
-  );
-  assertEquals(server.handlers.list(), []);
-});
+behaviour(
+  "a handler that is added later is refused with the same message, with development on or off",
+  async (join) => {
+    const { server } = await join({ handlers: [] });
+    assertThrows(
+      () => server.handlers.add(tool({ name: "late", requiredScopes: ["a"], run: text } as Untyped)),
+      TypeError,
+      'Cannot make tool "late": unknown option requiredScopes; did you mean scopes?',
+    );
+    assertEquals(server.handlers.list(), []);
+  },
+);
 
-behaviour("a question refuses misspelt options, which would not be for single use", async (join) => {
+behaviour("a question refuses misspelt options, which could disable singleUse", async (join) => {
   const schema = { type: "object", properties: { ok: { type: "boolean" } } };
   const options: Readonly<Record<string, object>> = {
     elicit: { message: "Pay?", schema, singleuse: true },
     elicitUrl: { message: "Pay?", url: "https://a.example", singleUses: true },
-    // The answer would be asked for without a schema of its own.
+    // The question would be asked without its schema.
     form: { message: "Pay?", schema, requestedSchema: schema },
   };
   const ask = tool({
@@ -515,22 +519,28 @@ behaviour("a question refuses misspelt options, which would not be for single us
   assertEquals(asked, 0);
 });
 
-behaviour("what forCaller returns has known names only, and an undefined input changes nothing", async (join) => {
-  const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
-  const { client, takeFaults } = await join({
-    handlers: [
-      tool({ name: "same", input, forCaller: () => ({ input: undefined }), run: ({ a }) => `${a}` }),
-      ...[{ scopes: [] }, { inputs: {} }, false, null].map((variant, i) =>
-        tool({ name: `wrong${i}`, input, scopes: ["never"], forCaller: () => variant as Untyped, run: text })
-      ),
-    ],
-  });
-  const { content } = await client.callTool("same", { a: 3 });
-  assertEquals(content, [{ type: "text", text: "3" }]);
-  assertEquals((await client.callTool("same", {})).isError, true);
-  assertEquals((await client.listTools()).map(({ name }) => name), ["same"]);
-  assertMatch(`${takeFaults()[0].error}`, /what forCaller of tool "wrong0" returned: unknown option scopes; remove it/);
-});
+behaviour(
+  "the result of forCaller may contain only known names, and an undefined input changes nothing",
+  async (join) => {
+    const input = { type: "object", properties: { a: { type: "number" } }, required: ["a"] } as const;
+    const { client, takeFaults } = await join({
+      handlers: [
+        tool({ name: "same", input, forCaller: () => ({ input: undefined }), run: ({ a }) => `${a}` }),
+        ...[{ scopes: [] }, { inputs: {} }, false, null].map((variant, i) =>
+          tool({ name: `wrong${i}`, input, scopes: ["never"], forCaller: () => variant as Untyped, run: text })
+        ),
+      ],
+    });
+    const { content } = await client.callTool("same", { a: 3 });
+    assertEquals(content, [{ type: "text", text: "3" }]);
+    assertEquals((await client.callTool("same", {})).isError, true);
+    assertEquals((await client.listTools()).map(({ name }) => name), ["same"]);
+    assertMatch(
+      `${takeFaults()[0].error}`,
+      /what forCaller of tool "wrong0" returned: unknown option scopes; remove it/,
+    );
+  },
+);
 
 /** Calls a factory, and returns the message of its error. Throws if it succeeds. */
 async function refusalOf(make: Sample[0], options: object): Promise<string> {
@@ -580,7 +590,7 @@ function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): read
   });
 }
 
-/** A copy of options with another name in place of one. */
+/** A copy of options in which one name is replaced by another name. */
 function rename(options: Readonly<Record<string, unknown>>, path: string, from: string, to: string): object {
   const [outer] = path.split(".");
   if (outer) return { ...options, [outer]: rename(options[outer] as Sample[1], "", from, to) };
@@ -588,11 +598,11 @@ function rename(options: Readonly<Record<string, unknown>>, path: string, from: 
 }
 
 for (const [factory, samples] of Object.entries(FACTORIES)) {
-  Deno.test(`${factory} refuses misspelt options of every name, and accepts those that are undefined`, async () => {
+  Deno.test(`${factory} refuses misspelt names of all options, and accepts options that are undefined`, async () => {
     for (const [make, options] of samples) {
       await make(options);
       await make({ ...options, misspelt: undefined, [Symbol("any")]: 1 });
-      // What an object inherits is not checked, and copies of the options lack it.
+      // Inherited properties are not checked, and copies of the options lack them.
       const inheriting = await refusalOf(make, Object.assign(Object.create({ misspelt: 1 }), options));
       assertStringIncludes(inheriting, "its options have a prototype; write a plain object");
       for (const [path, name] of listPlaces(options)) {
@@ -601,7 +611,7 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
         for (let i = 0; i < 5; i++) {
           const wrong = misspell(name);
           const others = listPlaces(options).filter(([of]) => of === path).map(([, each]) => each);
-          // Another name of the same factory may come out by chance.
+          // A misspelling may be another name of the same factory by chance.
           if (others.includes(wrong)) continue;
           const message = await refusalOf(make, rename(options, path, name, wrong)).catch((error) => `${error}`);
           if (/^Error: accepted/.test(message)) assert(isKnown(wrong), `${factory} accepted ${path}${wrong}`);
@@ -615,14 +625,16 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
   });
 }
 
-/** Short names that misspelling may hit by chance, of options that no sample has. */
+/** Short names of options without a sample, which a misspelling may equal by chance. */
 function isKnown(name: string): boolean {
   return ["per", "uri", "id", "ids", "to", "run", "use", "key", "test", "path", "data", "url"].includes(name);
 }
 
 const auth = apiKey({ keys: { ada: "ada-2f6c1e0b9d4a7853" } });
 
-/** Mistakes that would leave open what the author wanted to close, or that are common, and their messages. */
+/**
+ * Mistakes that would leave access open that the author meant to restrict, and common mistakes, with their messages.
+ */
 const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ...["scope", "requiredScopes", "Scopes", "permissions"].map((name) =>
     [
@@ -710,7 +722,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => server.log.info("x", { too: text } as Untyped), "Cannot log a message: unknown option too; did you mean to?"],
 ];
 
-Deno.test("an unknown option is refused with the option to write instead", () => {
+Deno.test("an unknown option is refused, and the error names the correct option", () => {
   for (const [make, message] of MISTAKES) {
     assertStringIncludes(assertThrows(make, TypeError).message, message);
   }

@@ -1,4 +1,4 @@
-// Skills of a folder, as clients of each era and transport see them.
+// Skills of a folder, in the view of clients of each era and transport.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
@@ -29,7 +29,7 @@ async function makeFolder(files: Readonly<Record<string, string | Uint8Array>>) 
 
 const head = (name: string, more = "") => `---\nname: ${name}\ndescription: Does ${name}\n${more}---\n\n# ${name}\n`;
 
-/** A valid folder: two skills, one with a folder, a binary file and a skill within it. */
+/** A valid folder with two skills. One of them contains a folder, a binary file and a nested skill. */
 const FILES = {
   "git-flow/SKILL.md": head("git-flow", "license: MIT\nmetadata:\n  version: 1.0\n  tags: [a, b]\n"),
   "acme/refunds/SKILL.md": head("refunds"),
@@ -44,7 +44,7 @@ const digest = (content: string | Uint8Array) => `sha256:${createHash("sha256").
 
 async function list(client: Connection) {
   const { skills } = await client.request("skills/list", {});
-  // deno-lint-ignore no-explicit-any -- what a client reads
+  // deno-lint-ignore no-explicit-any -- the result that a client reads
   return skills as any[];
 }
 
@@ -130,7 +130,7 @@ behaviour("a skill is an ordinary resource, and its folders can be listed", asyn
   }
 });
 
-behaviour("clients need not declare skills, which servers of every era show", async (connect, { era }) => {
+behaviour("clients need not declare skills, and servers of every era list them", async (connect, { era }) => {
   await using folder = await makeFolder({ "fine/SKILL.md": head("fine") });
   const { client } = await connect({ handlers: [skills({ dir: folder.path })] });
   assertEquals((await list(client)).length, 1);
@@ -139,7 +139,7 @@ behaviour("clients need not declare skills, which servers of every era show", as
   assert("resources" in Object(capabilities));
 });
 
-behaviour("no path leads out of the folder", async (connect) => {
+behaviour("no path outside of the folder can be read", async (connect) => {
   await using outside = await makeFolder({ "secret.txt": "secret", "evil/SKILL.md": head("evil") });
   await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/a.txt": "a" });
   await symlink(`${outside.path}/secret.txt`, `${folder.path}/fine/link.txt`);
@@ -165,13 +165,13 @@ behaviour("no path leads out of the folder", async (connect) => {
   ) {
     await assertRejects(() => client.readResource(`skill://${path}`), McpError, undefined, path);
   }
-  // A file that becomes a link after it was listed.
+  // A file that becomes a symbolic link after it was listed.
   await rename(`${folder.path}/fine/a.txt`, `${folder.path}/fine/b.txt`);
   await symlink(`${outside.path}/secret.txt`, `${folder.path}/fine/a.txt`);
   await assertRejects(() => client.readResource("skill://fine/a.txt"), McpError);
 });
 
-behaviour("skills that are wrong or too large are left out, each with a warning", async (connect) => {
+behaviour("skills that are invalid or too large are omitted, each with a warning", async (connect) => {
   const many = Object.fromEntries(Array.from({ length: 520 }, (_, i) => [`many/f${i}.txt`, `${i}`]));
   await using folder = await makeFolder({
     "good/SKILL.md": head("good"),
@@ -218,7 +218,7 @@ behaviour("skills that are wrong or too large are left out, each with a warning"
   });
 }, { transports: ["memory"] });
 
-behaviour("clients learn of changes, and read what is there now", async (connect) => {
+behaviour("clients are notified of changes, and read the current content", async (connect) => {
   await using folder = await makeFolder({ "fine/SKILL.md": head("fine"), "fine/a.txt": "a" });
   const { client } = await connect({ handlers: [skills({ dir: folder.path })] }, declared);
   const uri = "skill://fine/a.txt";
@@ -239,7 +239,7 @@ behaviour("clients learn of changes, and read what is there now", async (connect
   await until(async () => (await list(client)).length === 1, "one skill");
 });
 
-behaviour("the folder itself may be a skill, and long lists have pages", async (connect) => {
+behaviour("the folder itself may be a skill, and long lists are paginated", async (connect) => {
   await using root = await makeFolder({});
   const name = root.path.split("/").at(-1)?.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replace(/-+$/, "") ?? "";
   await using parent = await makeFolder({
@@ -268,7 +268,7 @@ behaviour("the folder itself may be a skill, and long lists have pages", async (
   assertEquals(error.code, -32602);
 }, { transports: ["memory"] });
 
-behaviour("the folder itself is named as on the disk, if its path is a dot", async (connect) => {
+behaviour("the folder itself has its name on disk if its path is a dot", async (connect) => {
   await using folder = await makeFolder({ "notes/SKILL.md": head("notes"), "notes/parts/a.txt": "a" });
   const before = process.cwd();
   for (const dir of [".", "./", "..", "parts/.."]) {
@@ -304,7 +304,7 @@ behaviour("a file that cannot be opened once is served later", async (connect) =
   }
 }, { transports: ["memory"], eras: ["modern"] });
 
-Deno.test("front matter prints nothing by itself, and its size is bounded", () => {
+Deno.test("parsing front matter prints nothing, and its size is bounded", () => {
   const { emitWarning } = process;
   const printed: unknown[] = [];
   process.emitWarning = (text: unknown) => void printed.push(text);
@@ -318,7 +318,7 @@ Deno.test("front matter prints nothing by itself, and its size is bounded", () =
   assertThrows(() => parseFrontMatter(`---\n${keys}\n---\n`), SyntaxError, "characters; at most");
 });
 
-behaviour("a folder that is missing fails what needs it, and nothing else", async (connect) => {
+behaviour("with a missing folder, only calls that need it fail", async (connect) => {
   const { client, takeFaults } = await connect({ handlers: [skills({ dir: "/no/such/folder" })] }, declared);
   await assertRejects(() => client.request("skills/list", {}), McpError, "Internal error");
   assert(takeFaults().length > 0);
@@ -347,7 +347,7 @@ Deno.test("10,000 files of skills are listed and read", async () => {
   await server.close();
 });
 
-Deno.test("wrong options are refused", () => {
+Deno.test("invalid options are refused", () => {
   for (
     const [options, words] of [
       [{}, "dir is not a path"],

@@ -1,4 +1,4 @@
-// Stores whose engine is slow, or returns wrong values.
+// Stores whose engine is slow, or returns invalid values.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import type { StoreEngine } from "../../src/core/store.ts";
@@ -8,7 +8,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
-/** An engine in memory with some methods replaced. */
+/** An engine in memory, of which some methods are replaced. */
 async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
   const engine = await memoryStore()[INTERNALS].connect();
   const own = change(engine);
@@ -20,7 +20,7 @@ async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Pro
   });
 }
 
-Deno.test("a topic that cannot be read ends no process, and is read again", async () => {
+Deno.test("a topic that cannot be read does not end the process, and is read again", async () => {
   let reads = 0;
   const engine = await spoil((engine) => ({
     heads: undefined,
@@ -119,7 +119,7 @@ Deno.test("every call of close waits until the engine is closed", async () => {
   assertEquals(isClosed, true);
 });
 
-Deno.test("a value that expires while it is replaced does not make room twice", () => {
+Deno.test("a value that expires while it is replaced does not free its bytes twice", () => {
   let now = 0;
   let isRunning = false;
   // The clock advances between two reads.
@@ -130,10 +130,11 @@ Deno.test("a value that expires while it is replaced does not make room twice", 
   assertThrows(() => write(1300), Error, "holds 2600 bytes");
 });
 
-Deno.test("a result of an engine that merely counts as true changes nothing that was decided by it", async () => {
+Deno.test("a truthy engine result other than true does not count as a successful write", async () => {
   const odd: readonly unknown[] = [undefined, null, 1, 0, "OK", "", {}, { changes: 0 }, [], Symbol("true")];
   for (const value of odd) {
-    const engine = await spoil(() => ({ set: () => value as never, delete: () => value as never })); // as an author errs
+    // The cast lets the mistake compile.
+    const engine = await spoil(() => ({ set: () => value as never, delete: () => value as never }));
     const store = customStore(engine);
     for (const run of [() => store.set("key", "a", { ttlMs: 1000 }), () => store.delete("key")]) {
       await assertRejects(async () => await run(), Error, "return true or false");
@@ -142,7 +143,7 @@ Deno.test("a result of an engine that merely counts as true changes nothing that
   }
 });
 
-Deno.test("a value of an engine that has no version is refused, because writes with it would replace any value", async () => {
+Deno.test("a value of an engine without a version is refused, because a write with it would replace any value", async () => {
   const odd: readonly unknown[] = [
     "text",
     1,
@@ -154,7 +155,7 @@ Deno.test("a value of an engine that has no version is refused, because writes w
     [],
   ];
   for (const value of odd) {
-    const store = customStore(await spoil(() => ({ get: () => value as never }))); // as an author errs
+    const store = customStore(await spoil(() => ({ get: () => value as never }))); // The cast lets the mistake compile.
     await assertRejects(
       async () => await store.get("key"),
       Error,
@@ -163,7 +164,7 @@ Deno.test("a value of an engine that has no version is refused, because writes w
     await store.close();
   }
   for (const absent of [undefined, null]) {
-    const store = customStore(await spoil(() => ({ get: () => absent as never }))); // as some clients do
+    const store = customStore(await spoil(() => ({ get: () => absent as never }))); // Some clients return such a value.
     assertEquals(await store.get("key"), undefined);
     await store.close();
   }
@@ -173,7 +174,7 @@ Deno.test("a value of an engine that has no version is refused, because writes w
 const MINUTE = { ttlMs: 60_000 };
 const LOG = { ttlMs: 60_000, max: 100 };
 
-/** An engine that fails as long as it is told to, and how often it was made and closed. */
+/** An engine that fails while a flag is set, and counts of its creations and closings. */
 function makeMortal(options?: Parameters<typeof customStore>[1]) {
   const memory = memoryStore();
   const mortal = { made: 0, closed: 0, commands: 0, isDead: false };
@@ -208,7 +209,7 @@ Deno.test("an engine that fails three times in a row is closed, and the function
   assertEquals(mortal.closed, 2);
 });
 
-Deno.test("while an engine is lost, one operation per second tests whether it is back", async () => {
+Deno.test("while an engine is unavailable, one operation per second tests whether it is available again", async () => {
   const { mortal, store } = makeMortal();
   mortal.isDead = true;
   for (let i = 0; i < 3; i++) await assertRejects(async () => await store.get("key"), Error, "has failed");
@@ -225,7 +226,7 @@ Deno.test("while an engine is lost, one operation per second tests whether it is
   await store.close();
 });
 
-Deno.test("a connection that is never made is given up, and made again", async () => {
+Deno.test("a connection that is never established times out, and is attempted again", async () => {
   let made = 0;
   const signals: AbortSignal[] = [];
   const memory = memoryStore();
@@ -239,7 +240,7 @@ Deno.test("a connection that is never made is given up, and made again", async (
   await store.close();
 });
 
-Deno.test("an engine that connects after it was given up is closed", async () => {
+Deno.test("an engine that connects after its timeout is closed", async () => {
   let [made, closed] = [0, 0];
   const late = gate();
   const memory = memoryStore();
@@ -255,7 +256,7 @@ Deno.test("an engine that connects after it was given up is closed", async () =>
   await store.close();
 });
 
-Deno.test("subscribers of an engine that was replaced hear what the next one rings", async () => {
+Deno.test("subscribers of a replaced engine get the rings of the next engine", async () => {
   const { mortal, store } = makeMortal({ pollMs: 100 });
   const heard: string[] = [];
   await store.subscribe("topic", (text) => void heard.push(text));
@@ -269,7 +270,7 @@ Deno.test("subscribers of an engine that was replaced hear what the next one rin
   await store.close();
 });
 
-Deno.test("an operation that can never succeed is neither repeated nor counted as a lost answer", async () => {
+Deno.test("an operation that can never succeed is neither repeated nor counted as a timeout", async () => {
   for (const [title, wait] of [["later", turn], ["at once", undefined]] as const) {
     for (const error of [new RangeError(`too large, ${title}`), new TypeError(`no text, ${title}`)]) {
       let tries = 0;
@@ -290,7 +291,7 @@ Deno.test("an operation that can never succeed is neither repeated nor counted a
   }
 });
 
-Deno.test("a value beyond the bytes that an engine states is refused, and the store goes on", async () => {
+Deno.test("a value beyond the size that an engine states is refused, and the store stays usable", async () => {
   let writes = 0;
   const engine = await spoil((engine) => ({
     valueBytes: 10,
@@ -311,7 +312,7 @@ Deno.test("a value beyond the bytes that an engine states is refused, and the st
   await assertRejects(async () => await wrong.get("key"), TypeError, "valueBytes is NaN");
 });
 
-Deno.test("an engine that lacks a method is refused by its name", async () => {
+Deno.test("an engine without a required method is refused, and the error names the method", async () => {
   const engine = await spoil(() => ({ list: undefined }));
   for (const connect of [() => engine, () => Promise.resolve(engine)]) {
     const store = customStore(connect);
@@ -320,7 +321,7 @@ Deno.test("an engine that lacks a method is refused by its name", async () => {
   }
 });
 
-Deno.test("a synchronous engine that fails is tried again, and replaced", async () => {
+Deno.test("a failed operation of a synchronous engine is retried, and the engine is replaced", async () => {
   let [left, made] = [2, 0];
   const engine = await spoil((engine) => ({
     get(...args) {
@@ -351,7 +352,7 @@ Deno.test("a function that throws when it connects is called again", async () =>
   await store.close();
 });
 
-Deno.test("an operation that nobody waits for any more is aborted, and each has a signal of its own", async () => {
+Deno.test("an abandoned operation is aborted, and each operation has its own signal", async () => {
   const signals: [string, AbortSignal][] = [];
   const memory = await memoryStore()[INTERNALS].connect();
   const engine = wrapEngine(memory, ({ name, args }) => {
@@ -383,7 +384,7 @@ Deno.test("an operation that nobody waits for any more is aborted, and each has 
   assertEquals(signals[7][1].aborted, true);
 });
 
-Deno.test("thousands of subscriptions are read in slices, and leave room for other operations", async () => {
+Deno.test("thousands of subscriptions are read in batches, and other operations run between the batches", async () => {
   const memory = await memoryStore()[INTERNALS].connect();
   let [reading, most] = [0, 0];
   const read = new Set<unknown>();
@@ -408,7 +409,7 @@ Deno.test("thousands of subscriptions are read in slices, and leave room for oth
   await store.close();
 });
 
-Deno.test("an engine that knows the states of all topics is asked once for all of them", async () => {
+Deno.test("an engine that returns the states of all topics gets one request for all topics", async () => {
   const memory = await memoryStore()[INTERNALS].connect();
   const asked: number[] = [];
   let reads = 0;
@@ -428,7 +429,7 @@ Deno.test("an engine that knows the states of all topics is asked once for all o
   await store.close();
 });
 
-Deno.test("a listener that is lost is started again, and meanwhile topics are read more often", async () => {
+Deno.test("a lost listener is started again, and topics are read more often until then", async () => {
   const memory = memoryStore();
   const inner = await memory[INTERNALS].connect();
   const lost: ((error?: unknown) => void)[] = [];
@@ -469,7 +470,7 @@ Deno.test("a listener that is lost is started again, and meanwhile topics are re
   await server.close();
 });
 
-Deno.test("a topic that was lost and has grown past a subscriber is a gap", async () => {
+Deno.test("a lost topic that has grown beyond a subscriber's position is reported as a gap", async () => {
   let engine = await memoryStore()[INTERNALS].connect();
   // An engine in memory that loses its data, behind the same connection.
   const proxy = wrapEngine(engine, ({ name, args }) => Reflect.apply(Reflect.get(engine, name), engine, args), {
@@ -495,7 +496,7 @@ Deno.test("a topic that was lost and has grown past a subscriber is a gap", asyn
   await other.close();
 });
 
-Deno.test("a synchronous engine whose epoch changes with each read does not stop the process", async () => {
+Deno.test("a synchronous engine whose epoch changes with each read does not block the process", async () => {
   const engine = await memoryStore()[INTERNALS].connect();
   let reads = 0;
   const store = customStore(
@@ -513,7 +514,7 @@ Deno.test("a synchronous engine whose epoch changes with each read does not stop
   await store.close();
 });
 
-Deno.test("a server without an observer prints that its store fails, and that it works again", async () => {
+Deno.test("a server without an observer prints that its store has failed, and that it has recovered", async () => {
   const { mortal, store } = makeMortal();
   const printed: string[] = [];
   const { error } = console;

@@ -1,4 +1,4 @@
-// `denoKvStore` on a real file: it keeps the contract, also between processes. Only Deno has this database.
+// `denoKvStore` on a real file satisfies the contract, also between processes. Only Deno has this database.
 import { assert, assertEquals } from "@std/assert";
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { assertKeptByLooks } from "../support/engines.ts";
 
-// The flag is needed to have it.
+// Deno needs the flag for this API.
 const { Deno: host } = globalThis as unknown as { readonly Deno?: { openKv?(path: string): Promise<DenoKv> } };
 const ignore = host?.openKv === undefined;
 const missing = ignore ? " (Deno.openKv is missing; use --unstable-kv)" : "";
@@ -26,7 +26,7 @@ function test(name: string, fn: () => Promise<void>): void {
 
 testStore(() => denoKvStore(() => openKv(`${folder}/rules.db`)), { test });
 
-test("long values are replaced and removed with all their parts", async () => {
+test("all parts of long values are replaced and removed", async () => {
   const path = `${folder}/parts.db`;
   const store = denoKvStore(() => openKv(path));
   const long = "é€😀".repeat(60_000);
@@ -54,7 +54,7 @@ test("long values are replaced and removed with all their parts", async () => {
   kv.close();
 });
 
-test("a database in memory, and one that the function returns each time, go on", async () => {
+test("a database in memory, and a database that the function returns each time, stay usable", async () => {
   const shared = await openKv(`${folder}/same.db`);
   for (const opens of [() => openKv(":memory:"), () => shared]) {
     const store = denoKvStore(opens);
@@ -81,7 +81,7 @@ test("a file that was replaced is opened again", async () => {
   await other.close();
 });
 
-test("logs that have expired are removed from the file", async () => {
+test("expired logs are removed from the file", async () => {
   const path = `${folder}/expired.db`;
   const store = denoKvStore(() => openKv(path));
   for (let i = 0; i < 20; i++) await store.append("again", `${i}`, { ttlMs: 1, max: 10 });
@@ -90,15 +90,16 @@ test("logs that have expired are removed from the file", async () => {
   const kv = await openKv(path);
   await until(async () => {
     const lives = new Set<unknown>();
-    await other.append("log", "x", { ttlMs, max: 1 }); // each tries again if the file was locked
+    await other.append("log", "x", { ttlMs, max: 1 }); // Each write is retried if the file was locked.
     for await (const { key } of kv.list({ start: ["mcp", "entry"], end: ["mcp", "entry~"] })) lives.add(key[2]);
-    return lives.size <= 2; // the last life, which expired less than a minute ago, and that of the other log
+    // The last life of the log, which expired less than a minute ago, and the life of the other log.
+    return lives.size <= 2;
   }, "the entries of earlier lives are gone");
   kv.close();
   await other.close();
 });
 
-/** A process that appends, until it is killed. */
+/** A process that appends until it is killed. */
 const WORKER = `
 import { denoKvStore } from ${JSON.stringify(new URL("../../src/stores/deno_kv.ts", import.meta.url).href)};
 const [path, name, count] = Deno.args;
@@ -128,7 +129,7 @@ function work(path: string, name: string, count: number) {
   return { child, acknowledged, reading };
 }
 
-test("processes that write at once lose and double nothing, and neither does one that is killed", async () => {
+test("concurrent writes of several processes, of which one is killed, lose and double no entry", async () => {
   writeFileSync(`${folder}/worker.js`, WORKER);
   const path = `${folder}/shared.db`;
   const store = denoKvStore(() => openKv(path));
@@ -140,9 +141,9 @@ test("processes that write at once lose and double nothing, and neither does one
   await Promise.all([a.reading, b.reading, c.reading]);
   const { entries } = await store.read("count", { limit: 1000 });
   const texts = entries.map(({ value }) => value);
-  assertEquals(new Set(texts).size, texts.length, "none is doubled");
+  assertEquals(new Set(texts).size, texts.length, "no entry is doubled");
   for (const text of [...a.acknowledged, ...b.acknowledged, ...c.acknowledged]) assert(texts.includes(text), text);
-  await until(() => heard.length === texts.length, "each entry is heard");
+  await until(() => heard.length === texts.length, "each entry has been received");
   assertEquals(heard, texts);
   await store.close();
 });

@@ -1,5 +1,6 @@
-// A later version of the library, with another format of sealed values, beside this one: neither changes what the other has
-// written, each serves the sessions that it has opened, and what one has begun the other refuses with words.
+// A later version of the library, with another format of sealed values, next to this version: neither version changes
+// values of the other version, each version serves the sessions that it has opened, and refuses calls that the other
+// version has begun with an error.
 import { readFile, writeFile } from "node:fs/promises";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
@@ -106,7 +107,7 @@ async function text(version: Version, message: object, session: string): Promise
   return await response.text();
 }
 
-Deno.test("two versions of the format beside each other change nothing of the other", async () => {
+Deno.test("two versions of the format with one store do not change each other's values", async () => {
   const folder = await makeFolder();
   try {
     const file = new URL("src/core/call/versioned_seal.ts", folder);
@@ -128,7 +129,7 @@ Deno.test("two versions of the format beside each other change nothing of the ot
     for (const [one, other] of pairs) {
       const [session, ended] = [await open(one), await open(one)];
       assertEquals(await status(one, { method: "DELETE", session: ended }), 204);
-      // An end at one version ends no session of the other.
+      // Ending a session at one version ends no session of the other version.
       for (const [version, expected] of [[one, 200], [other, 404]] as const) {
         assertEquals(await status(version, { message: ping, session }), expected);
         assertEquals(await status(version, { message: ping, session: ended }), 404);
@@ -137,14 +138,14 @@ Deno.test("two versions of the format beside each other change nothing of the ot
     const [mine, theirs] = [await open(now), await open(next)];
     const first = await text(now, call("pay"), mine);
     assertMatch(first, /paid 1/);
-    // Even with `rerun`, nobody runs what another version may be running.
+    // Even with `rerun`, no instance runs a call that another version may be running.
     assertMatch(await text(next, call("pay"), theirs), /another version/);
     assertEquals(await text(now, call("pay"), mine), first);
     const link = /result:[/\w-]+/.exec(await text(now, call("all"), mine))?.[0];
     const read = { method: "resources/read", params: { uri: link } };
     assertMatch(await text(now, read, mine), /line/);
     assertMatch(await text(next, read, theirs), /not found/);
-    // A change that one announces is heard by its own clients.
+    // A change that a version announces reaches its own clients.
     for (const [one, session] of [[now, mine], [next, theirs]] as const) {
       await text(one, { method: "resources/subscribe", params: { uri: "note://1" } }, session);
       const reader = (await send(one, { method: "GET", session })).body?.pipeThrough(new TextDecoderStream())
@@ -171,7 +172,7 @@ Deno.test("two versions of the format beside each other change nothing of the ot
   }
 });
 
-Deno.test("the state of a session in the format of a later version is refused, and stays", async () => {
+Deno.test("the state of a session in the format of a later version is refused, and is not overwritten", async () => {
   const shared = memoryStore();
   const library = { createServer, quota, resource, tool, customStore };
   const a = start(library, shared);

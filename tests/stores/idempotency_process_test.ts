@@ -1,4 +1,4 @@
-// Idempotency keys among processes, one of which is killed while its handler runs.
+// Idempotency keys with several processes, of which one is killed while its handler runs.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -44,7 +44,7 @@ function start(path: string) {
   return { child, state, exited: new Promise((resolve) => child.once("close", resolve)) };
 }
 
-Deno.test("a process that is killed leaves an unknown outcome, or a run that doubles nothing", async () => {
+Deno.test("after a process is killed, the outcome is unknown, or a second run doubles no effect", async () => {
   const path = `${folder}/shared.db`;
   const { child, state, exited } = start(path);
   const store = sqliteStore(() => new DatabaseSync(path), { leaseMs: LEASE_MS });
@@ -56,7 +56,7 @@ Deno.test("a process that is killed leaves an unknown outcome, or a run that dou
   child.kill("SIGKILL");
   const killed = performance.now();
   await exited;
-  // The effect of the process that was killed is there, and is not doubled.
+  // The effect of the killed process exists, and is not doubled.
   assertEquals((await waiting).structuredContent, { count: 1 });
   assertEquals((await failing).code, -31409);
   assert(performance.now() - killed < 10_000);

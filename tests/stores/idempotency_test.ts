@@ -1,4 +1,4 @@
-// Idempotency keys among instances: a key is run once, also while the store, the instance or the client fails.
+// Idempotency keys with several instances: a key runs once, even if the store, the instance or the client fails.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
@@ -17,7 +17,10 @@ const input = z.object({ key: z.string(), amount: z.number().default(1) });
 
 type Run = (input: { readonly amount: number }, ctx: { readonly idempotencyToken?: string }) => unknown;
 
-/** One instance. It can be killed, or cut off from the store: then nothing of it reaches the others any more. */
+/**
+ * An instance. It can be killed, or disconnected from the store: then nothing from it reaches the other instances any
+ * more.
+ */
 function startInstance(
   shared: Store,
   run: Run,
@@ -68,7 +71,7 @@ async function fails(call: Promise<unknown>): Promise<McpError> {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a key is run once among instances, also while the first call runs (${era})`, async () => {
+  Deno.test(`a key runs once across instances, even while the first call runs (${era})`, async () => {
     const shared = memoryStore();
     let runs = 0;
     const { pass, open } = gate();
@@ -93,7 +96,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("without a principal a key holds for the session at all instances", async () => {
+Deno.test("without a principal a key is valid for the session at all instances", async () => {
   const shared = memoryStore();
   let runs = 0;
   const run = () => ({ run: ++runs });
@@ -132,7 +135,7 @@ Deno.test("without a principal a key holds for the session at all instances", as
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("after a crash the outcome is unknown, and stays so", async () => {
+Deno.test("after a crash the outcome is unknown, and stays unknown", async () => {
   const shared = memoryStore();
   const runs: string[] = [];
   const a = startInstance(shared, () => (runs.push("a"), new Promise(() => {})), { limits: { calls: { closeMs: 1 } } });
@@ -157,7 +160,7 @@ Deno.test("after a crash the outcome is unknown, and stays so", async () => {
   await assertRejects(() => first);
 });
 
-Deno.test("after a crash a tool that reruns runs again, and its token makes the effect safe", async () => {
+Deno.test("after a crash a tool with rerun runs again, and its token makes the effect idempotent", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -184,7 +187,7 @@ Deno.test("after a crash a tool that reruns runs again, and its token makes the 
     assertEquals(result.structuredContent, { count: 1 });
   }
   assertEquals(runs, 2);
-  // The instance was only cut off. What it returns is the result that counts.
+  // The instance was only disconnected. Its result is the result of both calls.
   a.state.isLost = false;
   open();
   assertEquals((await first).structuredContent, { count: 1 });
@@ -192,7 +195,7 @@ Deno.test("after a crash a tool that reruns runs again, and its token makes the 
   await Promise.all([a, b, c].map(({ server }) => server.close()));
 });
 
-Deno.test("of two runs of one key, one result counts for all", async () => {
+Deno.test("two runs of one key give one result to all callers", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -215,13 +218,13 @@ Deno.test("of two runs of one key, one result counts for all", async () => {
       const known = await client.callTool("pay", { key: "a" }).catch(() => undefined);
       assert(!known || Object(known.structuredContent).run === 2);
       return known !== undefined;
-    }, "the result that was kept");
+    }, "the stored result");
   }
   assert([1, 2].includes(Object((await first).structuredContent).run));
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("while the store is lost, a call with a key fails, and others go on", async () => {
+Deno.test("while the store is unavailable, a call with a key fails, and other calls run", async () => {
   const shared = memoryStore();
   let runs = 0;
   const free = tool({ name: "free", run: () => "free" });
@@ -246,7 +249,7 @@ Deno.test("while the store is lost, a call with a key fails, and others go on", 
   await a.server.close();
 });
 
-Deno.test("a result that finds the store lost is answered, and kept once the store is back", async () => {
+Deno.test("a result that cannot be stored is returned, and stored once the store is available again", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -267,7 +270,7 @@ Deno.test("a result that finds the store lost is answered, and kept once the sto
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("an error that finds the store lost leaves the key free once the store is back", async () => {
+Deno.test("after an error while the store is unavailable, the key is free once the store is available again", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -289,7 +292,7 @@ Deno.test("an error that finds the store lost leaves the key free once the store
   await a.server.close();
 });
 
-Deno.test("a claim whose answer is lost does not keep its key", async () => {
+Deno.test("a claim whose response is lost does not block its key", async () => {
   const shared = memoryStore();
   let runs = 0;
   const a = startInstance(shared, () => ({ run: ++runs }));
@@ -303,7 +306,7 @@ Deno.test("a claim whose answer is lost does not keep its key", async () => {
   await a.server.close();
 });
 
-Deno.test("a result that is too large for the store is answered once, and never run again", async () => {
+Deno.test("a result that is too large for the store is returned once, and the call never runs again", async () => {
   const shared = memoryStore();
   const events: unknown[] = [];
   let runs = 0;
@@ -349,13 +352,13 @@ Deno.test("a record that this server cannot read is refused", async () => {
   assertEquals([error.code, error.data], [-31409, { idempotencyKey: "a", outcome: "unknown" }]);
   assertStringIncludes(error.message, "by another version of the library or with another secret");
   assertEquals(runs, 1);
-  // A server that knows both secrets can read it.
+  // A server with both secrets can read the record.
   const c = startInstance(shared, () => ({ run: ++runs }), { secret: [others.secret, SECRET] });
   assertEquals((await (await c.connect()).callTool("pay", { key: "a" })).structuredContent, { run: 1 });
   await Promise.all([a, b, c].map(({ server }) => server.close()));
 });
 
-Deno.test("an instance that closes leaves no call of another one waiting", async () => {
+Deno.test("a closing instance leaves no call of another instance waiting", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   const run: Run = async () => (await pass, { run: 1 });
@@ -375,14 +378,14 @@ Deno.test("an instance that closes leaves no call of another one waiting", async
   open();
 });
 
-Deno.test("an instance that closes gives back what its handlers have not done", async () => {
+Deno.test("a closing instance releases the claims of handlers that have not run", async () => {
   const shared = memoryStore();
   let runs = 0;
   const make = (turns: number) => {
     const store = customStore(async () =>
       wrapEngine(await shared[INTERNALS].connect(), async ({ args, run }) => {
         await turn(turns);
-        // As a client whose connection was closed.
+        // The effect is the same as if the client's connection was closed.
         if (Object(args.at(-1)).signal?.aborted) throw new Error("closed");
         return await run();
       })
@@ -410,7 +413,7 @@ Deno.test("an instance that closes gives back what its handlers have not done", 
   await b.close();
 });
 
-Deno.test("an ordinary call costs the store nothing, and a call with a key few operations", async () => {
+Deno.test("a call without a key uses no operation of the store, and a call with a key uses few", async () => {
   const shared = memoryStore();
   const free = tool({ name: "free", input, idempotencyKey: () => undefined, run: () => "free" });
   const a = startInstance(shared, () => ({ run: 1 }), { handlers: [free] });
@@ -426,7 +429,7 @@ Deno.test("an ordinary call costs the store nothing, and a call with a key few o
   await a.server.close();
 });
 
-Deno.test("a repeated call gets the handle of the first one while its handler goes on, at any instance", async () => {
+Deno.test("a repeated call gets the handle of the first call while its handler continues, at any instance", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -453,7 +456,7 @@ Deno.test("a repeated call gets the handle of the first one while its handler go
   };
   const { result } = await call(a);
   assertEquals([result.resultType, result.status], ["task", "working"]);
-  // Longer than the key is remembered.
+  // Longer than the lifetime of the key.
   const since = performance.now();
   while (performance.now() - since < 1500) {
     for (const instance of [a, b]) {
@@ -502,7 +505,7 @@ Deno.test("a call whose task has failed gets another handle", async () => {
   await server.close();
 });
 
-Deno.test("tenants of one server have keys of their own", async () => {
+Deno.test("tenants of one server have separate keys", async () => {
   const shared = memoryStore();
   for (const store of [undefined, shared]) {
     let runs = 0;

@@ -1,4 +1,4 @@
-// Two instances of a server that share a store and a secret behave as one.
+// Two instances of a server that share a store and a secret behave like one instance.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
@@ -15,7 +15,7 @@ const SECRET = "a secret of at least thirty-two characters";
 /** One instance of a server. */
 interface Instance extends AsyncDisposable {
   readonly server: Server;
-  /** Events of the store that the observer heard. */
+  /** Events of the store that were reported to the observer. */
   readonly events: StoreEvent[];
   /** Sends a message of revision 2025-11-25. */
   send(message: object | undefined, headers?: Record<string, string>): Promise<Response>;
@@ -107,7 +107,7 @@ async function untilGone(instance: Instance, session: Record<string, string>): P
 /** Reads the events of a response. */
 class Events implements AsyncDisposable {
   readonly status: number;
-  /** Id of the last event. */
+  /** The id of the last event. */
   id = "";
   readonly #reader?: ReadableStreamDefaultReader<string>;
   #text = "";
@@ -117,7 +117,7 @@ class Events implements AsyncDisposable {
     this.#reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   }
 
-  /** Reads until the text has arrived, or to the end. Returns what was read since the last time. */
+  /** Reads until the text has arrived, or to the end. Returns the text since the previous read. */
   async read(text = "\u0000"): Promise<string> {
     const late = setTimeout(() => this.#reader?.cancel(), 10_000);
     let isOver = false;
@@ -141,7 +141,7 @@ class Events implements AsyncDisposable {
 let running: Promise<StoreProcess> | undefined;
 const memory = memoryStore();
 
-/** The stores, each opened for one instance. */
+/** The stores, each of which is opened for one instance. */
 const stores: Readonly<Record<string, () => Store>> = {
   "memory": () => customStore(memory[INTERNALS].connect),
   "another process": () => openProcess({}),
@@ -169,7 +169,7 @@ function together(name: string, run: (a: Instance, b: Instance) => Promise<void>
   }
 }
 
-together("a session that is deleted at one instance is refused at the other", async (a, b) => {
+together("a session that is deleted at one instance is refused at the other instance", async (a, b) => {
   const [known, unknown] = [await shake(a), await shake(a)];
   assertEquals([await toStatus(a.send(ping, known)), await toStatus(b.send(ping, known))], [200, 200]);
   steps = [gate()];
@@ -184,7 +184,7 @@ together("a session that is deleted at one instance is refused at the other", as
   assertNotMatch(await running.read(), /"result"/);
 });
 
-together("a log level that is set at one instance holds at the other", async (a, b) => {
+together("a log level that is set at one instance applies at the other instance", async (a, b) => {
   const session = await shake(a);
   const logs = async (instance: Instance) =>
     (await (await instance.send(call("log"), session)).text()).includes("quiet");
@@ -193,11 +193,11 @@ together("a log level that is set at one instance holds at the other", async (a,
   await until(() => logs(b), "the other instance");
   const other = await shake(b);
   assertEquals(await toStatus(b.send(request("logging/setLevel", { level: "debug" }), other)), 200);
-  // An instance that sees the session for the first time.
+  // An instance that gets its first request of the session.
   assertStringIncludes(await (await a.send(call("log"), other)).text(), "quiet");
 });
 
-Deno.test("a change of a session is one write of its state and one entry for the others, in any order of instances", async () => {
+Deno.test("a change of a session is one write of its state and one entry for other instances, in any order of instances", async () => {
   const memory = memoryStore();
   const { connect } = memory[INTERNALS];
   const counted: string[] = [];
@@ -219,7 +219,7 @@ Deno.test("a change of a session is one write of its state and one entry for the
     assertEquals(await toStatus(a.send(message, session)), 200);
     assertEquals(counted, ["set", "append"]);
   }
-  // What another instance wrote in between is not overwritten.
+  // An intermediate write of another instance is not overwritten.
   assertEquals(await toStatus(b.send(request("resources/unsubscribe", { uri: "note://1" }), session)), 200);
   counted.length = 0;
   assertEquals(await toStatus(a.send(setLevel("debug"), session)), 200);
@@ -230,54 +230,61 @@ Deno.test("a change of a session is one write of its state and one entry for the
   assertNotMatch(await stream.read("tools/list_changed"), /note:/);
 });
 
-together("the subscriptions of a session are bounded together, at whatever instances it makes them", async (a, b) => {
+together("the subscriptions of a session have one limit, at whichever instances it subscribes", async (a, b) => {
   const session = await shake(a);
   for (const { send } of [a, b]) assertEquals(await toStatus(send(ping, session)), 200);
   const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
     await (await send(request(`resources/${method}`, { uri }), session)).text();
-  // All at once, so that no instance knows what the other one accepts.
+  // All requests are concurrent, so that no instance has the accepted subscriptions of the other instance yet.
   const uris = Array.from({ length: 12 }, (_, i) => `note://${i}`);
   const texts = await Promise.all(uris.map((uri, i) => send(i % 2 ? a : b, uri)));
   const accepted = uris.filter((_, i) => texts[i].includes('"result"'));
   assertEquals(accepted.length, 5);
   assertEquals(texts.filter((text) => text.includes("too many resources are watched")).length, 7);
-  // What was refused takes no room.
+  // Refused subscriptions occupy no room.
   assertStringIncludes(await send(b, accepted[0], "unsubscribe"), '"result"');
   assertStringIncludes(await send(b, "note://new"), '"result"');
   assertStringIncludes(await send(a, "note://newer"), "too many resources are watched");
 }, { limits: testLimits({ streams: { watchedUris: 5 } }) });
 
-together("room that one instance has made for a subscription is there at once at the other", async (a, b) => {
-  const session = await shake(a);
-  const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
-    await (await send(request(`resources/${method}`, { uri }), session)).text();
-  for (let i = 0; i < 5; i++) assertStringIncludes(await send(b, `note://${i}`), '"result"');
-  for (let i = 0; i < 20; i++) {
-    assertStringIncludes(await send(a, `note://${i}`, "unsubscribe"), '"result"');
-    assertStringIncludes(await send(b, `note://${i + 5}`), '"result"');
-  }
-}, { limits: testLimits({ streams: { watchedUris: 5 } }) });
+together(
+  "room that one instance frees for a subscription is available immediately at the other instance",
+  async (a, b) => {
+    const session = await shake(a);
+    const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
+      await (await send(request(`resources/${method}`, { uri }), session)).text();
+    for (let i = 0; i < 5; i++) assertStringIncludes(await send(b, `note://${i}`), '"result"');
+    for (let i = 0; i < 20; i++) {
+      assertStringIncludes(await send(a, `note://${i}`, "unsubscribe"), '"result"');
+      assertStringIncludes(await send(b, `note://${i + 5}`), '"result"');
+    }
+  },
+  { limits: testLimits({ streams: { watchedUris: 5 } }) },
+);
 
-together("a subscription that is made at one instance holds at the other, which has the stream", async (a, b) => {
-  const session = await shake(a);
-  await using stream = new Events(await b.send(undefined, session));
-  const watch = request("resources/subscribe", { uri: "note://1" });
-  assertEquals(await toStatus(a.send(watch, session)), 200);
-  const unwatch = request("resources/unsubscribe", { uri: "note://1" });
-  // At once: what is acknowledged must hold.
-  a.server.resourceUpdated("note://1");
-  assertStringIncludes(await stream.read("note://1"), "notifications/resources/updated");
-  b.server.resourceUpdated("note://1");
-  await stream.read("note://1");
-  assertEquals(await toStatus(a.send(unwatch, session)), 200);
-  await settle();
-  a.server.resourceUpdated("note://1");
-  a.server.listChanged("tools");
-  const rest = await stream.read("tools/list_changed");
-  assertNotMatch(rest, /note:/);
-});
+together(
+  "a subscription that is made at one instance applies at the other instance, which has the stream",
+  async (a, b) => {
+    const session = await shake(a);
+    await using stream = new Events(await b.send(undefined, session));
+    const watch = request("resources/subscribe", { uri: "note://1" });
+    assertEquals(await toStatus(a.send(watch, session)), 200);
+    const unwatch = request("resources/unsubscribe", { uri: "note://1" });
+    // It applies immediately, because the subscription was acknowledged.
+    a.server.resourceUpdated("note://1");
+    assertStringIncludes(await stream.read("note://1"), "notifications/resources/updated");
+    b.server.resourceUpdated("note://1");
+    await stream.read("note://1");
+    assertEquals(await toStatus(a.send(unwatch, session)), 200);
+    await settle();
+    a.server.resourceUpdated("note://1");
+    a.server.listChanged("tools");
+    const rest = await stream.read("tools/list_changed");
+    assertNotMatch(rest, /note:/);
+  },
+);
 
-together("changes reach subscribers of 2026-07-28 at the other instance, each once", async (a, b) => {
+together("changes reach subscribers of 2026-07-28 at the other instance, each change once", async (a, b) => {
   await using client = await connectTest(b.server, { transport: "memory" });
   const subscription = await client.subscribe({
     toolsListChanged: true,
@@ -309,7 +316,7 @@ together("changes reach sessions on a pipe at the other instance", async (a, b) 
   await subscription.close();
 });
 
-together("a stream that broke at one instance is resumed at the other, and goes on there", async (a, b) => {
+together("a stream that broke at one instance is resumed at the other instance, and continues there", async (a, b) => {
   const session = await shake(a);
   steps = [gate(), gate(), gate()];
   const first = new Events(await a.send(work, session));
@@ -334,7 +341,7 @@ together("a stream that broke at one instance is resumed at the other, and goes 
   }
 });
 
-together("a stream that is resumed elsewhere is closed where it was", async (a, b) => {
+together("a stream that is resumed at another instance is closed at its first instance", async (a, b) => {
   const session = await shake(a);
   steps = [gate(), gate()];
   const first = new Events(await a.send(work, session));
@@ -349,7 +356,7 @@ together("a stream that is resumed elsewhere is closed where it was", async (a, 
   assertMatch(text, /"progress":2[^]*"text":"done"/);
 });
 
-together("a stream without an event can be resumed, and one that nobody knows cannot", async (a, b) => {
+together("a stream without an event can be resumed, and an unknown stream cannot", async (a, b) => {
   const session = await shake(a);
   const first = new Events(await a.send(undefined, session));
   const opening = await first.read("id: ");
@@ -360,12 +367,12 @@ together("a stream without an event can be resumed, and one that nobody knows ca
   b.server.listChanged("tools");
   await second.read("tools/list_changed");
   assertEquals(await toStatus(b.send(undefined, { ...session, "last-event-id": "01234567-0123_1" })), 400);
-  // Another session cannot read it.
+  // Another session cannot read the stream.
   const other = await shake(b);
   assertEquals(await toStatus(b.send(undefined, { ...other, "last-event-id": first.id })), 400);
 });
 
-together("an answer and a cancellation at one instance reach the call at the other", async (a, b) => {
+together("an answer and a cancellation at one instance reach the call at the other instance", async (a, b) => {
   const session = await shake(a, { elicitation: {} });
   assertEquals(await toStatus(b.send(ping, session)), 200);
   await using asking = new Events(await a.send(call("ask"), session));
@@ -373,7 +380,7 @@ together("an answer and a cancellation at one instance reach the call at the oth
   const answer = { id, result: { action: "accept", content: { name: "Ada" } } };
   assertEquals(await toStatus(b.send(answer, session)), 202);
   assertStringIncludes(await asking.read(), "Hello, Ada");
-  // One that nobody waits for.
+  // An answer that no call waits for.
   assertEquals(await toStatus(b.send(answer, session)), 202);
   steps = [gate()];
   await using running = new Events(await a.send(work, session));
@@ -384,7 +391,7 @@ together("an answer and a cancellation at one instance reach the call at the oth
   await until(() => aborted > before, "the call is cancelled");
 });
 
-Deno.test("while the store is lost, an answer for another instance is refused, and accepted again afterwards", async () => {
+Deno.test("while the store is unavailable, an answer for another instance is refused, and it is accepted afterwards", async () => {
   const store = createLosable({ pollMs: 50 });
   await using a = startInstance(store.open());
   await using b = startInstance(store.open());
@@ -411,7 +418,7 @@ Deno.test("while the store is lost, an answer for another instance is refused, a
   await until(() => aborted > before, "the call is cancelled");
 });
 
-together("the stream of a session moves between instances, and keeps what happened in between", async (a, b) => {
+together("the stream of a session moves between instances, and keeps the events in between", async (a, b) => {
   const session = await shake(a);
   let last = "";
   for (const [index, instance] of [a, b, a, b].entries()) {
@@ -425,13 +432,13 @@ together("the stream of a session moves between instances, and keeps what happen
     await stream.read("resources/list_changed");
     await stream[Symbol.asyncDispose]();
     last = stream.id;
-    // Nobody reads now.
+    // No client reads the stream now.
     b.server.listChanged("tools");
     await settle();
   }
 });
 
-Deno.test("a session is idle only if it is so at all instances", async () => {
+Deno.test("a session is idle only if it is idle at all instances", async () => {
   const clocks = [fakeClock(), fakeClock()];
   const [first, second] = clocks;
   const limits = { connections: { sessionIdleMs: 100_000 } };
@@ -443,7 +450,7 @@ Deno.test("a session is idle only if it is so at all instances", async () => {
     for (const clock of clocks) await clock.advance(ms);
     await settle();
   };
-  // Only the second instance is used, so the first one forgets the session but does not end it.
+  // Only the second instance is used, so the first instance forgets the session but does not end it.
   for (let i = 0; i < 6; i++) {
     await pass(30_000);
     assertEquals(await toStatus(b.send(ping, session)), 200);
@@ -456,7 +463,7 @@ Deno.test("a session is idle only if it is so at all instances", async () => {
   assertEquals([await toStatus(b.send(ping, session)), await toStatus(a.send(ping, session))], [404, 404]);
 });
 
-Deno.test("a session that one instance retires, and another begins to use at the same time, goes on", async () => {
+Deno.test("a session that one instance retires while another instance starts to use it continues", async () => {
   const clock = fakeClock(Date.now());
   const limits = { connections: { sessionIdleMs: 100_000 } };
   let [isRetiring, used] = [false, 0];
@@ -494,7 +501,7 @@ Deno.test("a session that one instance retires, and another begins to use at the
   assertEquals(await toStatus(c.send(ping, session)), 200);
 });
 
-Deno.test("a session that was retired is refused by an instance that uses it before it is marked as ended", async () => {
+Deno.test("a retired session is refused by an instance that uses it before it is marked as ended", async () => {
   const clock = fakeClock(Date.now());
   const limits = { connections: { sessionIdleMs: 100_000 } };
   const { connect } = memory[INTERNALS];
@@ -502,7 +509,7 @@ Deno.test("a session that was retired is refused by an instance that uses it bef
   let sets = 0;
   const store = customStore(async () =>
     wrapEngine(await connect(), async ({ name, run }) => {
-      // The first write retires it, and the second one marks its end.
+      // The first write retires the session, and the second write marks its end.
       if (name === "set" && ++sets === 2) {
         const send = async () => [await toStatus(b.send(ping, session)), await toStatus(b.send(ping, session))];
         await (statuses = send());
@@ -521,7 +528,7 @@ Deno.test("a session that was retired is refused by an instance that uses it bef
   assertEquals(await statuses, [404, 404]);
 });
 
-Deno.test("clocks that differ do not matter to an end", async () => {
+Deno.test("clocks that differ do not affect the end of a session", async () => {
   const clock = fakeClock(Date.now() + 600_000);
   await using a = startInstance(stores.memory(), { clock });
   await using b = startInstance(stores.memory());
@@ -531,7 +538,7 @@ Deno.test("clocks that differ do not matter to an end", async () => {
   await untilGone(a, session);
 });
 
-Deno.test("a store that stands still costs the shared state only, and the observer hears of it once", async () => {
+Deno.test("a store that does not respond affects only shared state, and the observer is notified once", async () => {
   const faults: Faults = {};
   const open = () => {
     const { connect } = openProcess({})[INTERNALS];
@@ -543,7 +550,7 @@ Deno.test("a store that stands still costs the shared state only, and the observ
   assertEquals(await toStatus(a.send(ping, session)), 200);
   faults.stalls = true;
   steps = [];
-  // Judged by its seal.
+  // The session is validated by its seal.
   assertEquals(await toStatus(b.send(ping, session)), 200);
   const text = await (await b.send(work, session)).text();
   assertStringIncludes(text, "done");
@@ -567,7 +574,7 @@ Deno.test("a store that stands still costs the shared state only, and the observ
   await subscription.close();
 });
 
-Deno.test("a server closes while operations are pending, and an observer that throws harms nobody", async () => {
+Deno.test("a server closes while operations are pending, and an observer that throws affects no other code", async () => {
   const faults: Faults = {};
   const { connect } = openProcess({})[INTERNALS];
   const store = customStore(async () => faulty(await connect(), faults), { timeoutMs: 300 });
@@ -594,12 +601,12 @@ Deno.test("a server closes while operations are pending, and an observer that th
   const ms = performance.now() - since;
   assert(ms < 5000, `closing took ${ms} ms`);
   for (const status of await Promise.all(pending)) assert([200, 204, 404, 503].includes(status), `status ${status}`);
-  // The lost store, and the end that was not written.
+  // The unavailable store, and the end that was not written.
   assertEquals(heard, 2);
   await stream.read();
 });
 
-Deno.test("a store that cannot be connected to is asked again later", async () => {
+Deno.test("connecting to an unreachable store is retried later", async () => {
   let attempts = 0;
   const { connect } = memory[INTERNALS];
   const store = customStore(() => ++attempts > 6 ? connect() : Promise.reject(new Error("no connection")));
@@ -610,7 +617,7 @@ Deno.test("a store that cannot be connected to is asked again later", async () =
   assertEquals(a.events.map(({ state }) => state), ["degraded", "recovered"]);
 });
 
-Deno.test("an event that is too long for the store is sent, and only its resumption elsewhere fails", async () => {
+Deno.test("an event that is too long for the store is sent, and only its resumption at another instance fails", async () => {
   const open = () => customStore(memory[INTERNALS].connect, { valueBytes: 2000 });
   const handlers = [tool({ name: "long", run: async (_input, ctx) => (await ctx.progress(1), "x".repeat(10_000)) })];
   await using a = startInstance(open(), { handlers });
@@ -627,7 +634,7 @@ Deno.test("an event that is too long for the store is sent, and only its resumpt
   assertEquals(a.events.map(({ state }) => state), ["refused"]);
 });
 
-Deno.test("a store that loses its data loses no session", async () => {
+Deno.test("no session is lost when a store loses its data", async () => {
   await using process = await startStore();
   await using a = startInstance(process.open());
   await using b = startInstance(process.open());
@@ -664,7 +671,8 @@ Deno.test("keys are hashes and values are sealed", async () => {
     assert(seen.length > 8, `${seen}`);
     for (const line of seen) {
       assertMatch(line, /^\w+ \["[\w-]{43}"/);
-      // With a character that sealed values have not: four letters alone occur in one of some ten thousand runs.
+      // The key contains a character that sealed values never contain: four letters alone occur in one of about ten
+      // thousand runs.
       for (const word of ["note:", '"debug', '"quiet', '"jsonrpc', '"isEnded', session["mcp-session-id"]]) {
         assert(!line.includes(word), line);
       }
@@ -672,7 +680,7 @@ Deno.test("keys are hashes and values are sealed", async () => {
   }
 });
 
-Deno.test("a store that another process can reach needs a secret", () => {
+Deno.test("a store that another process can reach requires a secret", () => {
   const options = { name: "notes", version: "1.0.0" };
   const store = customStore(() => Promise.reject(new Error("it connects")));
   assertThrows(() => createServer({ ...options, store }), TypeError, "has no secret");
@@ -680,7 +688,7 @@ Deno.test("a store that another process can reach needs a secret", () => {
   assertThrows(() => createServer({ ...options, store: Object({ get() {} }) }), TypeError, "customStore()");
 });
 
-Deno.test("a store connects on first use, once, and is closed with the last server", async () => {
+Deno.test("a store connects once, on first use, and is closed with the last server", async () => {
   const calls: string[] = [];
   const engine = memory[INTERNALS].connect();
   if (engine instanceof Promise) throw new Error("it is not synchronous");
@@ -698,7 +706,7 @@ Deno.test("a store connects on first use, once, and is closed with the last serv
   assertEquals([await toStatus(b.send(ping, await shake(b))), calls.length], [200, 1]);
   await b.server.close();
   assertEquals(calls, ["connect", "close"]);
-  // A server that nobody used connects to nothing.
+  // A server that was never used opens no connection.
   await startInstance(customStore(() => Promise.reject(new Error("it connects")))).server.close();
 });
 
@@ -706,7 +714,7 @@ Deno.test("the process ends", async () => {
   await (await running)?.[Symbol.asyncDispose]();
 });
 
-/** Time in which news reach the other instance. */
+/** The time within which changes reach the other instance. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300));
 }

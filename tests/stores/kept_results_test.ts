@@ -1,4 +1,5 @@
-// A result behind a link can be read at any instance, by the caller who got the link, for as long as it is kept.
+// A result behind a resource link can be read at any instance, by the caller that got the link, for as long as the
+// result is kept.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -39,7 +40,7 @@ async function keep(client: Connection): Promise<string> {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a link works at another instance, also after the end of the one that made it (${era})`, async () => {
+  Deno.test(`a link works at another instance, even after the instance that created it has ended (${era})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
     const [a, b] = [start(customStore(connect)), start(customStore(connect))];
     const ada = { era, principal: { id: "ada" } };
@@ -58,7 +59,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("what has no room any more, and what is too old, leaves the store", async () => {
+Deno.test("results without room and expired results are deleted from the store", async () => {
   const memory = memoryStore();
   const { connect } = memory[INTERNALS];
   const clock = fakeClock();
@@ -79,7 +80,7 @@ Deno.test("what has no room any more, and what is too old, leaves the store", as
   await b.close();
 });
 
-Deno.test("without the store, a link works at its own instance, and others say why it does not", async () => {
+Deno.test("without the store, a link works at its own instance, and other instances state why it does not work there", async () => {
   const store = createLosable();
   const [a, b] = [start(store.open()), start(store.open())];
   await using here = await connectTest(a);

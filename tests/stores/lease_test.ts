@@ -1,4 +1,4 @@
-// The lease of a process: others notice soon that it has ended.
+// The lease of a process: other processes detect soon that it has ended.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -8,7 +8,7 @@ import { wrapEngine } from "../support/engines.ts";
 
 const LEASE_MS = 300;
 
-/** A store of a process that can be killed: nothing of it reaches the others any more. */
+/** A store of a process that can be killed: nothing from it reaches other processes any more. */
 function makeProcess(shared: Store) {
   const process = { isKilled: false, commands: [] as string[] };
   const store = customStore(async () =>
@@ -19,7 +19,7 @@ function makeProcess(shared: Store) {
   return { process, store };
 }
 
-Deno.test("a lease is held until its process has ended, or nobody holds it any more", async () => {
+Deno.test("a lease is held until its process ends, or its last user releases it", async () => {
   const shared = memoryStore();
   const [a, b] = [makeProcess(shared), makeProcess(shared)];
   assertEquals(await b.store.lease.isHeld(a.store.lease.id), false);
@@ -39,7 +39,7 @@ Deno.test("a lease is held until its process has ended, or nobody holds it any m
   await Promise.all([a.store.close(), b.store.close()]);
 });
 
-Deno.test("a store that is closed gives its lease back", async () => {
+Deno.test("a closed store releases its lease", async () => {
   const shared = memoryStore();
   const store = customStore(shared[INTERNALS].connect, { leaseMs: 60_000 });
   await store.lease.hold();
@@ -49,7 +49,7 @@ Deno.test("a store that is closed gives its lease back", async () => {
   assertEquals([memoryStore({ leaseMs: 70 }).lease.ms, memoryStore().lease.ms], [70, 5000]);
 });
 
-Deno.test("a lease is renewed once the store is back", async () => {
+Deno.test("a lease is renewed once the store is available again", async () => {
   const shared = memoryStore();
   const { process, store } = makeProcess(shared);
   await store.lease.hold();
@@ -98,7 +98,7 @@ async function open(instance: ReturnType<typeof startInstance>): Promise<Record<
   return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
 }
 
-/** Reads until an event has arrived, and returns the id of the last event. */
+/** Reads until an event has arrived. Returns the id of the last event. */
 async function readTo(response: Response, text: string): Promise<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let read = "";
@@ -107,7 +107,7 @@ async function readTo(response: Response, text: string): Promise<string> {
   return [...read.matchAll(/^id: ?(.*)$/gm)].at(-1)?.[1] ?? "";
 }
 
-Deno.test("a stream whose instance was killed ends at the next one, and cannot be resumed again", async () => {
+Deno.test("a stream whose instance was killed ends at the next instance, and cannot be resumed again", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();
   const [a, b] = [startInstance(shared, pass), startInstance(shared, pass)];
@@ -134,7 +134,7 @@ Deno.test("a stream whose instance was killed ends at the next one, and cannot b
   for (const { server } of [a, b]) await server.close();
 });
 
-Deno.test("progress in quick succession is written to the store at once, and the end of the call without delay", async () => {
+Deno.test("progress in quick succession is written to the store in batches, and the end of the call without delay", async () => {
   const shared = memoryStore();
   const { process, store } = makeProcess(shared);
   const work = tool({
@@ -167,7 +167,7 @@ Deno.test("progress in quick succession is written to the store at once, and the
   assert(appends <= 3, `${appends} appends`);
 });
 
-Deno.test("further calls of a session do no operation of the store", async () => {
+Deno.test("further calls of a session use no operation of the store", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();
   finish();
@@ -184,7 +184,7 @@ Deno.test("further calls of a session do no operation of the store", async () =>
   await a.server.close();
 });
 
-Deno.test("a stream whose instance lives goes on at the next one, however long it is silent", async () => {
+Deno.test("a stream whose instance is running continues at the next instance, however long it is silent", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();
   const [a, b] = [startInstance(shared, pass), startInstance(shared, pass)];

@@ -1,4 +1,4 @@
-// The store in memory keeps the contract, answers synchronously, and is limited.
+// The store in memory satisfies the contract, responds synchronously, and is limited.
 import { assertEquals, assertThrows } from "@std/assert";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -7,7 +7,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 const shared = memoryStore();
 testStore(() => shared, { test: (name, run) => Deno.test(`memory ${name}`, run) });
 
-Deno.test("the store in memory answers synchronously", () => {
+Deno.test("the store in memory responds synchronously", () => {
   const store = memoryStore();
   const heard: string[] = [];
   const version = store.set("key", "value", { ttlMs: 1000 });
@@ -26,13 +26,13 @@ Deno.test("the store in memory answers synchronously", () => {
   store.close();
 });
 
-Deno.test("the store in memory is limited by its bytes, and expired values make room", async () => {
+Deno.test("the store in memory is limited in bytes, and expired values free their bytes", async () => {
   const clock = fakeClock();
   const store = memoryStore({ bytes: 5000, clock });
   for (let i = 0; i < 10; i++) store.set(`key${i}`, "x".repeat(100), { ttlMs: 1000 });
   const full = () => store.set("large", "x".repeat(1500), { ttlMs: 1000 });
   assertThrows(full, Error, "bytes");
-  // A write that takes no more room is not refused.
+  // A write that needs no additional bytes is not refused.
   store.set("key0", "y".repeat(100), { ttlMs: 1000 });
   await clock.advance(1000);
   full();
@@ -40,7 +40,7 @@ Deno.test("the store in memory is limited by its bytes, and expired values make 
   assertThrows(() => memoryStore({ bytes: NaN }), TypeError, "bytes");
 });
 
-Deno.test("a store returns only what its contract names, if the rows of its engine have more", () => {
+Deno.test("a store returns only the fields of its contract, even if the rows of its engine have more fields", () => {
   const row = { value: "value", version: "1", expires: 2 };
   const page = { entries: [{ id: 1, value: "entry", token: "2" }], first: 1, last: 1, epoch: "a", log: "log" };
   const unused = () => true;
@@ -63,7 +63,7 @@ Deno.test("a store returns only what its contract names, if the rows of its engi
   });
 });
 
-Deno.test("options of a store are checked", () => {
+Deno.test("invalid options of a store are refused", () => {
   const engine = () => Promise.reject(new Error("never called"));
   assertThrows(() => customStore(engine, { timeoutMs: 0 }), TypeError, "timeoutMs");
   assertThrows(() => customStore(engine, Object({ timeout: 5 })), TypeError, "unknown option timeout");

@@ -1,4 +1,4 @@
-// How often the engine of a store is asked, by what a client does.
+// The number of requests to the engine of a store, by the actions of a client.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -8,7 +8,7 @@ import { turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
 interface Counted {
-  /** Makes an instance that counts what it asks the engine. */
+  /** Creates an instance that counts the requests to its engine. */
   start(): Server;
   /** The operations since the last call. */
   take(): readonly string[];
@@ -50,14 +50,15 @@ function createCounted(): Counted {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`calls, lists and subscriptions that are open ask the engine nothing (${era})`, async () => {
+  Deno.test(`calls, lists and open subscriptions send no requests to the engine (${era})`, async () => {
     const { start, take } = createCounted();
     const server = start();
     await using client = await connectTest(server, { era });
-    // The first request of a session, and the first subscription of a process, read what others have written.
+    // The first request of a session, and the first subscription of a process, read the data that other instances have
+    // written.
     await client.callTool("quick");
     await using subscription = await client.subscribe({ toolsListChanged: true });
-    // The stream of a session is opened beside the requests, and claimed in the store.
+    // The stream of a session is opened concurrently with the requests, and claimed in the store.
     await until(async () => (await turn(50), take().length === 0), "everything before");
     for (let i = 0; i < 5; i++) {
       await client.callTool("quick");
@@ -71,7 +72,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals([take(), other.granted.resourceSubscriptions], [[], ["note://2"]]);
     } else {
       await client.request("resources/subscribe", { uri: "note://2" });
-      // The request waits for two. Then each instance reads what it announces, this one too.
+      // The request waits for two operations. Then each instance reads the announcement, including this instance.
       assertEquals(take().filter((name) => name !== "read"), ["set", "append"]);
     }
     await subscription.close();
@@ -79,7 +80,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("a notification to many listeners on several instances is one append, and one read of each instance", async () => {
+Deno.test("a notification to many listeners on several instances is one append, and one read per instance", async () => {
   const { start, take } = createCounted();
   const servers = [start(), start(), start()];
   await using stack = new AsyncDisposableStack();

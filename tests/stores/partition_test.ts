@@ -1,5 +1,5 @@
-// One of two instances cannot reach the store: what needs it is refused there, everything else goes on, and afterwards both
-// act as one again.
+// One of two instances cannot reach the store: calls that need the store are refused there, other calls run, and
+// afterwards both instances share state again.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -11,7 +11,7 @@ interface Side extends AsyncDisposable {
   readonly server: Server;
   /** The connection of the instance to the store. */
   readonly link: Losable;
-  /** What the observer heard of the store. */
+  /** The events of the store that were reported to the observer. */
   readonly states: readonly string[];
 }
 
@@ -36,7 +36,7 @@ function start(shared: Store): Side {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`an instance that cannot reach the store refuses what needs it, and recovers by itself (${era})`, async () => {
+  Deno.test(`an instance that cannot reach the store refuses calls that need it, and recovers automatically (${era})`, async () => {
     runs = 0;
     const shared = memoryStore();
     await using a = start(shared);
@@ -48,12 +48,12 @@ for (const era of ["modern", "legacy"] as const) {
     await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
     b.link.isLost = true;
-    // What needs no store goes on at both.
+    // Calls that need no store run at both instances.
     for (const client of [here, there]) {
       assertEquals(textOf(await client.callTool("quick")), "quick");
       assertEquals((await client.listTools()).length, 2);
     }
-    // The other instance knows the key. This one cannot tell, so it runs nothing.
+    // The other instance has the key. This instance cannot read it, so it does not run the call.
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
     const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not answer");
     assertEquals([error.code, runs], [-31503, 1]);
@@ -73,7 +73,7 @@ for (const era of ["modern", "legacy"] as const) {
         return false;
       }
     }, "the store is back");
-    // Both act as one again, in both directions.
+    // Both instances share state again, in both directions.
     const [before, beforeFar] = [near.received.length, far.received.length];
     await until(() => {
       a.server.resourceUpdated("note://1");

@@ -1,4 +1,4 @@
-// A store in another process keeps the contract: also if commands are slow, repeated or lost.
+// A store in another process satisfies the contract, even if commands are slow, repeated or lost.
 import { testStore } from "../../src/testing/stores.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";

@@ -1,4 +1,5 @@
-// `redisStore` on a real Redis, with each client: it keeps the contract, also if Redis is killed, paused and flushed.
+// `redisStore` on a real Redis, with each client: it satisfies the contract, even if Redis is killed, paused and
+// flushed.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { redisStore, type RedisStoreOptions } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
@@ -8,7 +9,7 @@ import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";
 import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
 import { needs } from "../support/required.ts";
 
-/** The server of the contract, which its first test starts, and the last one ends. */
+/** The server for the contract, which the first test starts and the last test stops. */
 let shared: RedisServer | undefined;
 let left = 0;
 
@@ -50,7 +51,7 @@ for (const { name, connect } of CLIENTS) {
   });
 }
 
-/** Runs a test with two stores of each client on a server of its own. */
+/** Runs a test with two stores of each client on a separate server. */
 function each(name: string, run: (parts: Parts) => Promise<void>): void {
   for (const kind of CLIENTS) {
     Deno.test({
@@ -77,7 +78,7 @@ interface Parts {
 
 const ttlMs = 60_000;
 
-each("after a kill, subscribers hear of the gap and of what follows", async ({ server, store, other }) => {
+each("after a kill, subscribers are notified of the gap and of later entries", async ({ server, store, other }) => {
   const heard: unknown[] = [];
   for (const text of ["a", "b"]) await other.publish("topic", text);
   await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
@@ -88,16 +89,16 @@ each("after a kill, subscribers hear of the gap and of what follows", async ({ s
   await until(async () => await isUp(store) && await isUp(other), "the store is back");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);
   await until(() => heard.includes("3"), "the last text");
-  // The data is lost, so the topic has begun again.
+  // The data is lost, so the topic has started again.
   assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
 });
 
-each("while the server is paused, operations fail in time, and none of them is done twice", async (parts) => {
+each("while the server is paused, operations time out, and no operation runs twice", async (parts) => {
   const { server, store, other } = parts;
   server.pause();
   const start = performance.now();
   await assertRejects(async () => await store.append("log", "x", { ttlMs, max: 10, token: "one" }));
-  assert(performance.now() - start < 5000, "it fails in time");
+  assert(performance.now() - start < 5000, "the operation times out");
   server.resume();
   await until(async () => await isUp(store) && await isUp(other), "the store is back");
   await store.append("log", "x", { ttlMs, max: 10, token: "one" });
@@ -117,7 +118,7 @@ each("servers with other prefixes do not see each other", async ({ store, open }
   await other.close();
 });
 
-each("keys that are gone leave the index", async ({ store, other }) => {
+each("deleted keys are removed from the index", async ({ store, other }) => {
   for (let i = 0; i < 300; i++) await store.set(`k${i}`, "", { ttlMs: i % 3 ? 20 : ttlMs });
   await until(async () => !await other.get("k298"), "some have expired");
   for (let i = 0; i < 300; i += 6) await store.delete(`k${i}`);
@@ -132,7 +133,7 @@ each("keys that are gone leave the index", async ({ store, other }) => {
   assertEquals(pages, Array.from({ length: 50 }, (_, i) => `k${6 * i + 3}`).sort());
 });
 
-Deno.test("redisStore refuses what is no function, a prefix with braces, and a client that it does not know", async () => {
+Deno.test("redisStore refuses a value that is not a function, a prefix with braces, and an unknown client", async () => {
   // deno-lint-ignore no-explicit-any -- as from JavaScript
   const make = redisStore as any;
   for (
@@ -146,11 +147,14 @@ Deno.test("redisStore refuses what is no function, a prefix with braces, and a c
   await store.close();
 });
 
-each("a client that is returned twice is refused, because messages need one of their own", async ({ server, kind }) => {
-  const client = await kind.connect(server.socket);
-  const store = redisStore(() => client);
-  await store.set("key", "1", { ttlMs });
-  await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "create a new client each time");
-  assertEquals((await store.get("key"))?.value, "1");
-  await store.close();
-});
+each(
+  "a client that is returned twice is refused, because messages need a separate client",
+  async ({ server, kind }) => {
+    const client = await kind.connect(server.socket);
+    const store = redisStore(() => client);
+    await store.set("key", "1", { ttlMs });
+    await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "create a new client each time");
+    assertEquals((await store.get("key"))?.value, "1");
+    await store.close();
+  },
+);

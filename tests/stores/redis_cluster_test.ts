@@ -24,7 +24,7 @@ const clients: Readonly<Record<string, (ports: readonly number[]) => Promise<Red
 };
 
 let cluster: RedisCluster | undefined;
-/** Tests that have not run. The last one ends the cluster. */
+/** Tests that have not run. The last test stops the cluster. */
 let left = 0;
 
 function test(name: string, fn: () => Promise<void>): void {

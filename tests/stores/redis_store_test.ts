@@ -1,4 +1,5 @@
-// A store on a real Redis, of public names only: it keeps the contract, also if Redis is killed and comes back.
+// A store on a real Redis, built on public names only: it satisfies the contract, even if Redis is killed and
+// restarted.
 import { assertEquals } from "@std/assert";
 import { customStore, type Store, type StoreOptions } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -23,7 +24,7 @@ async function isUp(store: Store): Promise<boolean> {
   }
 }
 
-/** Tests that have not run. The last one ends the server. */
+/** Tests that have not run. The last test stops the server. */
 let left = 0;
 
 function test(name: string, fn: () => Promise<void>): void {
@@ -53,12 +54,12 @@ test("is killed and comes back: the store works again, and subscribers hear of t
   await until(async () => await isUp(store) && await isUp(other), "the store is back");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);
   await until(() => heard.includes("3"), "the last text");
-  // The data is lost, so the topic has begun again.
+  // The data is lost, so the topic has started again.
   assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
   await store.set("key", "value", { ttlMs: 60_000 });
   assertEquals((await other.list("k", { limit: 1 }))[0].value, "value");
   await Promise.all([store.close(), other.close()]);
 });
 
-// The server that was started again.
+// The restarted server.
 testStore(() => open(), { test });

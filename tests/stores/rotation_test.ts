@@ -1,4 +1,4 @@
-// Three instances that are restarted one after the other get another secret, and clients notice nothing.
+// Three instances that are restarted one after another get another secret, and no request of a client fails.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -81,7 +81,7 @@ class Fleet {
 
 const asking = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
 
-/** Begins a call of 2026-07-28 that asks. Returns the state that the answer must bring. */
+/** Starts a call of 2026-07-28 that asks a question. Returns the state that the answer must contain. */
 async function asks(fleet: Fleet, index: number): Promise<string> {
   const { resultType, requestState } = await call(fleet.servers[index], "tools/call", { name: "ask", _meta: asking });
   assertEquals(resultType, "input_required");
@@ -95,7 +95,7 @@ async function answers(fleet: Fleet, index: number, requestState: string): Promi
   return JSON.stringify(await call(fleet.servers[index], "tools/call", params));
 }
 
-/** Asks in a session at one instance, and answers at another one. Returns the end of the call's stream. */
+/** Asks in a session at one instance, and answers at another instance. Returns the end of the call's stream. */
 async function asksInSession(fleet: Fleet, index: number, other: number, session: string): Promise<string> {
   const message = { method: "tools/call", params: { name: "ask" } };
   const { body } = await fleet.send(index, message, session);
@@ -113,7 +113,7 @@ async function asksInSession(fleet: Fleet, index: number, other: number, session
   }
 }
 
-/** Tests that the subscription of a session holds at an instance, whichever instance announces the change. */
+/** Tests that the subscription of a session applies at an instance, whichever instance announces the change. */
 async function hears(fleet: Fleet, index: number, session: string): Promise<void> {
   const { body } = await fleet.send(index, undefined, session, "GET");
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -131,7 +131,7 @@ async function hears(fleet: Fleet, index: number, session: string): Promise<void
   await reading;
 }
 
-Deno.test("a secret is rotated in three rolling restarts, and everything goes on", async () => {
+Deno.test("a secret is rotated in three rolling restarts, and all sessions, questions and links stay valid", async () => {
   const fleet = new Fleet([OLD]);
   const session = await fleet.open(0);
   const ended = await fleet.open(0);
@@ -164,21 +164,21 @@ Deno.test("a secret is rotated in three rolling restarts, and everything goes on
       await fleet.text(restarted, "logging/setLevel", { level: "debug" }, session);
     }
   }
-  // The list of ended sessions is sealed again. Otherwise it would have to expire first, because an instance that cannot
-  // read it refuses every session of its clients.
+  // The list of ended sessions is sealed again. Otherwise the list would have to expire first, because an instance that
+  // cannot read it refuses every session of its clients.
   assertEquals((await fleet.send(0, undefined, await fleet.open(0), "DELETE")).status, 204);
   const last = await fleet.open(0);
   for (const restarted of [0, 1, 2]) {
     await fleet.restart(restarted, [NEW]);
     for (const index of [0, 1, 2]) assertEquals(await fleet.status(index, last), 200);
-    // What the old secret sealed is refused.
+    // Values that were sealed with the old secret are refused.
     assertEquals(await fleet.status(restarted, session), 404);
   }
   assertEquals(fleet.runs, 1);
   await fleet.close();
 });
 
-Deno.test("an instance refuses what was sealed with a secret that it does not have yet", async () => {
+Deno.test("an instance refuses values that were sealed with a secret that it does not have", async () => {
   const fleet = new Fleet([OLD]);
   const session = await fleet.open(1);
   await fleet.restart(0, [NEW, OLD]);

@@ -1,4 +1,4 @@
-// Runs the behaviour suite over HTTP on three instances that share a store: each request goes to one of them at random.
+// Runs the behaviour suite over HTTP on three instances that share a store: each request goes to a random instance.
 //
 //   deno task test:instances [--store redis|sqlite] [--runtime deno|bun] [file...]
 //

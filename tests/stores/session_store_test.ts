@@ -1,4 +1,4 @@
-// The behaviour of sessions does not depend on where their state is.
+// The behaviour of sessions does not depend on the location of their state.
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { testSessions } from "../eras/session_suite.ts";
@@ -17,7 +17,7 @@ testSessions(
   "a slow store that repeats commands and loses rings",
   makeStore({ delayMs: 5, repeats: true, isDeaf: true }),
 );
-testSessions("a store that loses answers", makeStore({ loses: 0.2 }));
+testSessions("a store that loses responses", makeStore({ loses: 0.2 }));
 
 Deno.test("the process ends", async () => {
   await (await running)?.[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-// What one instance disables for all callers is disabled at all instances, also after a restart.
+// A handler that one instance disables for all callers is disabled at all instances, even after a restart.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -39,7 +39,7 @@ const file = resource({ uri: "disk://file", name: "file", tags: ["admin"], read:
 const notes = group("notes", [tool({ name: "add", run: () => "Added." })]);
 const HANDLERS = [read, wipe, ask, file, notes];
 
-/** Starts instances, and closes them and their clients at the end. */
+/** Starts instances, and closes the instances and their clients at the end. */
 class Fleet implements AsyncDisposable {
   readonly events: StoreEvent[] = [];
   readonly #open: () => Store;
@@ -73,7 +73,7 @@ class Fleet implements AsyncDisposable {
   }
 }
 
-/** Handles of one store in memory. Topics are read often, so that a test does not wait. */
+/** Handles of one store in memory. Topics are read often, so that tests do not wait long. */
 function shareMemory(): () => Store {
   const memory = memoryStore();
   return () => customStore(memory[INTERNALS].connect, { pollMs: 50 });
@@ -114,7 +114,7 @@ async function isBusy(run: () => Promise<unknown>): Promise<boolean> {
 for (const [store, open] of Object.entries(stores)) {
   for (const era of ["modern", "legacy"] as const) {
     for (const transport of ["http", "pipe"] as const) {
-      Deno.test(`a handler that is disabled at one of three instances is hidden at all, and stays so after a restart (${store}, ${era} over ${transport})`, async () => {
+      Deno.test(`a handler that is disabled at one of three instances is hidden at all instances, and stays hidden after a restart (${store}, ${era} over ${transport})`, async () => {
         await using fleet = new Fleet(open());
         const servers = [fleet.start(), fleet.start(), fleet.start()];
         const clients = await Promise.all(servers.map((server) => fleet.join(server, { era, transport })));
@@ -136,7 +136,7 @@ for (const [store, open] of Object.entries(stores)) {
           assertEquals([await client.listPrompts(), await client.listResources()], [[], []]);
           assertEquals(textOf(await client.callTool("read")), "Read.");
         }
-        // A later rule that is made elsewhere counts.
+        // A later rule of another instance takes precedence.
         servers[1].handlers.enable(wipe);
         servers[2].handlers.disable({ group: "notes" });
         for (const client of clients) await untilNames(client, "read,wipe");
@@ -149,14 +149,14 @@ for (const [store, open] of Object.entries(stores)) {
     }
   }
 
-  Deno.test(`rules that instances make at once all hold, and the last one for a handler (${store})`, async () => {
+  Deno.test(`rules that instances make concurrently all apply, and the last rule for a handler decides (${store})`, async () => {
     await using fleet = new Fleet(open());
     const tools = Array.from({ length: 12 }, (_, i) => tool({ name: `t${i}`, run: () => "" }));
     const servers = [0, 1, 2].map(() => fleet.start({ handlers: tools }));
     const clients = await Promise.all(servers.map((server) => fleet.join(server)));
     for (const [i, each] of tools.entries()) if (i > 2) servers[i % 3].handlers.disable(each);
     for (const client of clients) await untilNames(client, "t0,t1,t2");
-    // Of one handler at once: all agree in the end, also those that start later.
+    // With concurrent rules for one handler, all instances converge, including instances that start later.
     for (let round = 0; round < 5; round++) {
       servers[round % 3].handlers.disable({ tool: "t0" });
       servers[(round + 1) % 3].handlers.enable({ tool: "t0" });
@@ -169,7 +169,7 @@ for (const [store, open] of Object.entries(stores)) {
   });
 }
 
-Deno.test("whatever instances do at once, they agree in the end, also with those that start later", async () => {
+Deno.test("instances converge after concurrent rules, including instances that start later", async () => {
   const seed = Math.floor(Math.random() * 2 ** 32);
   const { below } = random(seed);
   const tools = Array.from(
@@ -191,7 +191,7 @@ Deno.test("whatever instances do at once, they agree in the end, also with those
       else handlers.enable(selected);
       if (!below(4)) await turn(below(3));
     }
-    // What is pending is written before a server closes.
+    // Pending rules are written before a server closes.
     await servers[0].close();
     const last = await fleet.join(fleet.start({ handlers: tools }));
     await until(async () => {
@@ -201,7 +201,7 @@ Deno.test("whatever instances do at once, they agree in the end, also with those
   }
 });
 
-Deno.test("one rule after another means at every instance what it means without a store", async () => {
+Deno.test("a sequence of rules has the same effect at every instance as without a store", async () => {
   const { below } = random(7);
   const tools = Array.from({ length: 4 }, (_, i) => tool({ name: `t${i}`, tags: [`even${i % 2}`], run: () => "" }));
   const bundle = group("g", [tool({ name: "x", tags: ["even0"], run: () => "" })]);
@@ -219,7 +219,7 @@ Deno.test("one rule after another means at every instance what it means without 
   for (let step = 0; step < 60; step++) {
     const selected = selectors[below(selectors.length)];
     const change = below(2) ? "disable" as const : "enable" as const;
-    // What arrives with the marker, arrived before it too.
+    // Rules that arrive with the marker have arrived before it too.
     const mark = step % 2 ? "enable" as const : "disable" as const;
     for (const { handlers } of [alone, servers[below(2)]]) {
       handlers[change](selected);
@@ -230,7 +230,7 @@ Deno.test("one rule after another means at every instance what it means without 
   await alone.close();
 });
 
-Deno.test("rules with a function of callers stay at their instance, and show nothing that all instances hide", async () => {
+Deno.test("rules with a function of callers stay at their instance, and reveal no handler that all instances hide", async () => {
   await using fleet = new Fleet(shareMemory());
   const [a, b] = [fleet.start(), fleet.start()];
   const ada = { principal: { id: "ada" } };
@@ -248,7 +248,7 @@ Deno.test("rules with a function of callers stay at their instance, and show not
   assertEquals([await names(there), await names(bob)], ["read,wipe,notes_add", "read,wipe,notes_add"]);
 });
 
-Deno.test("a resource that is disabled at another instance sends no updates, and a new handler is hidden at once", async () => {
+Deno.test("a resource that is disabled at another instance sends no updates, and a new matching handler is hidden immediately", async () => {
   await using fleet = new Fleet(shareMemory());
   const handlers = [...HANDLERS, fenced];
   const [a, b] = [fleet.start({ handlers }), fleet.start({ handlers })];
@@ -261,7 +261,7 @@ Deno.test("a resource that is disabled at another instance sends no updates, and
   b.resourceUpdated("disk://file");
   for (const server of [a, b]) await fence(server, changes);
   a.handlers.enable({ resource: "disk://file" });
-  await until(async () => (await there.listResources()).length === 2, "the rule is gone");
+  await until(async () => (await there.listResources()).length === 2, "the rule is removed");
   a.resourceUpdated("disk://file");
   await fence(a, changes);
   assertEquals(withoutFences(changes).map(({ params }) => params.uri), ["disk://file"]);
@@ -269,7 +269,7 @@ Deno.test("a resource that is disabled at another instance sends no updates, and
   assertEquals(await names(there), "read,wipe,notes_add");
 });
 
-Deno.test("a handler that is disabled while the store is lost is hidden here at once, and at the others when it is back", async () => {
+Deno.test("a handler that is disabled while the store is unavailable is hidden here immediately, and at other instances once the store is available", async () => {
   const losable = createLosable({ pollMs: 50 });
   let isCut = false;
   const cut = customStore(async () =>
@@ -292,11 +292,11 @@ Deno.test("a handler that is disabled while the store is lost is hidden here at 
   const since = performance.now();
   isCut = false;
   for (const client of [here, there]) await untilNames(client, "read");
-  assert(performance.now() - since < 5000, "it recovers by itself");
+  assert(performance.now() - since < 5000, "the store recovers automatically");
   await until(() => fleet.events.some(({ state }) => state === "recovered"), "the observer is informed");
 });
 
-Deno.test("an instance whose write was done without an answer informs the others", async () => {
+Deno.test("an instance whose write succeeded without a response informs other instances", async () => {
   const { connect } = memoryStore()[INTERNALS];
   let fails = false;
   const open = () =>
@@ -319,7 +319,7 @@ Deno.test("an instance whose write was done without an answer informs the others
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "pipe"] as const) {
-    Deno.test(`an instance whose store is lost at its start shows no handler, says so, and recovers (${era} over ${transport})`, async () => {
+    Deno.test(`an instance whose store is unavailable at its start shows no handler, returns an error with the reason, and recovers (${era} over ${transport})`, async () => {
       const losable = createLosable({ pollMs: 50 });
       await using fleet = new Fleet(losable.open);
       const first = fleet.start();
@@ -338,12 +338,12 @@ for (const era of ["modern", "legacy"] as const) {
       if (era === "modern") assert(await isBusy(() => client.subscribe({ toolsListChanged: true })));
       else assert(await isBusy(() => client.request("resources/subscribe", { uri: "disk://file" })));
       assert(fleet.events.some(({ state }) => state === "degraded"));
-      // What is disabled meanwhile is not lost.
+      // Rules that are made meanwhile are not lost.
       server.handlers.disable({ group: "notes" });
       const since = performance.now();
       losable.isLost = false;
       await until(async () => !await isBusy(() => client.listTools()), "the store is back");
-      assert(performance.now() - since < 5000, "it recovers by itself");
+      assert(performance.now() - since < 5000, "the store recovers automatically");
       assertEquals([await names(client), await client.listPrompts()], ["read", []]);
       if (era === "legacy" && transport === "pipe") {
         await until(() => listChanged(client).includes("tools"), "a session that was refused is notified");
@@ -360,7 +360,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("a rule that another instance cannot compile hides everything there, until it can", async () => {
+Deno.test("a rule that another instance cannot compile hides all handlers there, until the instance can compile it", async () => {
   let isBroken = false;
   const views = extension({ id: "com.example/views" });
   const check = () => {
@@ -409,7 +409,7 @@ Deno.test("requests that arrive while the rules are read wait for them", async (
   assertStringIncludes(await called, "Unknown tool");
 });
 
-Deno.test("what is disabled stays so when the store is emptied, and is written to it again", async () => {
+Deno.test("disabled handlers stay disabled when the store is emptied, and the rules are written to it again", async () => {
   let engine: StoreEngine = await memoryStore()[INTERNALS].connect();
   const open = () =>
     customStore(
@@ -425,7 +425,7 @@ Deno.test("what is disabled stays so when the store is emptied, and is written t
   a.handlers.disable(wipe);
   b.handlers.disable(read);
   for (const client of [here, there]) await untilNames(client, "notes_add");
-  // Both have had news, so that they notice that the store has lost them.
+  // Both instances have received entries, so they detect that the store has lost them.
   for (const [client, other] of [[here, b], [there, a]] as const) {
     await using changes = await client.subscribe({ resourceSubscriptions: [FENCE] });
     await fence(other, changes);
@@ -439,7 +439,7 @@ Deno.test("what is disabled stays so when the store is emptied, and is written t
 
 Deno.test({
   ...needs(
-    "rules outlive a Redis that is killed and loses its data, and hold at once where they are known",
+    "rules survive a Redis that is killed and loses its data, and apply immediately at instances that have them",
     missingRedis,
   ),
   async fn() {
@@ -486,7 +486,7 @@ for (
     "that are malformed": ([, value]: readonly unknown[]) => [1, { ...Object(value), rules: [["tool", 1, 1]] }],
   })
 ) {
-  Deno.test(`rules ${what} are not overwritten, and hide everything from a new instance`, async () => {
+  Deno.test(`rules ${what} are not overwritten, and hide all handlers from a new instance`, async () => {
     const memory = memoryStore();
     await using fleet = new Fleet(() => customStore(memory[INTERNALS].connect, { pollMs: 50 }));
     const a = fleet.start();
@@ -522,7 +522,7 @@ Deno.test("a new instance seals the rules with its newest secret", async () => {
   }
 });
 
-Deno.test("instances with different handlers keep the rules of all", async () => {
+Deno.test("instances with different handlers keep the rules of all instances", async () => {
   await using fleet = new Fleet(shareMemory());
   const old = fleet.start();
   const before = await fleet.join(old);
@@ -535,11 +535,11 @@ Deno.test("instances with different handlers keep the rules of all", async () =>
   await untilNames(before, "notes_add");
   assertEquals(await names(after), "");
   await Promise.all([old.close(), newer.close()]);
-  // Going back to the old version shows nothing that was disabled.
+  // Returning to the old version shows no handler that was disabled.
   assertEquals(await names(await fleet.join(fleet.start())), "notes_add");
 });
 
-Deno.test("rules that hide nothing are not kept, and those that are weigh a bounded number of bytes", async () => {
+Deno.test("rules without an effect are not stored, and stored rules are bounded in bytes", async () => {
   const memory = memoryStore();
   await using fleet = new Fleet(() => customStore(memory[INTERNALS].connect));
   const server = fleet.start();
@@ -549,7 +549,7 @@ Deno.test("rules that hide nothing are not kept, and those that are weigh a boun
     server.handlers.disable({ tool: marker });
     await until(
       async () => await findRules(memory).then(({ text }) => text.includes(marker), () => false),
-      "what was changed before the marker is written",
+      "the changes before the marker are written",
     );
     server.handlers.enable({ tool: marker });
   };
@@ -582,7 +582,7 @@ Deno.test("rules that hide nothing are not kept, and those that are weigh a boun
   assertStringIncludes(error.message, 'enable tool "gone0", which this server does not have');
   assert(added > 500, `${added}`);
   assertThrows(() => server.handlers.disable({ tag: "x".repeat(100_000) }), RangeError, "32768 bytes");
-  // Nothing has changed, and there is room again.
+  // The rules have not changed, and there is room again.
   server.handlers.enable({ tool: "gone0" });
   server.handlers.disable(read);
   assertEquals(await names(client), "notes_add");
@@ -599,7 +599,7 @@ Deno.test("rules that hide nothing are not kept, and those that are weigh a boun
   assertEquals(Object((await findRules(memory)).opened)[1].rules, []);
 });
 
-Deno.test("an instance whose rules do not fit follows the others, and writes its own once there is room", async () => {
+Deno.test("an instance whose rules do not fit applies the rules of other instances, and writes its own rules once there is room", async () => {
   const memory = memoryStore();
   const { connect } = memory[INTERNALS];
   let isCut = false;
@@ -623,12 +623,12 @@ Deno.test("an instance whose rules do not fit follows the others, and writes its
   await untilNames(here, "notes_add");
   await until(() => fleet.events.some(({ state }) => state === "refused"), "the observer is informed");
   assertEquals(await names(there), "wipe,notes_add");
-  // Rules that weigh too much can be taken back where they do not fit.
+  // Rules that exceed the limit can be revoked.
   for (let i = 0; i < 500; i++) a.handlers.enable({ tool: `of-b-${i}` });
   await untilNames(there, "notes_add");
 });
 
-Deno.test("a rule of a path that shows what all paths hide is kept while the rules for all paths cannot be read", async () => {
+Deno.test("a rule of a path that shows handlers that all paths hide is kept while the rules for all paths are unreadable", async () => {
   const { connect } = memoryStore()[INTERNALS];
   let lost: unknown;
   let isCut = false;
@@ -659,7 +659,7 @@ Deno.test("a rule of a path that shows what all paths hide is kept while the rul
 });
 
 for (const [title, era] of [["2026-07-28", "modern"], ["a session", "legacy"]] as const) {
-  Deno.test(`calls and lists ask the engine nothing for shared rules, and a rule costs three operations (${title})`, async () => {
+  Deno.test(`calls and lists send no requests for shared rules to the engine, and a rule costs three operations (${title})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
     const asked: string[] = [];
     const counted = customStore(async () =>
@@ -684,7 +684,7 @@ for (const [title, era] of [["2026-07-28", "modern"], ["a session", "legacy"]] a
     await until(() => asked.includes("append"), "the rule is written");
     assertEquals(asked.filter((name) => name !== "read"), ["get", "set", "append"]);
     await until(() => asked.splice(0).length === 0, "the rule");
-    // The state that all know already is not written again.
+    // A state that all instances already have is not written again.
     server.handlers.disable(wipe);
     await until(() => asked.includes("get"), "the rules are read");
     assertEquals(asked.filter((name) => name !== "get"), []);
@@ -708,7 +708,7 @@ const reveal = tool({
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "pipe"] as const) {
-    Deno.test(`a rule of a server with paths holds at all paths of all instances, and that of a path at this path (${era} over ${transport})`, async () => {
+    Deno.test(`a rule of a server with paths applies at all paths of all instances, and a rule of a path only at its path (${era} over ${transport})`, async () => {
       const toTenant = (tenant: string) => ({ params: { tenant }, era, transport });
       const path = "/tenants/:tenant/mcp";
       await using fleet = new Fleet(shareMemory());
@@ -725,7 +725,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals([await names(acme), await names(other)], [hidden, all]);
       await acmeToo.callTool("reveal");
       await untilNames(acme, all);
-      // The last rule counts, whoever made it.
+      // The last rule decides, whichever instance made it.
       a.handlers.disable(wipe);
       for (const client of [acme, acmeToo, other]) await untilNames(client, hidden);
       await other.callTool("reveal");
@@ -735,14 +735,14 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(await names(await fleet.join(later, toTenant("other"))), all);
       assertEquals(await names(await fleet.join(later, toTenant("acme"))), hidden);
       assertEquals(await names(await fleet.join(later, toTenant("new"))), hidden);
-      // A path that is in use, and one that is not, at an instance that has just started.
+      // A path in use, and an unused path, at an instance that has just started.
       later.handlers.enable(wipe);
       const last = await fleet.join(start(), toTenant("new"));
       await untilNames(last, all);
       assertEquals(fleet.events, []);
     });
 
-    Deno.test(`the last rule counts if the clocks of two instances differ (${era} over ${transport})`, async () => {
+    Deno.test(`the last rule decides if the clocks of two instances differ (${era} over ${transport})`, async () => {
       const { now } = Date;
       let ahead = 0;
       Date.now = () => 1_800_000_000_000 + ahead;
@@ -763,7 +763,7 @@ for (const era of ["modern", "legacy"] as const) {
         ahead = 0;
         a.handlers.disable(wipe);
         for (const each of [client, other]) await untilNames(each, "read,reset,reveal");
-        // Once more: the rule is known already, and yet newer than that of the path.
+        // The rule is made once more: it exists already, but is newer than the rule of the path.
         ahead = 2000;
         await other.callTool("reveal");
         await untilNames(client, "read,wipe,reset,reveal");
@@ -775,7 +775,7 @@ for (const era of ["modern", "legacy"] as const) {
       }
     });
 
-    Deno.test(`no path of an instance whose store is lost at its start shows a handler (${era} over ${transport})`, async () => {
+    Deno.test(`with a store that is unavailable at the start of an instance, no path shows a handler (${era} over ${transport})`, async () => {
       const losable = createLosable({ pollMs: 50 });
       await using fleet = new Fleet(losable.open);
       const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reset] });
@@ -806,7 +806,7 @@ Deno.test("a server without a store cannot share rules", () => {
   assertThrows(() => createServer({ ...options, sharedDisable: "yes" as never }), TypeError, "sharedDisable");
 });
 
-Deno.test("a server that closes while the store is lost reports the rules that it could not write", async () => {
+Deno.test("a server that closes while the store is unavailable reports the rules that it could not write", async () => {
   const losable = createLosable();
   await using fleet = new Fleet(losable.open);
   const server = fleet.start();

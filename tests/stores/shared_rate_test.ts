@@ -1,4 +1,4 @@
-// A shared rate holds at all instances together.
+// A shared rate applies to all instances together.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -39,7 +39,7 @@ async function isRefused(run: () => Promise<unknown>): Promise<boolean> {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`the calls of a client count at all instances, once each, and a refused client costs nothing (${era})`, async () => {
+  Deno.test(`the calls of a client at all instances count once each, and a refused client causes no store operations (${era})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
     let appends = 0;
     const open = () =>
@@ -69,7 +69,7 @@ for (const era of ["modern", "legacy"] as const) {
       for (const client of [here, there]) assert(await isRefused(() => client.callTool("t")));
     }
     assertEquals(appends, known, "refused calls reach the store");
-    // Another client has a rate of its own, and time gives it back.
+    // Another client has its own rate, and tokens are refilled with time.
     const eve = await join(b, { era, principal: { id: "eve" } });
     assertEquals(textOf(await eve.callTool("t")), "t");
     await clock.advance(PERIOD);
@@ -79,7 +79,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("over HTTP the answer is 429, and without the store the rate holds at each instance", async () => {
+Deno.test("over HTTP the response is 429, and without the store the rate applies at each instance", async () => {
   const store = createLosable();
   const [a, b] = [start(store.open()), start(store.open())];
   await using here = await connectTest(a, { transport: "http", principal: { id: "ada" } });
@@ -103,7 +103,7 @@ Deno.test("shared is for a rate without burst", () => {
   for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
     assertThrows(() => quota(wrong), TypeError, "shared is for a rate without burst");
   }
-  // Without a store it holds in the process.
+  // Without a store the rate applies in the process.
   createServer({
     name: "polite",
     version: "1.0.0",

@@ -1,4 +1,4 @@
-// Limits of tenants hold at all instances together.
+// Limits of tenants apply to all instances together.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,14 +14,14 @@ import { until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
 import { startTenantInstance, type TenantInstance, toHeld, type Way } from "../support/tenant_instance.ts";
 
-/** A lease that outlasts a busy machine, and another that outlasts the test. */
+/** A lease that outlasts delays of a busy machine, and another lease that outlasts the test. */
 const LEASE_MS = 1500;
 const LONG_MS = 600_000;
 
 const folder = mkdtempSync(`${tmpdir()}/tenants-`);
 let files = 0;
 
-/** Functions that make a function that opens the same store at each call. */
+/** Functions that create a function which opens the same store at each call. */
 const engines: Readonly<Record<string, (options?: StoreOptions) => () => Store>> = {
   memory(options) {
     const { connect } = memoryStore()[INTERNALS];
@@ -56,7 +56,7 @@ const admits = async (instance: TenantInstance, tenant = "acme") => !await isRef
 
 for (const [engine, createEngine] of Object.entries(engines)) {
   for (const way of ways) {
-    Deno.test(`three instances run as many calls of a tenant as one (${engine}, ${way.era} over ${way.transport})`, async () => {
+    Deno.test(`three instances together run as many calls of a tenant as one instance (${engine}, ${way.era} over ${way.transport})`, async () => {
       const open = createEngine();
       const limits = { running: 3 };
       await using a = startTenantInstance(open(), limits, { way });
@@ -64,8 +64,10 @@ for (const [engine, createEngine] of Object.entries(engines)) {
       await using c = startTenantInstance(open(), limits, { way });
       const first = toHeld(await a.hold("acme"));
       const others = [toHeld(await a.hold("acme")), toHeld(await b.hold("acme"))];
-      for (const each of [a, b, c]) await until(() => isRefused(each, "acme"), "it knows the calls of the others");
-      for (const each of [a, b, c]) assert(await admits(each, "other"), "another tenant has limits of its own");
+      for (const each of [a, b, c]) {
+        await until(() => isRefused(each, "acme"), "the instance has received the calls of the other instances");
+      }
+      for (const each of [a, b, c]) assert(await admits(each, "other"), "another tenant has its own limits");
       await first.end();
       await until(() => admits(c), "the place of a call that has ended");
       others.push(toHeld(await c.hold("acme")));
@@ -76,30 +78,30 @@ for (const [engine, createEngine] of Object.entries(engines)) {
     });
   }
 
-  Deno.test(`instances hold as many bytes of a tenant as one (${engine})`, async () => {
+  Deno.test(`instances together hold as many bytes of a tenant as one instance (${engine})`, async () => {
     const open = createEngine();
     const limits = { bytes: 200_000 };
     await using a = startTenantInstance(open(), limits);
     await using b = startTenantInstance(open(), limits);
     const large = toHeld(await a.hold("acme", 70_000));
-    await until(() => isRefused(b, "acme", 70_000), "it knows the bytes of the other");
+    await until(() => isRefused(b, "acme", 70_000), "the instance has received the bytes of the other instance");
     assertEquals([await isRefused(b, "acme"), await isRefused(b, "other", 70_000)], [false, false]);
     await large.end();
     await until(async () => !await isRefused(b, "acme", 70_000), "the bytes are free");
   });
 
-  Deno.test(`the share of an instance that closes returns at once (${engine})`, async () => {
+  Deno.test(`the share of a closing instance is released immediately (${engine})`, async () => {
     const open = createEngine({ leaseMs: LONG_MS });
     const limits = { running: 2 };
     const a = startTenantInstance(open(), limits);
     await using b = startTenantInstance(open(), limits);
     for (let i = 0; i < 2; i++) toHeld(await a.hold("acme"));
-    await until(() => isRefused(b, "acme"), "it knows the calls of the other");
+    await until(() => isRefused(b, "acme"), "the instance has received the calls of the other instance");
     await a[Symbol.asyncDispose]();
     await until(() => admits(b), "the share");
   });
 
-  Deno.test(`the share of an instance that is cut off returns when its lease has expired (${engine})`, async () => {
+  Deno.test(`the share of a disconnected instance is released when its lease has expired (${engine})`, async () => {
     let isCut = false;
     const open = createEngine();
     const { connect } = open()[INTERNALS];
@@ -112,10 +114,10 @@ for (const [engine, createEngine] of Object.entries(engines)) {
     await using a = startTenantInstance(cut, limits);
     await using b = startTenantInstance(open(), limits);
     for (let i = 0; i < 2; i++) toHeld(await a.hold("acme"));
-    await until(() => isRefused(b, "acme"), "it knows the calls of the other");
+    await until(() => isRefused(b, "acme"), "the instance has received the calls of the other instance");
     isCut = true;
     await until(() => admits(b), "the share");
-    assertEquals(await isRefused(a, "acme"), true, "its own limit holds");
+    assertEquals(await isRefused(a, "acme"), true, "its own limit applies");
   });
 }
 
@@ -131,7 +133,7 @@ for (let i = 0; i < 2; i++) await instance.hold("acme");
 setInterval(() => {}, 1000);
 `;
 
-Deno.test("the share of a process that is killed returns when its lease has expired", async () => {
+Deno.test("the share of a killed process is released when its lease has expired", async () => {
   const [path, file] = [`${folder}/killed.db`, `${folder}/program.mjs`];
   writeFileSync(file, PROGRAM);
   const root = new URL("../../", import.meta.url).pathname;
@@ -142,34 +144,34 @@ Deno.test("the share of a process that is killed returns when its lease has expi
   const exited = new Promise((resolve) => child.once("close", resolve));
   const store = sqliteStore(() => new DatabaseSync(path), { leaseMs: LEASE_MS });
   await using instance = startTenantInstance(store, { running: 2 });
-  await until(() => isRefused(instance, "acme"), "it knows the calls of the process");
+  await until(() => isRefused(instance, "acme"), "the instance has received the calls of the process");
   child.kill("SIGKILL");
   await exited;
   await until(() => admits(instance), "the share");
 });
 
-Deno.test("without the store each instance has the limit for itself, and then all have it together again", async () => {
+Deno.test("without the store each instance applies the limit alone, and afterwards all instances share it again", async () => {
   const store = createLosable({ leaseMs: LEASE_MS });
   const limits = { running: 2 };
   await using a = startTenantInstance(store.open(), limits);
   await using b = startTenantInstance(store.open(), limits);
   const calls = [toHeld(await a.hold("acme")), toHeld(await a.hold("acme"))];
-  await until(() => isRefused(b, "acme"), "it knows the calls of the other");
+  await until(() => isRefused(b, "acme"), "the instance has received the calls of the other instance");
   store.isLost = true;
-  await until(() => admits(b), "the other one is forgotten");
+  await until(() => admits(b), "the calls of the other instance are forgotten");
   const local = [toHeld(await b.hold("acme")), toHeld(await b.hold("acme"))];
-  for (const each of [a, b]) assert(await isRefused(each, "acme"), "each has its own limit");
+  for (const each of [a, b]) assert(await isRefused(each, "acme"), "each instance has its own limit");
   for (const each of local) await each.end();
   assert(await admits(b));
   store.isLost = false;
-  await until(() => isRefused(b, "acme"), "it knows the calls of the other again");
+  await until(() => isRefused(b, "acme"), "the instance has received the calls of the other instance again");
   for (const each of calls) await each.end();
   for (const each of [a, b]) await until(() => admits(each), "all have ended");
-  // The other one may have had nothing to publish meanwhile.
+  // The other instance may have had nothing to publish meanwhile.
   assertEquals(a.events.map(({ state }) => state), ["degraded", "recovered"]);
 });
 
-Deno.test("a burst exceeds the limit by at most the limit of each other instance, until the instances know of it", async () => {
+Deno.test("a burst exceeds the limit by at most the limit of each other instance, until the instances have received each other's counts", async () => {
   const open = engines.memory();
   const limit = 4;
   const instances = [1, 2, 3].map(() => startTenantInstance(open(), { running: limit }));
@@ -178,15 +180,15 @@ Deno.test("a burst exceeds the limit by at most the limit of each other instance
   const ended = all.map((each) => each.pop());
   const calls = all.flat();
   assert(calls.length + ended.length <= instances.length * limit, `${calls.length} calls`);
-  // Each has room by its own limit, but learns of the others.
+  // Each instance has room by its own limit until it receives the counts of the other instances.
   for (const each of ended) await each?.end();
-  for (const each of instances) await until(() => isRefused(each, "acme"), "it knows of the burst");
+  for (const each of instances) await until(() => isRefused(each, "acme"), "the instance has received the burst");
   for (let i = 0; i < 20; i++) for (const each of instances) assert(await isRefused(each, "acme"));
   for (const each of calls) await each.end();
   for (const each of instances) await each[Symbol.asyncDispose]();
 });
 
-Deno.test("instances with more calls than the limit allows share it evenly, and do not stop each other", async () => {
+Deno.test("instances with more calls than the limit allows share it evenly, and do not block each other", async () => {
   const open = engines.memory({ leaseMs: 600 });
   const limit = 4;
   const instances = [1, 2].map(() => startTenantInstance(open(), { running: limit }));
@@ -200,28 +202,31 @@ Deno.test("instances with more calls than the limit allows share it evenly, and 
     for (const each of instances) each.peak = 0;
     await new Promise((resolve) => setTimeout(resolve, 1000));
     return instances.every(({ peak }) => peak === limit / 2);
-  }, "both run half of the limit");
+  }, "both instances run half of the limit");
   isOver = true;
   await Promise.all(loads);
   for (const each of instances) await each[Symbol.asyncDispose]();
 });
 
-Deno.test("large bodies that are refused at one instance do not stop small calls at another", async () => {
+Deno.test("large bodies that are refused at one instance do not block small calls at another instance", async () => {
   const open = engines.memory({ leaseMs: 600 });
   const limits = { bytes: 4_000_000 };
   await using a = startTenantInstance(open(), limits);
   await using b = startTenantInstance(open(), limits);
   const calls = [];
   for (let i = 0; i < 3; i++) calls.push(toHeld(await a.hold("acme", 400_000)));
-  await until(() => isRefused(b, "acme", 1_000_000), "it knows the bytes of the other");
+  await until(() => isRefused(b, "acme", 1_000_000), "the instance has received the bytes of the other instance");
   const { accounts } = a.server[INTERNALS].engine;
   const account = accounts.find("tenant /acme/mcp");
   const half = limits.bytes / 2;
   assert(account.amount(accounts.memory) > half, `${account.amount(accounts.memory)} bytes are held`);
-  // The other instance refuses a large amount all the time, of which this one learns.
+  // The other instance refuses a large amount continuously, and publishes this.
   const large = 300_000;
   const limit = (amount: number) => accounts.tenantLimit(accounts.memory, account, amount);
-  await until(async () => await isRefused(b, "acme", 1_000_000) && limit(large) <= half, "it gets an equal part");
+  await until(
+    async () => await isRefused(b, "acme", 1_000_000) && limit(large) <= half,
+    "the instance gets an equal part",
+  );
   for (let i = 0; i < 20; i++) {
     assert(await isRefused(b, "acme", 1_000_000));
     assert(await admits(a));
@@ -236,17 +241,17 @@ Deno.test("calls of a tenant that was idle are published again", async () => {
   const { accounts } = a.server[INTERNALS].engine;
   for (let i = 0; i < 3; i++) {
     const call = toHeld(await a.hold("acme"));
-    await until(() => isRefused(b, "acme"), "it knows the call of the other");
+    await until(() => isRefused(b, "acme"), "the instance has received the call of the other instance");
     await call.end();
     await until(() => admits(b), "the call has ended");
     assert(await admits(a));
     assertEquals(accounts.known.size, 0);
-    // Long enough for an instance to see that nothing is held.
+    // Long enough for an instance to detect that nothing is held.
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
 });
 
-/** Stores on one engine that count what is asked. */
+/** Stores on one engine that count the requests to it. */
 function createCounted(options: StoreOptions) {
   const { connect } = memoryStore()[INTERNALS];
   const asked: string[] = [];
@@ -261,7 +266,7 @@ function createCounted(options: StoreOptions) {
   return { open, take: () => asked.splice(0), toLargest: () => largest };
 }
 
-Deno.test("short calls ask the engine nothing, and calls that run are one entry a second for all tenants", async () => {
+Deno.test("short calls send no requests to the engine, and running calls are one entry a second for all tenants", async () => {
   const { open, take } = createCounted({ leaseMs: LONG_MS });
   await using a = startTenantInstance(open(), { running: 3, bytes: 1_000_000 });
   for (const tenant of ["acme", "other"]) assert(await a.call("quick", tenant));
@@ -275,7 +280,7 @@ Deno.test("short calls ask the engine nothing, and calls that run are one entry 
   const asked: string[] = [];
   await until(() => (asked.push(...take()), asked.includes("append")), "the calls are published");
   const known = performance.now();
-  // What does not change is not written again before the lease is renewed.
+  // An unchanged entry is not written again before the lease is renewed.
   await until(() => performance.now() > known + 2200, "no change");
   asked.push(...take());
   const seconds = Math.ceil((performance.now() - began) / 1000);
@@ -292,7 +297,7 @@ Deno.test("short calls ask the engine nothing, and calls that run are one entry 
   assertEquals(last.filter((name) => name !== "read"), ["append"]);
 });
 
-Deno.test("sums that do not change are written as often as a lease is renewed", async () => {
+Deno.test("unchanged sums are written as often as a lease is renewed", async () => {
   const { open, take } = createCounted({ leaseMs: 600 });
   await using a = startTenantInstance(open(), { running: 3 });
   const call = toHeld(await a.hold("acme"));
@@ -307,7 +312,7 @@ Deno.test("sums that do not change are written as often as a lease is renewed", 
   await call.end();
 });
 
-Deno.test("a flood of tenants is one entry of limited size, and leaves nothing behind", async () => {
+Deno.test("a flood of tenants is one entry of limited size, and its counts are deleted afterwards", async () => {
   const { open, take, toLargest } = createCounted({ leaseMs: LONG_MS });
   const limits = { running: 4 };
   await using a = startTenantInstance(open(), limits);
@@ -317,10 +322,10 @@ Deno.test("a flood of tenants is one entry of limited size, and leaves nothing b
     Array.from({ length: 300 }, (_, i) => a.hold(`${"x".repeat(900)}${i}`)),
   );
   for (let i = 0; i < 4; i++) calls.push(await a.hold("acme"));
-  await until(() => isRefused(b, "acme"), "the tenant at its limit is published, however many others there are");
+  await until(() => isRefused(b, "acme"), "the tenant at its limit is published, however many other tenants there are");
   assert(toLargest() < 100_000, `${toLargest()} characters`);
   const appends = () => take().filter((name) => name === "append").length;
-  assert(appends() < 30, "not an entry for each tenant");
+  assert(appends() < 30, "there is no entry for each tenant");
   for (const each of calls) await toHeld(each).end();
   await until(() => admits(b), "all have ended");
   await until(

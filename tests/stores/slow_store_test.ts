@@ -1,5 +1,5 @@
-// Every operation of the store takes a third of its timeout: what needs nothing of it does not notice, and the rest is
-// late, but neither lost nor refused, and nobody takes the store for lost.
+// Every operation of the store takes a third of its timeout: calls without the store are not affected, other calls are
+// late but neither lost nor refused, and no instance treats the store as unavailable.
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -17,9 +17,9 @@ let runs = 0;
 /** An instance with a slow store. */
 interface Slow extends AsyncDisposable {
   readonly server: Server;
-  /** Operations that the store has begun, but for those that look for news. */
+  /** The operations that the store has started, except reads for changes. */
   readonly operations: string[];
-  /** What the observer heard of the store. */
+  /** The events of the store that were reported to the observer. */
   readonly states: string[];
 }
 
@@ -49,7 +49,7 @@ function start(shared: Store): Slow {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a slow store delays only what needs it (${era})`, async () => {
+  Deno.test(`a slow store delays only calls that need it (${era})`, async () => {
     runs = 0;
     const shared = memoryStore();
     await using a = start(shared);
@@ -58,7 +58,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using here = await connectTest(a.server, ada);
     await using there = await connectTest(b.server, ada);
     await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
-    // The first call of a session may mark that it is used.
+    // The first call of a session may mark the session as used.
     await here.callTool("quick");
     const before = a.operations.length;
     for (let i = 0; i < 100; i++) {
@@ -72,7 +72,7 @@ for (const era of ["modern", "legacy"] as const) {
     const { content } = await here.callTool("all");
     const { contents } = await there.readResource(String(Object(content[1]).uri));
     assertEquals(String(Object(contents[0]).text).startsWith("line\n"), true);
-    // Changes arrive, each once.
+    // Changes arrive, each change once.
     for (let count = 1; count <= 3; count++) {
       a.server.resourceUpdated("note://1");
       await far.take(1);

@@ -1,4 +1,4 @@
-// `sqliteStore` on real files, with each database of the runtime: it keeps the contract, also between processes.
+// `sqliteStore` on real files, with each database of the runtime: it satisfies the contract, also between processes.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -29,13 +29,13 @@ for (const [name, open] of Object.entries(databases)) {
     test: (rule, run) => void Deno.test(`${name} ${rule}`, run),
   });
 
-  Deno.test(`${name}: what has expired is removed from the file`, async () => {
+  Deno.test(`${name}: expired values and logs are removed from the file`, async () => {
     const file = `${path}-swept.db`;
     const store = sqliteStore(() => open(file));
     for (let i = 0; i < 500; i++) await store.set(`k${i}`, "x".repeat(1000), { ttlMs: 1 });
     for (let i = 0; i < 20; i++) await store.append(`log${i}`, "x", { ttlMs: 1, max: 10 });
     await until(async () => !await store.get("k499"), "the last one has expired");
-    // A store that is opened sweeps with its first writes.
+    // A newly opened store sweeps with its first writes.
     const other = sqliteStore(() => open(file));
     for (let i = 0; i < 30; i++) await other.set("key", "", { ttlMs });
     const db = open(file);
@@ -46,7 +46,7 @@ for (const [name, open] of Object.entries(databases)) {
     await other.close();
   });
 
-  Deno.test(`${name}: while another process holds the lock, a write fails soon, reads go on, and then all works`, async () => {
+  Deno.test(`${name}: while another process holds the lock, a write fails soon, reads succeed, and afterwards all operations work`, async () => {
     const file = `${path}-locked.db`;
     const store = sqliteStore(() => open(file));
     await store.set("key", "1", { ttlMs });
@@ -54,7 +54,7 @@ for (const [name, open] of Object.entries(databases)) {
     db.exec("begin immediate");
     const start = performance.now();
     await assertRejects(async () => await store.set("key", "2", { ttlMs }), Error, "Cannot set");
-    assert(performance.now() - start < 5000, "it fails soon");
+    assert(performance.now() - start < 5000, "the write fails soon");
     assertEquals((await store.get("key"))?.value, "1");
     db.exec("rollback");
     await until(async () => {
@@ -69,7 +69,7 @@ for (const [name, open] of Object.entries(databases)) {
     await store.close();
   });
 
-  Deno.test(`${name}: a database in memory, and one that the function returns each time, are not opened for others`, async () => {
+  Deno.test(`${name}: a database in memory, and a database that the function returns each time, are not shared with other stores`, async () => {
     const shared = open(`${path}-same.db`);
     for (const opens of [() => open(":memory:"), () => shared]) {
       let calls = 0;
@@ -80,7 +80,7 @@ for (const [name, open] of Object.entries(databases)) {
     }
   });
 
-  Deno.test(`${name}: a file that was replaced is opened again, and so is one that is missing`, async () => {
+  Deno.test(`${name}: a file that was replaced or is missing is opened again`, async () => {
     const file = `${path}-replaced.db`;
     const store = sqliteStore(() => open(file));
     for (const isMade of [true, false]) {
@@ -106,7 +106,7 @@ for (const [name, open] of Object.entries(databases)) {
   });
 }
 
-/** A process that adds to a counter and publishes each number, until it is killed. */
+/** A process that increments a counter and publishes each number, until it is killed. */
 const WORKER = `
 const [path, name, count] = process.argv.slice(-3);
 const { sqliteStore } = await import(${JSON.stringify(new URL("../../src/stores/sqlite.ts", import.meta.url).href)});
@@ -142,7 +142,7 @@ function work(path: string, name: string, count: number) {
   return { child, acknowledged, exited };
 }
 
-Deno.test("processes that write at once lose and double nothing, and neither does one that is killed", async () => {
+Deno.test("concurrent writes of several processes, of which one is killed, lose and double no entry", async () => {
   const { writeFileSync } = await import("node:fs");
   writeFileSync(`${folder}/worker.mjs`, WORKER);
   const path = `${folder}/shared.db`;
@@ -160,10 +160,10 @@ Deno.test("processes that write at once lose and double nothing, and neither doe
     texts.push(...entries.map(({ value }) => value));
     after = entries[entries.length - 1].id;
   }
-  assertEquals(new Set(texts).size, texts.length, "none is doubled");
+  assertEquals(new Set(texts).size, texts.length, "no entry is doubled");
   const kept = new Set(texts);
   for (const text of [...a.acknowledged, ...b.acknowledged, ...c.acknowledged]) assert(kept.has(text), text);
-  await until(() => heard.length === texts.length, "each entry is heard");
+  await until(() => heard.length === texts.length, "each entry has been received");
   assertEquals(heard, texts);
   await store.close();
 });

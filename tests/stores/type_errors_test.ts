@@ -1,4 +1,4 @@
-// Compiler errors for the most frequent mistakes with stores: one line names the missing or wrong part.
+// Compiler errors for the most frequent mistakes with stores: one line names the missing or incorrect part.
 import { type Mistake, testTypeErrors } from "../support/type_errors.ts";
 
 const library = new URL("../../mod.ts", import.meta.url).href;

@@ -1,4 +1,4 @@
-// The test kit rejects engines that only seem to work, each by the rule that it breaks.
+// The test kit rejects engines that only seem to work, each engine by the rule that it breaks.
 import { assertMatch } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
@@ -9,9 +9,9 @@ import { wrapEngine } from "../support/engines.ts";
 interface Mistake {
   /** The rule that it breaks. */
   readonly rule: string;
-  /** What the failed test says. */
+  /** The message of the failed test. */
   readonly message: RegExp;
-  /** Returns the engine of a process. `engine` keeps the rules, and all processes share it. */
+  /** Returns the engine of a process. `engine` satisfies the rules, and all processes share it. */
   readonly spoil: (engine: StoreEngine) => StoreEngine;
 }
 
@@ -39,7 +39,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
         },
       }),
   },
-  "a repetition is known only as the last entry": {
+  "a repeated token is detected only for the last entry": {
     rule: "an entry with a token of its own is appended once, also after others",
     message: /expected \[1,1\]/,
     spoil(engine) {
@@ -76,7 +76,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
         return engine.set(String(key), String(value), { ...Object(options), ttlMs: Math.ceil(ttlMs / 1000) * 1000 });
       }),
   },
-  "an expired log stays": {
+  "an expired log is kept": {
     rule: "a value is gone within 500 ms of its time to live",
     message: /expected 0/,
     spoil: (engine) =>
@@ -96,7 +96,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
         return found;
       }),
   },
-  "a command can never fail again once it has failed, because the connection is made once": {
+  "a command fails forever after its first failure, because the connection is made once": {
     rule: "an engine that fails for ever is closed and made again",
     message: /within 10 seconds/,
     spoil(engine) {
@@ -165,7 +165,7 @@ for (const [title, { rule, message, spoil }] of Object.entries(mistakes)) {
   });
 }
 
-Deno.test("the test kit names each of its rules once", () => {
+Deno.test("each rule of the test kit has a unique name", () => {
   const names = listStoreCases(() => memoryStore()).map(({ name }) => name);
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   assertMatch(String(twice.length), /^0$/, twice.join(", "));

@@ -1,6 +1,6 @@
-// Runs one behaviour in every era and over every transport, because it must not depend on either. With QUICK=1, as in the
-// fast tier, it runs over the two ways that differ most. With INSTANCES, it runs over HTTP on three instances that share
-// a store.
+// Runs one behaviour in every era and over every transport, because it must not depend on either. With QUICK=1, as in
+// the fast tier, it runs over the two ways that differ most. With INSTANCES, it runs over HTTP on three instances that
+// share a store.
 import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
@@ -9,7 +9,7 @@ import { createInstances, hasInstances, type PerInstance } from "./instances.ts"
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
-/** One era and transport. */
+/** An era and a transport. */
 export interface Way {
   readonly era: "modern" | "legacy";
   readonly version: string;
@@ -28,9 +28,9 @@ export interface Told {
 export interface Fixture {
   readonly client: Connection;
   readonly server: Server;
-  /** Takes the errors of `observer.fault`, which makes them expected: any error that is not taken fails the test. */
+  /** Returns the errors of `observer.fault` and marks them as expected: any other error fails the test. */
   takeFaults(): readonly Told[];
-  /** Another client of the same server. */
+  /** Connects another client to the same server. */
   join(options?: ConnectTestOptions): Promise<Connection>;
 }
 
@@ -44,9 +44,9 @@ export type Connect = (
 export interface BehaviourOptions {
   readonly eras?: readonly Way["era"][];
   readonly transports?: readonly Way["transport"][];
-  /** Legacy revisions. Defaults to the newest only. */
+  /** Legacy revisions. Defaults to the newest revision only. */
   readonly versions?: readonly string[];
-  /** Why the behaviour holds within one instance only. It runs on one, then. */
+  /** The reason why the behaviour is limited to one instance. It then runs on a single instance. */
   readonly perInstance?: PerInstance;
 }
 
@@ -99,7 +99,7 @@ export function behaviour(
   }
 }
 
-/** A cancelled call ends at once. The digest of a key that it was making then takes a moment more, in a thread. */
+/** A cancelled call ends immediately. The digest of its idempotency key may take a moment longer, in a thread. */
 async function endDigests(): Promise<void> {
   for (let left = 3; left; left--) await crypto.subtle.digest("SHA-256", new Uint8Array(1));
   await turn();
@@ -120,7 +120,7 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   }
 }
 
-/** Waits for turns of the event loop, in which everything runs that waits for no clock and no other process. */
+/** Waits for turns of the event loop, during which all work runs that waits for no timer and no other process. */
 export async function turn(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setTimeout(resolve, 0));
 }
@@ -132,8 +132,8 @@ export const FENCE = "fence://1";
 export const fenced = resource({ uri: FENCE, name: "fence", read: () => "" });
 
 /**
- * Waits until subscriptions that watch {@linkcode FENCE} have received all changes announced so far. The first fence ends
- * the burst; `allow` and `to` that return promises have decided before the second one.
+ * Waits until subscriptions that watch {@linkcode FENCE} have received all changes announced so far. The first fence
+ * ends the burst; `allow` and `to` that return promises have decided before the second fence.
  */
 export async function fence(server: Server, ...subscriptions: readonly Subscription[]): Promise<void> {
   for (const round of ["first", "second"]) {
@@ -143,7 +143,7 @@ export async function fence(server: Server, ...subscriptions: readonly Subscript
   }
 }
 
-/** What a subscription or a client has received, without the fences. */
+/** The notifications that a subscription or a client has received, without the fences. */
 export function withoutFences({ received }: Pick<Subscription, "received">): Subscription["received"] {
   return received.filter(({ params }) => params.uri !== FENCE);
 }
@@ -152,7 +152,7 @@ function countFences(subscription: Subscription): number {
   return subscription.received.length - withoutFences(subscription).length;
 }
 
-/** Two functions: `pass` waits, and `open` releases all waiting calls. */
+/** A promise `pass` that calls wait for, and a function `open` that releases all waiting calls. */
 export function gate(): { readonly pass: Promise<void>; readonly open: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { pass: promise, open: resolve };

@@ -8,9 +8,9 @@ interface Build {
   module(name: string, load: () => Promise<{ exports: unknown; loader: "object" }>): void;
 }
 
-const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
+const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun.
 
-// Bun does not call `onResolve` for imports of a running file, so each name becomes a module of its own.
+// Bun does not call `onResolve` for imports of a running file, so each name becomes a separate module.
 await Bun.plugin({
   name: "import-map",
   setup(build) {

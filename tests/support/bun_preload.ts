@@ -6,9 +6,9 @@ interface BunHost {
   jest(path: string): { test: Add & { skip: Add; only: Add } };
 }
 
-const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun
+const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun.
 const { test } = Bun.jest(new URL(import.meta.url).pathname);
-const timeout = 60_000; // Deno has no timeout per test; Bun's default of 5 s would fail tests that spawn a process
+const timeout = 60_000; // Deno has no timeout per test; Bun's default of 5 s would fail tests that spawn a process.
 
 Object.assign(globalThis, {
   __denoTest: createDenoTest((name, run, kind) => (kind ? test[kind] : test)(name, run, { timeout })),

@@ -1,9 +1,9 @@
-// A real Chromium, with a profile of its own.
+// A real Chromium, with a separate profile.
 import type { BrowserContext, Page } from "playwright-core";
 
 const CHROMIUM = "/usr/bin/chromium";
 
-/** Why there is no browser to test with; nothing if there is one. */
+/** The reason why there is no browser to test with; `undefined` if there is a browser. */
 export const missing: string | undefined = typeof Deno === "undefined"
   ? "Deno starts the browser"
   : await Deno.stat(CHROMIUM).then(() => undefined, () => `there is no ${CHROMIUM}; install the package chromium`);

@@ -1,7 +1,7 @@
 // Helpers of tests that run processes, on Deno and Bun.
 import { targets } from "./import_map.ts";
 
-/** Whether this is not Deno, which starts the processes of both runtimes. */
+/** Whether this runtime is not Deno. Deno starts the processes of both runtimes. */
 export const isNotDeno: boolean = typeof Deno === "undefined";
 
 /** Request metadata of revision 2026-07-28. */
@@ -15,7 +15,7 @@ export function toRequestLine(method: string, params: Record<string, unknown>, i
   return JSON.stringify({ jsonrpc: "2.0", id, method, params }) + "\n";
 }
 
-/** Registers a test that Deno runs, because it starts processes. */
+/** Registers a test that only Deno runs, because it starts processes. */
 export function testProcesses(
   name: string,
   fn: (t: Deno.TestContext) => Promise<void>,

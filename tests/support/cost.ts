@@ -2,8 +2,8 @@
 import process from "node:process";
 
 /**
- * Starts a measurement. The function it returns gives the milliseconds of work since then: of the clock or of the
- * processor, whichever is less. Other programs slow the clock, and tests that run in the same process use the processor.
+ * Starts a measurement. The returned function gives the milliseconds of work since then: of the clock or of the CPU,
+ * whichever is less. Other programs delay the clock, and tests that run in the same process use the CPU.
  */
 export function startCost(): () => number {
   const since = performance.now();
@@ -15,7 +15,7 @@ function toMs({ user, system }: { readonly user: number; readonly system: number
   return (user + system) / 1000;
 }
 
-/** The least cost of several runs in milliseconds, because single runs are disturbed. */
+/** The minimum cost of several runs in milliseconds, because other work disturbs single runs. */
 export function leastCost(run: () => unknown, runs = 7): number {
   let best = Infinity;
   for (let i = 0; i < runs; i++) {

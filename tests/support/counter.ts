@@ -9,8 +9,8 @@ const input = {
 } as const;
 
 /**
- * Starts a server with two tools: `count`, which runs again after a crash, and `once`, which does not. Each calls `then`
- * between its effect and its result.
+ * Starts a server with two tools: `count`, which runs again after a crash, and `once`, which does not. Each tool calls
+ * `then` between its effect and its result.
  */
 export function startCounter(store: Store, then: () => unknown): Server {
   const make = (name: string, rerun: boolean) =>

@@ -27,7 +27,7 @@ function toDefinition(args: readonly unknown[]): Required<Definition> {
   return { name, fn, ignore, only };
 }
 
-/** Runs a step at once, inside its test, as Deno does; a failed step fails the test when all steps have run. */
+/** Runs a step immediately, inside its test, as Deno does. A failed step fails the test after all steps have run. */
 async function runSteps(name: string, fn: Run): Promise<void> {
   const failures: unknown[] = [];
   await fn({
@@ -48,7 +48,7 @@ async function runSteps(name: string, fn: Run): Promise<void> {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} steps of "${name}" failed`);
 }
 
-/** Returns what takes the place of `Deno.test`. */
+/** Returns the replacement of `Deno.test`. */
 export function createDenoTest(add: Register): unknown {
   function register(kind: Definition, args: readonly unknown[]): void {
     const { name, fn, ignore, only } = { ...toDefinition(args), ...kind };

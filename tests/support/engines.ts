@@ -1,4 +1,4 @@
-// Wraps engines of stores, to delay, count or spoil their commands.
+// Wraps engines of stores, to delay, count or break their commands.
 import { assertEquals } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
@@ -8,13 +8,13 @@ import { until } from "./behaviour.ts";
 export interface Command {
   readonly name: string;
   readonly args: readonly unknown[];
-  /** Runs it. */
+  /** Runs the command. */
   run(): unknown;
 }
 
 const COMMANDS: readonly PropertyKey[] = ["get", "set", "delete", "list", "append", "read", "trim", "heads"];
 
-/** Returns an engine each command of which goes through `around`, and of which some methods may be replaced. */
+/** Returns an engine whose commands all go through `around`. Some methods may be replaced. */
 export function wrapEngine(
   engine: StoreEngine,
   around: (command: Command) => unknown,
@@ -32,13 +32,13 @@ export function wrapEngine(
   });
 }
 
-/** One engine for several stores, which fails while it is lost. */
+/** One engine for several stores, which fails while it is unavailable. */
 export interface Losable {
   isLost: boolean;
   open(): Store;
 }
 
-/** Creates an engine that can be lost: one in memory, or that of `shared`. */
+/** Creates an engine that can be made unavailable: an engine in memory, or the engine of `shared`. */
 export function createLosable(options: StoreOptions = {}, shared: Store = memoryStore()): Losable {
   const { connect } = shared[INTERNALS];
   const check = () => {
@@ -58,7 +58,7 @@ export function createLosable(options: StoreOptions = {}, shared: Store = memory
   return losable;
 }
 
-/** Uses a store while it looks twice for another file, and tests that it still has its value. */
+/** Uses a store until it has checked twice for another file, and tests that it still has its value. */
 export async function assertKeptByLooks(store: Store): Promise<void> {
   await store.set("key", "kept", { ttlMs: 60_000 });
   const began = performance.now();

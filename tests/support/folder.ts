@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 /** The project's folder, ending in a slash. */
 export const root: string = decodeURIComponent(new URL("../../", import.meta.url).pathname);
 
-/** Runs a system program to its end; throws if it fails. */
+/** Runs a system program to its end. Throws if it fails. */
 export async function system(program: string, ...args: string[]): Promise<string> {
   return (await promisify(execFile)(program, args, { cwd: "/" })).stdout.trim();
 }

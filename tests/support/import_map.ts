@@ -3,7 +3,7 @@ import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url).pathname;
 
-/** The file or package of an entry of the import map, or undefined if other runtimes resolve the key themselves. */
+/** The file or package of an entry of the import map; `undefined` if other runtimes resolve the key themselves. */
 function toTarget(key: string, value: string): string | undefined {
   if (value.startsWith("./")) return root + value.slice(2);
   const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@([^/]+))?(\/.*)?$/.exec(value);
@@ -12,12 +12,12 @@ function toTarget(key: string, value: string): string | undefined {
   }
   const [, name, version, path = ""] = parts;
   if (name + path === key) return;
-  // Of two versions of a package, the one under another name is only here.
+  // If the map has two versions of a package, only this map contains the version under another name.
   const isSecond = name in config.imports;
   return isSecond ? `${root}node_modules/.deno/${name}@${version}/node_modules/${name}${path}` : name + path;
 }
 
-/** What each name stands for: the path of a file, or a package. */
+/** The target of each name: the path of a file, or a package. */
 export const targets: Map<string, string> = new Map();
 for (const [key, value] of Object.entries(config.imports)) {
   const target = toTarget(key, value);

@@ -1,5 +1,5 @@
 // Three instances that act as one server, for the behaviour suite: they share handlers, secret and store, and each
-// request goes to one of them at random. `INSTANCES` names the store: `redis:PATH`, with the path of a socket, or
+// request goes to a random instance. `INSTANCES` names the store: `redis:PATH`, with the path of a socket, or
 // `sqlite:FOLDER`.
 import process from "node:process";
 import { createServer, type Server, type ServerOptions } from "../../mod.ts";
@@ -18,7 +18,7 @@ const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const { below } = random(seed);
 let made = 0;
 
-/** Makes a function that opens the same store at each call. No other call opens it. */
+/** Creates a function that opens the same store at each call. No other call opens it. */
 function chooseStore(): () => Store {
   const [kind, path] = /^(redis|sqlite):(.+)$/.exec(process.env.INSTANCES ?? "")?.slice(1) ?? [];
   const name = `${process.pid}-${seed}-${made++}`;
@@ -47,7 +47,7 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
   };
 }
 
-/** Why a behaviour holds within one instance only. docs/guides/instances.md says the same. */
+/** The reasons why a behaviour is limited to one instance. docs/guides/instances.md contains the same reasons. */
 export const PER_INSTANCE = {
   limits: "Limits and queues of waiting calls belong to each instance.",
   observer: "Each instance has its own observer, and issues its own warnings.",
@@ -61,10 +61,12 @@ export const PER_INSTANCE = {
   later: "A change reaches other instances some milliseconds later, as a separate burst.",
 } as const;
 
-/** A reason why a behaviour holds within one instance only. */
+/** A reason why a behaviour is limited to one instance. */
 export type PerInstance = keyof typeof PER_INSTANCE;
 
-/** Creates instances. What a caller does with the result, an operator does with one instance, or with all of them. */
+/**
+ * Creates instances. The returned object stands for the actions of an operator on one instance, or on all instances.
+ */
 export function createInstances(options: ServerOptions, count: number): Server {
   const open = chooseStore();
   const stores = Array.from({ length: count }, open);

@@ -2,7 +2,7 @@
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
 import { serve } from "../peers/runtime.ts";
 
-/** The resource that tokens are for by default. */
+/** The default resource of tokens. */
 export const RESOURCE = "https://mcp.example.com/mcp";
 
 /** A key of an issuer. */
@@ -12,17 +12,17 @@ export interface IssuerKey {
   readonly jwk: JWK;
 }
 
-/** Responds to a request of one path. Returns `undefined` for the response of the issuer. */
+/** Responds to a request for one path. Returns `undefined` to use the response of the issuer. */
 export type Override = (request: Request) => Response | undefined | Promise<Response | undefined>;
 
-/** What a token says, besides defaults that are valid. A claim that is `undefined` is left out. */
+/** The claims of a token, in addition to valid defaults. A claim that is `undefined` is left out. */
 export interface TokenParts {
   readonly claims?: Record<string, unknown>;
   readonly header?: Record<string, unknown>;
   readonly key?: IssuerKey;
 }
 
-/** Makes a key pair. */
+/** Creates a key pair. */
 export async function makeKey(alg = "ES256", kid: string | undefined = crypto.randomUUID()): Promise<IssuerKey> {
   const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
   const named = kid === undefined ? {} : { kid };
@@ -31,13 +31,13 @@ export async function makeKey(alg = "ES256", kid: string | undefined = crypto.ra
 
 /** An authorization server that is running. */
 export class TestIssuer implements AsyncDisposable {
-  /** Public keys that it publishes. */
+  /** The public keys that it publishes. */
   keys: JWK[] = [];
   /** Paths that were requested. */
   readonly paths: string[] = [];
-  /** Responses instead of its own, by path. */
+  /** Responses that replace its own responses, by path. */
   readonly overrides = new Map<string, Override>();
-  /** Further fields of its metadata. */
+  /** Additional fields of its metadata. */
   metadata: Record<string, unknown> = {};
   readonly name: string;
   readonly origin: string;
@@ -54,7 +54,7 @@ export class TestIssuer implements AsyncDisposable {
     this.#wellKnown = wellKnown;
   }
 
-  /** Starts an issuer. `path` is that of its name, and `wellKnown` that of its metadata. */
+  /** Starts an issuer. `path` is the path of its name, and `wellKnown` the path of its metadata. */
   static async start(
     { alg, path = "", wellKnown = "/.well-known/oauth-authorization-server" }: {
       readonly alg?: string;
@@ -65,7 +65,7 @@ export class TestIssuer implements AsyncDisposable {
     return new TestIssuer(await makeKey(alg), { path, wellKnown });
   }
 
-  /** Number of requests for its key set. */
+  /** The number of requests for its key set. */
   get keyFetches(): number {
     return this.paths.filter((path) => path === "/jwks").length;
   }
@@ -75,7 +75,7 @@ export class TestIssuer implements AsyncDisposable {
     const now = Math.floor(Date.now() / 1000);
     const all = { iss: this.name, aud: RESOURCE, sub: "ada", client_id: "app", iat: now, exp: now + 600, ...claims };
     const { kid } = key.jwk;
-    // The header is one that jose may refuse to sign, as the test wants it.
+    // jose may refuse to sign with this header, which some tests need.
     const protectedHeader = { alg: key.alg, typ: "at+jwt", ...kid && { kid }, ...header } as JWTHeaderParameters;
     return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(key.privateKey);
   }

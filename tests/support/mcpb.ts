@@ -1,12 +1,12 @@
-// The validator of MCPB bundles, downloaded once and kept among the temporary files. Used on Deno only.
+// The validator of MCPB bundles, downloaded once into the temporary files. Used only on Deno.
 const VERSION = "2.1.2";
 
-/** The path of the program, which Node runs, or why there is none. */
+/** The path of the program, which Node runs, or the reason why it is missing. */
 export async function findMcpb(): Promise<{ readonly path: string } | { readonly missing: string }> {
   const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-mcpb-${VERSION}-${Deno.uid()}`;
   const path = `${folder}/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js`;
   if (await Deno.stat(path).then(({ isFile }) => isFile, () => false)) return { path };
-  // Another process may do the same: a folder is complete when it has its name.
+  // Another process may do the same, so a folder gets its final name only when it is complete.
   const made = await Deno.makeTempDir({ prefix: "mcp-mcpb-" });
   const args = ["install", "--silent", "--no-audit", "--no-fund", "--prefix", made, `@anthropic-ai/mcpb@${VERSION}`];
   const { success } = await new Deno.Command("npm", { args, cwd: made }).output().catch(() => ({ success: false }));

@@ -17,7 +17,7 @@ registerHooks({
   },
   load(url, context, next) {
     if (!url.startsWith(`${own}tests/`) || !url.endsWith(".ts")) return next(url, context);
-    // A test without `Deno` asks which runtime it is on, and must get a true answer.
+    // A test without `Deno` checks which runtime it runs on, and must get a correct answer.
     const source = readFileSync(new URL(url), "utf8").replaceAll(/\bDeno\.test\b/g, "__denoTest");
     const code = transformSync(source, { loader: "ts", target: "node22", sourcemap: "inline", sourcefile: url }).code;
     return { format: "module", source: code, shortCircuit: true };
@@ -26,7 +26,7 @@ registerHooks({
 
 const timeout = 60_000;
 
-/** What Node 22 does not have. */
+/** APIs that Node 22 lacks. */
 class Stack {
   readonly #disposers: (() => unknown)[] = [];
   #isDisposed = false;
@@ -55,7 +55,7 @@ class Stack {
   }
 }
 
-globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // What the tests use of it.
+globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // The part that the tests use.
 Object.assign(globalThis, {
   __denoTest: createDenoTest((name, run, kind) => {
     test(name, { timeout, skip: kind === "skip", only: kind === "only" }, run);

@@ -1,10 +1,10 @@
-// The versions of Node that the npm package supports, each downloaded once and kept among the temporary files: machines
-// have older ones. Used on Deno only.
+// The versions of Node that the npm package supports, each downloaded once into the temporary files, because machines
+// have older versions. Used only on Deno.
 
-/** The oldest and the newest. */
+/** The oldest and the newest version. */
 export const NODE_VERSIONS = ["22.23.3", "24.21.0"] as const;
 
-/** The path of a Node, or why there is none. */
+/** The path of a Node, or the reason why it is missing. */
 export type FoundNode = { readonly path: string } | { readonly missing: string };
 
 async function runOrThrow(command: string, args: readonly string[], cwd: string): Promise<void> {
@@ -19,7 +19,7 @@ export async function findNode(version: string): Promise<FoundNode> {
   const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-${name}-${version}-${Deno.uid()}`;
   const path = `${folder}/bin/node`;
   if (await Deno.stat(path).then(({ isFile }) => isFile, () => false)) return { path };
-  // Another process may do the same: a folder is complete when it has its name.
+  // Another process may do the same, so a folder gets its final name only when it is complete.
   const made = await Deno.makeTempDir({ prefix: "mcp-node-" });
   try {
     await runOrThrow("npm", ["pack", "--silent", `${name}@${version}`], made);

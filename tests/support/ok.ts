@@ -2,16 +2,16 @@
 //
 //   deno task ok [--slow] [--only STEP,STEP] [--slowest N]
 //
-// The fast tier, and with --slow the slow tier after it. While it runs, a line names the steps that run; at the end, the
-// names of all tests that failed and the command that runs each alone. The last line is `N passed, N failed`, to which
-// `, N skipped` may be added; the exit code is 1 if anything failed.
+// Runs the fast tier, and with --slow the slow tier after it. During the run, it prints the running steps; at the end,
+// it prints the names of all failed tests and the command that runs each test alone. The last line is `N passed, N
+// failed`, which may be followed by `, N skipped`. The exit code is 1 if a step failed.
 import { readOptions } from "./options.ts";
 import { runStep, type Step, toExplanation, type Verdict } from "./steps.ts";
 import { listSteps } from "./step_list.ts";
 
-/** Seconds between the lines that name what runs. */
+/** The seconds between the lines that name running steps. */
 const PROGRESS_SECONDS = 10;
-/** Steps that run at the same time. */
+/** The number of steps that run at the same time. */
 const LANES = 2;
 
 const options = readOptions(Deno.args, { values: ["--only", "--slowest"], flags: ["--slow"] });

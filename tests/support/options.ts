@@ -1,6 +1,6 @@
 /**
- * The options of a task: those with a value, and flags as an empty string. A task may run for a quarter of an hour, so
- * an unknown option is refused before it begins.
+ * The options of a task: options with a value, and flags as an empty string. A task may run for a quarter of an hour,
+ * so an unknown option is refused before it starts.
  */
 export function readOptions(
   args: readonly string[],
@@ -20,7 +20,7 @@ export function readOptions(
   return given;
 }
 
-/** The number of an option, or its default; whole, unless fractions are allowed. */
+/** The number of an option, or its default; a whole number unless fractions are allowed. */
 export function readNumber(
   options: ReadonlyMap<string, string>,
   name: string,

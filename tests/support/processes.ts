@@ -1,13 +1,13 @@
-// Starts programs as a user does, in an empty home, and reads their output.
+// Starts programs as a user does, in an empty home folder, and reads their output.
 
 /** The working folder and the environment of a program. */
 export interface RunOptions {
   readonly cwd?: string;
-  /** The content of standard input, which then ends. */
+  /** The content of standard input, which ends after it. */
   readonly input?: string;
-  /** Variables in addition to those of an empty home. */
+  /** Variables in addition to the variables of an empty home folder. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Time after which the program is killed, in milliseconds. Defaults to 30 s. */
+  /** The time in milliseconds after which the program is killed. Defaults to 30,000. */
   readonly timeoutMs?: number;
 }
 
@@ -29,7 +29,7 @@ export interface Running extends AsyncDisposable {
 /** The project's folder, ending in a slash. */
 export const root: string = new URL("../../", import.meta.url).pathname;
 
-/** Starts a program; without `input`, its standard input stays open. */
+/** Starts a program. Without `input`, its standard input stays open. */
 export async function start(words: readonly string[], options: RunOptions = {}): Promise<Running> {
   const { cwd = root, input, env, timeoutMs = 30_000 } = options;
   const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
@@ -44,7 +44,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   }).spawn();
   const writer = child.stdin.getWriter();
   if (input !== undefined) {
-    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // a program that has exited reads nothing
+    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // A program that has exited reads nothing.
     await writer.close().catch(() => {});
   }
   const stdout = new Response(child.stdout).text();
@@ -104,7 +104,7 @@ export async function run(words: readonly string[], options: RunOptions = {}): P
   return await running.finished;
 }
 
-/** A port that is free now. */
+/** A port that is currently free. */
 export function findFreePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;

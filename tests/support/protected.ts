@@ -4,7 +4,7 @@ import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { RESOURCE, type TestIssuer } from "./issuer.ts";
 import { toRequest } from "./requests.ts";
 
-/** URL of the metadata of the resource. */
+/** The URL of the metadata of the resource. */
 export const METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
 
 /** Options of a protected server. */
@@ -33,13 +33,13 @@ export function protect(issuers: readonly TestIssuer[], options: ProtectedOption
 export interface Called {
   readonly status: number;
   readonly challenge: string | null;
-  /** What `whoami` shows. */
+  /** The result of `whoami`. */
   // deno-lint-ignore no-explicit-any
   readonly principal?: any;
   readonly message?: string;
 }
 
-/** Calls a tool with a token, or without one. */
+/** Calls a tool with a token, or without a token. */
 export async function callWith(
   server: Pick<Server, "fetch">,
   token: string | undefined,
@@ -60,7 +60,7 @@ export async function callWith(
   };
 }
 
-/** The challenge that follows a token which is not valid. */
+/** The challenge in the response to an invalid token. */
 export function toInvalid(description: string): string {
   return `Bearer error="invalid_token", error_description="${description}", resource_metadata="${METADATA}"`;
 }

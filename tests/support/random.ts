@@ -1,8 +1,8 @@
 /** A reproducible source of numbers for property tests: the same seed gives the same run on every runtime. */
 export interface Random {
-  /** A whole number from 0 to `end`, without `end`. */
+  /** A whole number from 0 up to, but excluding, `end`. */
   below(end: number): number;
-  /** One of the items. */
+  /** A random item. */
   pick<T>(items: ArrayLike<T>): T;
   /** Text of up to `max` characters from `alphabet`. */
   text(alphabet: ArrayLike<string>, max: number): string;

@@ -42,7 +42,7 @@ export function toRequest(method: string, params: Json = {}, headers: Record<str
   });
 }
 
-/** Sends a request and reads its one JSON response. */
+/** Sends a request and reads its single JSON response. */
 export async function ask(server: Target, method: string, params: Json = {}): Promise<Answer> {
   return await readAnswer(await server.fetch(toRequest(method, params)));
 }

@@ -1,8 +1,8 @@
-// Tests that need a program or a server that may be missing. By hand they are skipped by name. With REQUIRE_ALL=1, as in
-// continuous integration, they fail.
+// Tests that need a program or a server that may be missing. In a manual run they are skipped by name. With
+// REQUIRE_ALL=1, as in continuous integration, they fail.
 import process from "node:process";
 
-/** The name and the first fields of a test. `missing` says why it cannot run; `undefined` if it can. */
+/** The name and the first fields of a test. `missing` is the reason why it cannot run; `undefined` if it can run. */
 export function needs(
   name: string,
   missing: string | undefined,

@@ -34,7 +34,7 @@ export async function sendRound(
   principal?: string,
 ): Promise<Round> {
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
-  // No stream, however slow the machine is.
+  // The response is never a stream, however slow the machine is.
   const headers = { accept: "application/json" };
   const request = toRequest("tools/call", { name, ...more, _meta }, headers);
   const response = await server.fetch(

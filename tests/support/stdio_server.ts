@@ -18,7 +18,7 @@ const noisy = tool({
   },
 });
 
-// Reports on standard error how it ended.
+// Reports on standard error how the call ended.
 const slow = tool({
   name: "slow",
   input: { type: "object", properties: { ms: { type: "number" } } },
@@ -64,7 +64,7 @@ interface Runtimes {
   };
 }
 
-// Writes past the console, in every way the runtime has.
+// Writes directly to standard output, bypassing the console, with every API of the runtime.
 const direct = tool({
   name: "direct",
   async run() {
@@ -89,7 +89,7 @@ const direct = tool({
   },
 });
 
-// Microseconds of processor time.
+// CPU time in microseconds.
 const cpu = tool({
   name: "cpu",
   run() {

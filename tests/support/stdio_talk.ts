@@ -16,17 +16,17 @@ export interface Talk extends AsyncDisposable {
   read(): Promise<string>;
   /** Closes the reading end of its standard output. */
   deafen(): Promise<unknown>;
-  /** Ends the input; returns the exit code and the rest of the output. */
+  /** Ends the input. Returns the exit code and the rest of the output. */
   end(): Promise<{ readonly code: number; readonly lines: readonly string[]; readonly stderr: string }>;
 }
 
-/** Starts a program; one that hangs is killed. */
+/** Starts a program. A program that hangs is killed. */
 export function startTalk(words: readonly string[]): Talk {
   const child = startChild(words);
   const stderr = new Response(child.errors).text();
   const lines = readLines(child.output);
   let isOver = false;
-  const late = setTimeout(() => child.kill(), 30_000); // a timeout, so that no test hangs
+  const late = setTimeout(() => child.kill(), 30_000); // The timeout ensures that no test hangs.
   child.exited.then(() => {
     isOver = true;
     clearTimeout(late);

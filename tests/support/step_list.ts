@@ -7,9 +7,9 @@ export interface TierStep extends Step {
   readonly tier: Tier;
 }
 
-/** Tests wait more than they compute, so that more files than cores may run at once. */
+/** Tests wait more than they compute, so more files than cores may run concurrently. */
 const JOBS = 4;
-/** Runs of each test that kills processes. */
+/** The number of runs of each test that kills processes. */
 const KILLS = 5;
 
 /** Tasks of deno.json that no step runs, with the reason. */
@@ -113,7 +113,7 @@ function documents(): TierStep {
 
 interface Options {
   readonly env?: Readonly<Record<string, string>>;
-  /** Part of the names of the tests that run. */
+  /** A part of the names of the tests that run. */
   readonly filter?: string;
 }
 

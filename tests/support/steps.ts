@@ -1,31 +1,31 @@
 // Runs the steps of `deno task ok`: commands whose output is recorded in the order in which it was written.
 import { type Case, readCases } from "./test_report.ts";
 
-/** One command of a run. */
+/** A command of a run. */
 export interface Step {
   readonly name: string;
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * How its verdict is read: "check" passes or fails as a whole, "report" writes a JUnit file, and "count" ends with a
+   * How the verdict is read: "check" passes or fails as a whole, "report" writes a JUnit file, and "count" ends with a
    * line such as `12 passed, 0 failed, 1 skipped`.
    */
   readonly kind: "check" | "report" | "count";
-  /** Test files of a step with a report. */
+  /** The test files of a step with a report. */
   readonly files?: readonly string[];
-  /** The command that runs it alone. */
+  /** The command that runs the step alone. */
   readonly again: string;
-  /** Time after which it is stopped and has failed, in minutes. */
+  /** The time in minutes after which the step is stopped and has failed. */
   readonly minutes: number;
-  /** Whether it needs all cores. Other steps run two at a time. */
+  /** Whether the step needs all cores. Other steps run two at a time. */
   readonly isAlone?: boolean;
 }
 
-/** How a step ended. */
+/** The outcome of a step. */
 export interface Verdict {
   readonly passed: number;
   readonly skipped: number;
-  /** What failed, each with the command that runs it alone. */
+  /** The failures, each with the command that runs the test or step alone. */
   readonly failures: readonly string[];
   /** The names of skipped tests. */
   readonly skips: readonly string[];
@@ -34,7 +34,7 @@ export interface Verdict {
   readonly cases: readonly Case[];
 }
 
-/** The command with all of its output on standard output, so that the order of the lines is kept. */
+/** The command with all of its output on standard output, which preserves the order of the lines. */
 function toCommand(step: Step, report: string): Deno.Command {
   const words = step.command.map((word) => word.replace("REPORT", report));
   return new Deno.Command("sh", {
@@ -63,7 +63,7 @@ export async function runStep(step: Step, progress: (output: string) => void = (
     })();
     const { success } = await child.status;
     clearTimeout(alarm);
-    // A program that the step has left behind holds the pipe open.
+    // A process that the step has left running holds the pipe open.
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, 1000))]);
     if (isLate) output += `\nStopped after ${step.minutes} minutes\n`;
     const seconds = (performance.now() - start) / 1000;
@@ -105,7 +105,7 @@ function judge(
   return { passed, skipped: skips.length, failures, skips, cases };
 }
 
-/** The part of a test runner's output that explains failures; all of the output of other commands. */
+/** The part of a test runner's output that explains failures; for other commands, the whole output. */
 export function toExplanation({ kind, command }: Step, { output }: Verdict): string {
   if (kind !== "report" || command[0] === "bun") return output.trim();
   const at = output.indexOf(" ERRORS ");

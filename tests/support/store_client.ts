@@ -9,25 +9,25 @@ import {
   type StoreOptions,
 } from "../../src/stores/stores.ts";
 
-/** How the process mishandles the commands of a connection. */
+/** The faults that the process injects into the commands of a connection. */
 export interface Faults {
-  /** Delays each command by up to this number of milliseconds, so that they also change their order. */
+  /** Delays each command by up to this number of milliseconds, which also changes the order of commands. */
   delayMs?: number;
   /** Runs each command twice. */
   repeats?: boolean;
-  /** Share of the answers that are lost, between 0 and 1. */
+  /** The share of responses that are lost, between 0 and 1. */
   loses?: number;
   losesAnswer?: boolean;
   losesCommand?: boolean;
   /** Whether notifications of `listen` are lost. */
   isDeaf?: boolean;
-  /** Whether commands are never answered. */
+  /** Whether commands never get a response. */
   stalls?: boolean;
 }
 
 /** A store in another process. */
 export interface StoreProcess extends AsyncDisposable {
-  /** Connects to it, as another process of a server does. */
+  /** Connects to the store, as another process of a server does. */
   open(faults?: Faults, options?: StoreOptions): Store;
   /** Loses all data. */
   restart(): Promise<void>;
@@ -56,7 +56,7 @@ export async function startStore(): Promise<StoreProcess> {
       await child.exited;
       await reader.cancel();
       await child.errors?.cancel();
-      await child.closeInput().catch(() => {}); // it has ended
+      await child.closeInput().catch(() => {}); // The process has ended.
     },
   };
 }
@@ -65,7 +65,7 @@ function connect(origin: string, faults: Faults): StoreEngine {
   const client = crypto.randomUUID();
   const closed = new AbortController();
   /**
-   * Operations whose last response was lost. The next one is delivered, because a store gives up after several
+   * Operations whose last response was lost. Their next response is delivered, because a store fails after several
    * attempts.
    */
   const lost = new Set<string>();
@@ -108,7 +108,7 @@ function connect(origin: string, faults: Faults): StoreEngine {
   };
 }
 
-/** Rings until the stream ends. Returns the error that ended it. */
+/** Rings until the stream ends. Returns the error that ended the stream. */
 async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: string) => void): Promise<unknown> {
   let rest = "";
   try {

@@ -1,5 +1,5 @@
-// A store in a process of its own, which tests start: an engine in memory behind HTTP, with faults on request. It prints
-// its origin, and ends with its input.
+// A store in a separate process, which tests start: an engine in memory behind HTTP, with faults on request. It prints
+// its origin, and exits at the end of its input.
 import { systemClock } from "../../src/core/capacity/timers.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -13,7 +13,7 @@ interface Command {
 }
 
 let engine = new MemoryEngine({ clock: systemClock, bytes: 2 ** 28 });
-/** The bells, by client. */
+/** The streams of rings, by client. */
 const bells = new Map<string, (log: string) => void>();
 const deaf = new Set<string>();
 let stopBells = () => {};
@@ -70,7 +70,7 @@ const { origin } = startHttpServer(async (request) => {
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === "/bell") return openBell(searchParams.get("client") ?? "");
   if (pathname === "/restart") {
-    // All data is lost, as that of an engine in memory that was killed.
+    // All data is lost, as in an engine in memory that was killed.
     stopBells();
     start();
     return new Response("restarted");

@@ -1,4 +1,4 @@
-// Swaps a file and a folder for links to the outside and back, as fast as requested, until it is killed.
+// Swaps a file and a folder for links to the outside and back, at the requested interval, until it is killed.
 import process from "node:process";
 import { renameSync } from "node:fs";
 
@@ -17,6 +17,6 @@ console.log("swapping");
 while (true) {
   swap("sub");
   swap("file.txt");
-  // Long enough for reads in between, at times.
+  // The wait is occasionally long enough for reads in between.
   if (Number(ms)) Atomics.wait(rest, 0, 0, Math.random() * 8 * Number(ms));
 }

@@ -1,4 +1,4 @@
-// An instance of a server with tenants, whose calls end when a test says so.
+// An instance of a server with tenants, whose calls end when a test ends them.
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { type Connection, connectTest, type ConnectTestOptions, McpError } from "../../src/testing/testing.ts";
@@ -7,7 +7,7 @@ import { z } from "zod";
 
 /** A call that runs until it is ended. */
 export interface HeldCall {
-  /** Ends it, and waits for its response. */
+  /** Ends the call, and waits for its response. */
   end(): Promise<void>;
 }
 
@@ -16,17 +16,17 @@ export interface TenantInstance extends AsyncDisposable {
   readonly server: Server;
   /** Events of the store that the observer received. */
   readonly events: StoreEvent[];
-  /** Calls whose handler runs. */
+  /** The calls whose handlers are running. */
   running: number;
-  /** The most calls that ran at once, since it was set. */
+  /** The maximum number of concurrent calls since it was last set. */
   peak: number;
-  /** Starts a call. Returns the error for the client if it is refused. */
+  /** Starts a call. Returns the error for the client if the call is refused. */
   hold(tenant: string, size?: number): Promise<HeldCall | McpError>;
-  /** Calls a tool that ends at once or after 20 ms. Returns `false` if it is refused. */
+  /** Calls a tool that ends immediately or after 20 ms. Returns `false` if the call is refused. */
   call(name: "quick" | "work", tenant: string): Promise<boolean>;
 }
 
-/** How the instance is called. */
+/** The era and the transport of calls. */
 export type Way = Pick<ConnectTestOptions, "era" | "transport">;
 
 /** Starts an instance with limits of its tenants, which it shares through a store. */
@@ -102,19 +102,19 @@ export function startTenantInstance(
     },
     async [Symbol.asyncDispose]() {
       await server.close();
-      for (const client of clients.values()) await (await client).close().catch(() => {}); // it has ended
+      for (const client of clients.values()) await (await client).close().catch(() => {}); // The call has ended.
     },
   };
   return instance;
 }
 
-/** Returns the error of a refused call. Throws any other. */
+/** Returns the error of a refused call. Throws any other error. */
 function toMcpError(error: unknown): McpError {
   if (error instanceof McpError) return error;
   throw error;
 }
 
-/** Returns a call that runs. Throws if it was refused. */
+/** Returns a running call. Throws if the call was refused. */
 export function toHeld(call: HeldCall | McpError): HeldCall {
   if (call instanceof McpError) throw call;
   return call;

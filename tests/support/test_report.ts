@@ -1,6 +1,6 @@
 // Reads the JUnit files that both test runners write.
 
-/** One test of a report. */
+/** A test of a report. */
 export interface Case {
   readonly name: string;
   /** The file, as a path from the root of the project. */
@@ -18,7 +18,7 @@ function decode(text: string): string {
   });
 }
 
-/** The tests of a report. Steps of a test, which Deno lists beside it, count as part of the test. */
+/** The tests of a report. Steps of a test, which Deno lists separately, count as part of the test. */
 export function readCases(xml: string): Case[] {
   const found: Case[] = [];
   const known = new Set<string>();

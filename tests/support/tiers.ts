@@ -1,15 +1,15 @@
-// The tiers of the test files. A file is fast unless it is listed here. `deno task ok` runs the fast tier, and
-// `deno task ok --slow` both.
+// The tiers of the test files. A file is fast unless it is listed here. `deno task ok` runs the fast tier, and `deno
+// task ok --slow` runs both tiers.
 const root = new URL("../../", import.meta.url);
 
 /** When a test file runs. */
 export type Tier = "fast" | "slow";
 
-/** Test files, and folders of them, that take too long for the fast tier, each with the reason. */
+/** Test files, and folders of test files, that take too long for the fast tier, each with the reason. */
 export const SLOW: Readonly<Record<string, string>> = {
   "tests/apps/bridge_test.ts": "opens a browser",
-  "tests/architecture/shape_test.ts": "checks the types of a copy of the whole project",
-  "tests/architecture/wall_test.ts": "checks the types of two copies of the project",
+  "tests/architecture/shape_test.ts": "type-checks a copy of the whole project",
+  "tests/architecture/wall_test.ts": "type-checks two copies of the project",
   "tests/examples/production_test.ts": "serves the example in processes, and installs it",
   "tests/examples/sign_in_test.ts": "starts an authorization server, and clients on both runtimes",
   "tests/auth/fixture_test.ts": "starts an authorization server, and servers on both runtimes",
@@ -27,13 +27,13 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
   "tests/stores/instances_test.ts": "several instances and processes share each store",
-  "tests/stores/deno_kv_store_test.ts": "starts processes that write at once, and needs a flag",
+  "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
   "tests/stores/redis_clients_test.ts": "starts servers of Redis, and kills them",
   "tests/stores/redis_cluster_test.ts": "starts a cluster of Redis",
-  "tests/stores/sqlite_store_test.ts": "starts processes that write at once",
+  "tests/stores/sqlite_store_test.ts": "starts processes that write concurrently",
   "tests/stores/redis_store_test.ts": "starts a server of Redis, and kills it",
   "tests/stores/process_store_test.ts": "starts the process of a store for each test",
-  "tests/stores/wrong_engines_test.ts": "waits for rings that are late, and for engines that stay lost",
+  "tests/stores/wrong_engines_test.ts": "waits for rings that are late, and for engines that stay unavailable",
   "tests/stores/type_errors_test.ts": "starts the compiler",
 };
 

@@ -1,4 +1,4 @@
-// Programs with a mistake, and the compiler's errors about them. One run of the compiler checks all programs of a test.
+// Programs with a mistake, and the compiler's errors for them. One run of the compiler checks all programs of a test.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
@@ -11,7 +11,7 @@ export interface Mistake {
   readonly code: string;
   /** A line of the compiler's error. */
   readonly line: string;
-  /** Number of lines that the error may have. */
+  /** The maximum number of lines of the error. */
   readonly most: number;
 }
 
@@ -21,7 +21,7 @@ export function testTypeErrors(head: string, mistakes: readonly Mistake[]): void
   for (const [at, { name, line, most }] of mistakes.entries()) {
     Deno.test({
       name: `the compiler names ${name}`,
-      // The compiler is Deno's.
+      // Deno type-checks the code.
       ignore: !isDeno,
       async fn() {
         const { errors, text } = await (checking ??= check(head, mistakes));

@@ -1,4 +1,4 @@
-// Collects what is printed with `console.warn`.
+// Collects the output of `console.warn`.
 
 /** Runs a function and returns the warnings. */
 export async function collectWarnings(run: () => unknown): Promise<string[]> {

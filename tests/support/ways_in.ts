@@ -1,4 +1,4 @@
-// Connects two callers to a server by each way in. Over HTTP they are authenticated by API keys.
+// Connects two callers to a server over each transport. Over HTTP they are authenticated by API keys.
 import process from "node:process";
 import type { Authentication, Principal, Server } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -27,12 +27,12 @@ export function toSigned(name: typeof CALLERS[number]): { readonly authorization
   return { authorization: `Bearer ${toKey(name)}` };
 }
 
-/** The principal of a caller, for ways in without authentication. */
+/** The principal of a caller, for transports without authentication. */
 export function toPrincipal(name: typeof CALLERS[number]): Principal {
   return { id: `apikey:${name}` };
 }
 
-/** The ways in of an era. With QUICK=1, as in the fast tier, there is one. */
+/** The transports of an era. With QUICK=1, as in the fast tier, there is one transport. */
 export function listWaysIn(era: "modern" | "legacy"): readonly WayIn[] {
   if (process.env.QUICK) return era === "modern" ? ["websocket"] : ["memory"];
   return era === "modern" ? ["memory", "pipe", "websocket"] : ["memory", "pipe", "websocket", "http-sse"];
@@ -58,16 +58,16 @@ export async function enter(
   );
 }
 
-/** The client's end of a connection, as if it were the server's. */
+/** The client's end of a connection, in the form of a server. */
 function toPipe(receive: Pipe["receive"], close: () => void): Pipe {
   const idle = () => Promise.resolve();
-  // The test kit uses nothing else of a pipe.
+  // The test kit uses no other member of a pipe.
   return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, unanswered: 0 } as unknown as Pipe;
 }
 
 function openSocket(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
   const port = serve(webSocket(server));
-  // Both runtimes accept headers besides the standard's list of protocols.
+  // Both runtimes accept headers besides the list of protocols, which is all the standard allows.
   const socket = new WebSocket(`ws://${port.host}/ws`, { headers: toSigned(name) } as unknown as string[]);
   const opened = new Promise((resolve) => socket.addEventListener("open", resolve));
   socket.addEventListener("message", ({ data }) => write(data));

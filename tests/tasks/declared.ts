@@ -1,4 +1,4 @@
-// A client that declares the extension, and sees its messages as they are.
+// A client that declares the extension, and gets its messages unchanged.
 import { clientExtension } from "../../src/client/client.ts";
 import type { ConnectTestOptions } from "../../src/testing/testing.ts";
 import { z } from "zod";
@@ -16,5 +16,5 @@ export const declared = {
   })],
 } satisfies ConnectTestOptions;
 
-/** The options of one that can also answer forms. */
+/** The options of a client with tasks that can also answer forms. */
 export const asking = { ...declared, capabilities: { elicitation: {} } } satisfies ConnectTestOptions;

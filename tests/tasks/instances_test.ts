@@ -1,4 +1,5 @@
-// Tasks at several instances: any of them answers for a task, and another one goes on when the one that runs it ends.
+// Tasks at several instances: any instance responds to requests about a task, and another instance continues the task
+// when its instance ends.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -21,9 +22,9 @@ interface Instance {
   readonly server: Server;
   readonly client: Connection;
   readonly jobs: Tasks;
-  /** Operations of the store, but for the lease and what looks for tasks and news. */
+  /** The number of store operations, except operations for the lease and polls for tasks and changes. */
   readonly operations: string[];
-  /** Whether it cannot reach the store. */
+  /** Whether the instance cannot reach the store. */
   isCut: boolean;
   /** Runs each operation of the store. */
   around?: (operation: string, run: () => unknown) => unknown;
@@ -34,10 +35,10 @@ interface Options {
   readonly options?: TaskOptions;
   readonly principal?: { readonly id: string; readonly scopes?: readonly string[]; readonly expiresAt?: number };
   readonly input?: z.ZodType;
-  /** Milliseconds that an operation of the store may take before it is repeated. */
+  /** The milliseconds after which an operation of the store is repeated. */
   readonly timeoutMs?: number;
   readonly leaseMs?: number;
-  /** Tasks that may run at once. */
+  /** The number of tasks that may run concurrently. */
   readonly detached?: number;
   readonly valueBytes?: number;
 }
@@ -101,7 +102,7 @@ const answer = (name: string) => ({ action: "accept", content: { name } });
 const untilAborted = ({ signal }: Context) =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
-/** A handler of three steps with a question in the middle, and what it has done. */
+/** A handler of three steps with a question in the middle, and a record of its steps. */
 function threeSteps() {
   const made: string[] = [];
   const { pass, open } = gate();
@@ -116,7 +117,7 @@ function threeSteps() {
   return { run, made, open };
 }
 
-Deno.test("any instance answers for a task, whichever runs it", async () => {
+Deno.test("any instance responds to requests about a task, whichever instance runs it", async () => {
   const { run, open } = threeSteps();
   const shared = memoryStore();
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
@@ -124,7 +125,7 @@ Deno.test("any instance answers for a task, whichever runs it", async () => {
   const { inputRequests } = await reach(b, id, "input_required");
   assertEquals(Object.keys(Object(inputRequests)), ["name"]);
   await update(b, id, { name: { action: "accept", content: { name: 7 } }, other: 1 });
-  // The answer is checked where the handler runs, and opened again.
+  // The answer is validated where the handler runs, and the question is opened again.
   await reach(b, id, "input_required");
   await update(b, id, { name: answer("Ada") });
   assertEquals((await get(b, id)).status, "working");
@@ -135,7 +136,7 @@ Deno.test("any instance answers for a task, whichever runs it", async () => {
   await b.close();
 });
 
-Deno.test("a right answer is taken although a wrong one came just before it, in any order of instances", async () => {
+Deno.test("a valid answer is accepted right after an invalid answer, in any order of instances", async () => {
   const wrong = { name: { action: "accept", content: { name: 7 } } };
   for (const places of [["b", "b"], ["a", "b"], ["b", "a"], ["b", "c"]]) {
     const { run, open } = threeSteps();
@@ -157,7 +158,7 @@ Deno.test("a right answer is taken although a wrong one came just before it, in 
   }
 });
 
-Deno.test("of two answers at the same time, the handler gets the one that is stored", async () => {
+Deno.test("of two concurrent answers, the handler gets the answer that is stored", async () => {
   for (const places of [["a", "a"], ["a", "b"], ["b", "a"]]) {
     const got: unknown[] = [];
     const shared = memoryStore();
@@ -178,7 +179,7 @@ Deno.test("of two answers at the same time, the handler gets the one that is sto
   }
 });
 
-Deno.test("a task is found after its process has ended, although the store failed when the process made itself known", async () => {
+Deno.test("a task is found after its process has ended, even if the store failed when the process registered", async () => {
   const shared = memoryStore();
   const { run, open } = threeSteps();
   const a = await startInstance(shared, run);
@@ -200,7 +201,7 @@ Deno.test("a task is found after its process has ended, although the store faile
   await b.close();
 });
 
-Deno.test("a handler whose task could not begin ends, and its place is free", async () => {
+Deno.test("a handler whose task could not be created ends, and its slot is released", async () => {
   const ended: string[] = [];
   const shared = memoryStore();
   const a = await startInstance(shared, async (ctx) => {
@@ -224,7 +225,7 @@ Deno.test("a handler whose task could not begin ends, and its place is free", as
   await a.close();
 });
 
-Deno.test("a task is not begun twice if the store answers too late that it was written", async () => {
+Deno.test("a task is not created twice if the store confirms its write too late", async () => {
   const begun: string[] = [];
   const shared = memoryStore();
   const run = (name: string): Run => async (ctx) => {
@@ -251,7 +252,7 @@ Deno.test("a task is not begun twice if the store answers too late that it was w
   await b.close();
 });
 
-Deno.test("a task that is too large to be taken over fails, and hinders no other one", async () => {
+Deno.test("a task that is too large to be taken over fails, and does not block other tasks", async () => {
   const shared = memoryStore();
   const run: Run = async (ctx) => {
     await untilAborted(ctx);
@@ -281,7 +282,7 @@ Deno.test("a task that is too large to be taken over fails, and hinders no other
   await b.close();
 });
 
-Deno.test("a task for which the next process has no place yet goes on when there is one", async () => {
+Deno.test("a task for which the next process has no slot continues when a slot is free", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   const run: Run = async (ctx) => {
@@ -299,7 +300,7 @@ Deno.test("a task for which the next process has no place yet goes on when there
   await b.close();
 });
 
-Deno.test("a subscription outlives a change that another instance makes at the same time", async () => {
+Deno.test("a subscription survives a concurrent change by another instance", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   const { pass: step, open: next } = gate();
@@ -314,7 +315,7 @@ Deno.test("a subscription outlives a change that another instance makes at the s
   const id = await start(a);
   await reach(a, id, "input_required");
   const { received } = await a.client.subscribe({ extensions: { taskIds: [id] } });
-  // The news of the answer are lost, so that the next write of the task finds another version.
+  // The notification of the answer is lost, so the next write of the task finds another version.
   b.around = (operation, run) => /^append .*-c-/.test(operation) ? Promise.reject(new Error("lost")) : run();
   await update(b, id, { name: answer("Ada") }).catch(() => {});
   b.around = undefined;
@@ -326,7 +327,7 @@ Deno.test("a subscription outlives a change that another instance makes at the s
   await b.close();
 });
 
-Deno.test("a task is cancelled through any instance, and subscribers at each learn of it", async () => {
+Deno.test("a task is cancelled through any instance, and subscribers at each instance are notified", async () => {
   const reasons: unknown[] = [];
   const run: Run = async (ctx) => {
     ctx.signal.addEventListener("abort", () => reasons.push(Object(ctx.signal.reason).message));
@@ -349,7 +350,7 @@ Deno.test("a task is cancelled through any instance, and subscribers at each lea
   await b.close();
 });
 
-Deno.test("subscribers of one instance learn of each change at another one", async () => {
+Deno.test("subscribers of one instance are notified of each change at another instance", async () => {
   const { run, open } = threeSteps();
   const shared = memoryStore();
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
@@ -364,7 +365,7 @@ Deno.test("subscribers of one instance learn of each change at another one", asy
   await b.close();
 });
 
-Deno.test("a server that closes hands its tasks over, and another one goes on with their values and answers", async () => {
+Deno.test("a closing server hands over its tasks, and another server continues them with their values and answers", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
   const [a, b] = [await startInstance(shared, run), await startInstance(shared, run)];
@@ -374,9 +375,9 @@ Deno.test("a server that closes hands its tasks over, and another one goes on wi
   await until(() => made.includes("second"), "the second step");
   await a.close();
   assertEquals((await get(b, asking)).status, "input_required");
-  // The question is asked again under its key, and the answer that was given counts.
+  // The question is asked again under its key, and the earlier answer is used.
   await update(b, asking, { name: answer("Bo") });
-  await until(() => made.filter((step) => step === "second").length === 2, "the second step of the other");
+  await until(() => made.filter((step) => step === "second").length === 2, "the second step of the other handler");
   open();
   const results = await Promise.all([asking, answered].map((id) => reach(b, id, "completed")));
   assertEquals(results.map(({ result }) => textOf(Object(result)).split(" ")[0]), ["Bo", "Ada"]);
@@ -384,14 +385,14 @@ Deno.test("a server that closes hands its tasks over, and another one goes on wi
   await b.close();
 });
 
-Deno.test("a handler that goes on after its server has closed does nothing more for its task", async () => {
+Deno.test("a handler that continues after its server has closed no longer affects its task", async () => {
   const made: string[] = [];
   const errors: string[] = [];
   const { pass, open } = gate();
   const shared = memoryStore();
   const run = (name: string): Run => async (ctx) => {
     await ctx.once("first", () => made.push(`${name} first`));
-    // It ignores its signal.
+    // The handler ignores its signal.
     if (name === "a") await pass;
     try {
       await ctx.once("second", () => made.push(`${name} second`));
@@ -413,7 +414,7 @@ Deno.test("a handler that goes on after its server has closed does nothing more 
   await b.close();
 });
 
-Deno.test("a task goes on after a restart of its only instance", async () => {
+Deno.test("a task continues after a restart of its only instance", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
   const a = await startInstance(shared, run);
@@ -428,7 +429,7 @@ Deno.test("a task goes on after a restart of its only instance", async () => {
   await b.close();
 });
 
-Deno.test("an instance that was taken for dead writes nothing more, and its handler is cancelled", async () => {
+Deno.test("an instance that was considered dead writes no further state, and its handler is cancelled", async () => {
   const reasons: string[] = [];
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
@@ -441,7 +442,7 @@ Deno.test("an instance that was taken for dead writes nothing more, and its hand
   await reach(a, id, "input_required");
   a.isCut = true;
   await update(b, id, { name: answer("Ada") });
-  await until(() => made.includes("second"), "the other instance goes on");
+  await until(() => made.includes("second"), "the other instance continues");
   a.isCut = false;
   open();
   assertEquals(textOf(Object((await reach(b, id, "completed")).result)), "Ada 123 ada pay");
@@ -451,7 +452,7 @@ Deno.test("an instance that was taken for dead writes nothing more, and its hand
   assertEquals(reasons.length, 1, reasons.join());
 });
 
-Deno.test("without `resume`, a task fails within two leases of the end of its instance, also if nobody polls", async () => {
+Deno.test("without `resume`, a task fails within two leases of the end of its instance, even if no client polls", async () => {
   const shared = memoryStore();
   const options = { options: {} };
   const [a, b] = [
@@ -477,7 +478,7 @@ Deno.test("without `resume`, a task fails within two leases of the end of its in
   await b.close();
 });
 
-Deno.test("a task is not resumed by another version, unless that version can", async () => {
+Deno.test("a task is resumed by another version only if that version accepts it", async () => {
   const versions = [
     [{ resume: true, version: "2" }, z.object({}), /has changed since the task began/],
     [{ resume: true, version: "1" }, z.object({ more: z.string().optional() }), /has changed since the task began/],
@@ -502,7 +503,7 @@ Deno.test("a task is not resumed by another version, unless that version can", a
   }
 });
 
-Deno.test("a task whose caller's credentials have expired is resumed only if it says so", async () => {
+Deno.test("a task whose caller's credentials have expired is resumed only if its options allow it", async () => {
   for (const afterExpiry of [false, true]) {
     const shared = memoryStore();
     const { pass, open } = gate();
@@ -527,7 +528,7 @@ Deno.test("a task whose caller's credentials have expired is resumed only if it 
   }
 });
 
-Deno.test("what tasks write to the store is sealed, and bound to its task", async () => {
+Deno.test("values that tasks write to the store are sealed, and bound to their task", async () => {
   const { run } = threeSteps();
   const shared = memoryStore();
   const a = await startInstance(shared, run);
@@ -536,9 +537,9 @@ Deno.test("what tasks write to the store is sealed, and bound to its task", asyn
   const values = await shared.list("", { limit: 1000 });
   const records = ids.map((id) => values.find(({ key }) => key.endsWith(`t-${id}`)));
   assert(records[0] && records[1]);
-  // Words could be in random text by chance, but not their quotation marks.
+  // Random text could contain the words by chance, but not their quotation marks.
   for (const { value } of values) assertMatch(value, /^[\w-]+$/);
-  // A record that is copied to another task is none.
+  // A record that is copied to another task is invalid.
   await shared.set(records[1].key, records[0].value, { ttlMs: 60_000 });
   const b = await startInstance(shared, run);
   assertEquals((await get(b, ids[0])).status, "input_required");
@@ -547,13 +548,13 @@ Deno.test("what tasks write to the store is sealed, and bound to its task", asyn
   await b.close();
 });
 
-Deno.test("a task takes a bounded number of operations", async () => {
+Deno.test("a task takes a bounded number of store operations", async () => {
   const { run, made, open } = threeSteps();
   const shared = memoryStore();
-  // No operation is repeated, and no instance taken for dead, however slow the machine is.
+  // No operation is repeated, and no instance is considered dead, however slow the machine is.
   const slow = { timeoutMs: 10_000, leaseMs: 60_000 };
   const [a, b] = [await startInstance(shared, run, slow), await startInstance(shared, run, slow)];
-  // The first task of a process makes it known.
+  // The first task of a process registers the process.
   const first = await start(a);
   await reach(a, first, "input_required");
   await b.client.request("tasks/cancel", { taskId: first });
@@ -586,7 +587,8 @@ Deno.test("a task takes a bounded number of operations", async () => {
     counts.cancel = a.operations.length + b.operations.length - before;
   });
   delete counts["cancel elsewhere"];
-  // Read, write and tell; then the journal twice, and the end, which is written again if the news of the answer come late.
+  // A read, a write and a notification; then the journal twice, and the end, which is written again if the notification
+  // of the answer arrives late.
   const { "answer elsewhere, two values and complete": answered, ...exact } = counts;
   assert(answered <= 7, `${answered} operations`);
   assertEquals(exact, {

@@ -1,4 +1,4 @@
-// Tasks over every transport: what clients see of them.
+// Tasks over every transport, in the view of clients.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type Context, McpError, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
@@ -42,7 +42,7 @@ const answer = (name: unknown) => ({ action: "accept", content: { name } });
 const endless = (_input: unknown, { signal }: Context) =>
   new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
-behaviour("a call answers with a task, whose result comes later", async (connect) => {
+behaviour("a call returns a task, whose result is available later", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async ({ n }) => {
     await pass;
@@ -60,7 +60,7 @@ behaviour("a call answers with a task, whose result comes later", async (connect
 }, modern);
 
 behaviour(
-  "questions are asked in the task, each once, and answers of the wrong shape leave them open",
+  "questions are asked in the task, each question once, and stay open after an answer of the wrong shape",
   async (connect) => {
     const handlers = work(async (_input, ctx) => {
       const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
@@ -75,7 +75,7 @@ behaviour(
     const update = (inputResponses: unknown) => client.request("tasks/update", { taskId, inputResponses });
     assertEquals(bare(await update({ a: answer(7), unknown: 1, ["__proto__"]: 2 })), { resultType: "complete" });
     const listOpen = async () => Object.keys(Object((await get(client, taskId)).inputRequests)).sort().join();
-    // Another instance than the one that runs the task learns of a change a moment later.
+    // An instance that does not run the task receives a change a moment later.
     await until(async () => await listOpen() === "a,b", "both questions are still open");
     await update({ a: answer("Ada") });
     await until(async () => await listOpen() === "b", "one question is open");
@@ -88,46 +88,54 @@ behaviour(
   modern,
 );
 
-behaviour("middleware asks in the task too, and a task begins although its middleware is slow", async (connect) => {
-  const { pass, open } = gate();
-  const handlers = work(() => "done");
-  const asks = {
-    handlers,
-    use: [async (call: Context & { readonly method: string }, next: () => Promise<Record<string, unknown>>) => {
-      if (call.method !== "tools/call") return await next();
-      await pass;
-      await call.elicit("sure", { message: "Sure?", schema: form });
-      return await next();
-    }],
-  };
-  const { client } = await connect(asks, asking);
-  const { taskId, resultType } = await start(client);
-  assertEquals(resultType, "task");
-  open();
-  await reach(client, taskId, "input_required");
-  await client.request("tasks/update", { taskId, inputResponses: { sure: answer("yes") } });
-  await reach(client, taskId, "completed");
-}, modern);
+behaviour(
+  "middleware can ask questions in the task, and slow middleware does not prevent the task",
+  async (connect) => {
+    const { pass, open } = gate();
+    const handlers = work(() => "done");
+    const asks = {
+      handlers,
+      use: [async (call: Context & { readonly method: string }, next: () => Promise<Record<string, unknown>>) => {
+        if (call.method !== "tools/call") return await next();
+        await pass;
+        await call.elicit("sure", { message: "Sure?", schema: form });
+        return await next();
+      }],
+    };
+    const { client } = await connect(asks, asking);
+    const { taskId, resultType } = await start(client);
+    assertEquals(resultType, "task");
+    open();
+    await reach(client, taskId, "input_required");
+    await client.request("tasks/update", { taskId, inputResponses: { sure: answer("yes") } });
+    await reach(client, taskId, "completed");
+  },
+  modern,
+);
 
-behaviour("a task ends as its handler does: with an error result, an error, or an unexpected one", async (connect) => {
-  const handlers = work(({ n }) => {
-    if (n === 1) return { content: [{ type: "text", text: "no" }], isError: true };
-    if (n === 2) throw new McpError(-31001, "closed", { at: 1 });
-    throw new Error("secret");
-  });
-  const { client, takeFaults } = await connect({ handlers }, declared);
-  const [failing, closed, unexpected] = await Promise.all(
-    [1, 2, 3].map(async (n) => (await start(client, { n })).taskId),
-  );
-  assertEquals(Object((await reach(client, failing, "completed")).result).isError, true);
-  const { error, statusMessage } = await reach(client, closed, "failed");
-  assertEquals([error, statusMessage], [{ code: -31001, message: "closed", data: { at: 1 } }, "closed"]);
-  const { result } = await reach(client, unexpected, "completed");
-  assert(textOf(Object(result)).startsWith("Internal error"));
-  assertEquals(takeFaults().length, 1);
-}, modern);
+behaviour(
+  "a task ends with the outcome of its handler: an error result, an error, or an unexpected error",
+  async (connect) => {
+    const handlers = work(({ n }) => {
+      if (n === 1) return { content: [{ type: "text", text: "no" }], isError: true };
+      if (n === 2) throw new McpError(-31001, "closed", { at: 1 });
+      throw new Error("secret");
+    });
+    const { client, takeFaults } = await connect({ handlers }, declared);
+    const [failing, closed, unexpected] = await Promise.all(
+      [1, 2, 3].map(async (n) => (await start(client, { n })).taskId),
+    );
+    assertEquals(Object((await reach(client, failing, "completed")).result).isError, true);
+    const { error, statusMessage } = await reach(client, closed, "failed");
+    assertEquals([error, statusMessage], [{ code: -31001, message: "closed", data: { at: 1 } }, "closed"]);
+    const { result } = await reach(client, unexpected, "completed");
+    assert(textOf(Object(result)).startsWith("Internal error"));
+    assertEquals(takeFaults().length, 1);
+  },
+  modern,
+);
 
-behaviour("a task is cancelled by its caller only, and tasks of others do not exist", async (connect) => {
+behaviour("only the caller of a task can cancel it, and tasks of other callers do not exist", async (connect) => {
   const handlers = work(endless);
   const { client, join } = await connect({ handlers }, { ...declared, principal: { id: "ada" } });
   const { taskId } = await start(client);
@@ -146,11 +154,11 @@ behaviour("a task is cancelled by its caller only, and tasks of others do not ex
   for (let i = 0; i < 2; i++) {
     assertEquals(bare(await client.request("tasks/cancel", { taskId })), { resultType: "complete" });
   }
-  // The instance that runs the task learns of it a moment later.
+  // The instance that runs the task receives the cancellation a moment later.
   await reach(client, taskId, "cancelled");
 }, modern);
 
-behaviour("what a handler reports becomes the status message", async (connect) => {
+behaviour("progress messages of a handler become the status message", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async (_input, ctx) => {
     ctx.progress(1, { message: "begun" });
@@ -167,7 +175,7 @@ behaviour("what a handler reports becomes the status message", async (connect) =
   assertEquals(client.received, []);
 }, modern);
 
-behaviour("subscribers learn of each state, and only of their own tasks", async (connect) => {
+behaviour("subscribers are notified of each state, and only of their own tasks", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async (_input, ctx) => {
     await pass;
@@ -194,7 +202,7 @@ behaviour("subscribers learn of each state, and only of their own tasks", async 
   assertEquals(bob.received, []);
 }, modern);
 
-behaviour("with `after`, quick calls are answered at once, and slow ones become tasks", async (connect) => {
+behaviour("with `after`, quick calls return their result directly, and slow calls become tasks", async (connect) => {
   const { pass, open } = gate();
   const handlers = work(async ({ n }) => {
     if (n > 1) await pass;
@@ -209,29 +217,33 @@ behaviour("with `after`, quick calls are answered at once, and slow ones become 
   assertEquals(textOf(Object((await reach(client, taskId, "completed")).result)), "done 2");
 }, modern);
 
-behaviour("with `after`, an early question is a round, and a later one belongs to the task", async (connect) => {
-  const { pass, open } = gate();
-  let made = 0;
-  const handlers = work(async (_input, ctx) => {
-    const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
-    const value = await ctx.once("value", () => ++made);
-    const first = await ask("first");
-    await pass;
-    return `${value} ${first} ${await ask("second")}`;
-  }, { after: 20 });
-  const { client } = await connect({ handlers }, {
-    ...declared,
-    onElicit: ({ message }) => ({ action: "accept", content: { name: message } }),
-  });
-  const { taskId, resultType, ...rest } = await start(client);
-  assertEquals([resultType, "requestState" in rest, "inputRequests" in rest], ["task", false, false]);
-  open();
-  const { inputRequests } = await reach(client, taskId, "input_required");
-  assertEquals(Object.keys(Object(inputRequests)), ["second"]);
-  await client.request("tasks/update", { taskId, inputResponses: { second: answer("Bo") } });
-  assertEquals(textOf(Object((await reach(client, taskId, "completed")).result)), "1 first Bo");
-  assertEquals(made, 1);
-}, modern);
+behaviour(
+  "with `after`, an early question is a round of the call, and a later question belongs to the task",
+  async (connect) => {
+    const { pass, open } = gate();
+    let made = 0;
+    const handlers = work(async (_input, ctx) => {
+      const ask = async (key: string) => (await ctx.elicit(key, { message: key, schema: form })).content?.name;
+      const value = await ctx.once("value", () => ++made);
+      const first = await ask("first");
+      await pass;
+      return `${value} ${first} ${await ask("second")}`;
+    }, { after: 20 });
+    const { client } = await connect({ handlers }, {
+      ...declared,
+      onElicit: ({ message }) => ({ action: "accept", content: { name: message } }),
+    });
+    const { taskId, resultType, ...rest } = await start(client);
+    assertEquals([resultType, "requestState" in rest, "inputRequests" in rest], ["task", false, false]);
+    open();
+    const { inputRequests } = await reach(client, taskId, "input_required");
+    assertEquals(Object.keys(Object(inputRequests)), ["second"]);
+    await client.request("tasks/update", { taskId, inputResponses: { second: answer("Bo") } });
+    assertEquals(textOf(Object((await reach(client, taskId, "completed")).result)), "1 first Bo");
+    assertEquals(made, 1);
+  },
+  modern,
+);
 
 behaviour("for clients without the extension, the tool runs as part of the call", async (connect, { era }) => {
   const handlers = work(async (_input, ctx) => {
@@ -247,7 +259,7 @@ behaviour("for clients without the extension, the tool runs as part of the call"
 });
 
 behaviour(
-  "`required` refuses clients that cannot have tasks, in a session with a result",
+  "`required` refuses clients without support for tasks, in a session with an error result",
   async (connect, { era, transport }) => {
     let runs = 0;
     const handlers = work(() => ++runs, { required: true });
@@ -266,13 +278,13 @@ behaviour(
   },
 );
 
-behaviour("the server shows the extension to clients of 2026-07-28 only", async (connect, { era }) => {
+behaviour("the server declares the extension only to clients of 2026-07-28", async (connect, { era }) => {
   const { client } = await connect({ handlers: work(() => "x") });
   const { capabilities } = era === "modern" ? await client.request("server/discover") : client.server;
   assertEquals(Object(capabilities).extensions, era === "modern" ? { [ID]: {} } : undefined);
 });
 
-behaviour("operators list, read and cancel the tasks of all callers", async (connect) => {
+behaviour("operators can list, read and cancel the tasks of all callers", async (connect) => {
   const jobs = tasks();
   const handlers = [
     jobs,
@@ -297,7 +309,7 @@ behaviour("operators list, read and cancel the tasks of all callers", async (con
   assertEquals((await get(bob, ids[1])).status, "working");
 }, modern);
 
-behaviour("an attribute without the extension is an error at start", async (connect) => {
+behaviour("an attribute without its extension throws at the start", async (connect) => {
   const [, only] = work(() => "x");
   const error = await assertRejects(async () => await connect({ handlers: [only] }, declared), TypeError);
   assertStringIncludes(error.message, `extension "${ID}" is not registered; add it to handlers`);

@@ -1,10 +1,10 @@
-// The wire as text. Each file of tests/transcripts/ is checked from both sides: a client that follows the flow writes it
-// line by line, and a server that gets its `→` lines responds with its `←` lines.
+// Transcripts of the wire as text. Each file of tests/transcripts/ is checked from both sides: a client that follows
+// the flow writes the file line by line, and a server that gets its `→` lines responds with its `←` lines.
 //
-// `→` marks the client's messages and `←` the server's; over HTTP the head of each request and response precedes its
-// body. `!` is an event at the server. Values that differ between runs have a name, such as `<session 1>`.
-// After an intended change, run `UPDATE_TRANSCRIPTS=1 deno test -A tests/transcripts/transcripts_test.ts` and read the
-// diff.
+// `→` marks the client's messages and `←` the server's messages; over HTTP the head of each request and response
+// precedes its body. `!` is an event at the server. Values that differ between runs are replaced by a name, such as
+// `<session 1>`. After an intended change, run `UPDATE_TRANSCRIPTS=1 deno test -A
+// tests/transcripts/transcripts_test.ts` and read the diff.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
@@ -79,7 +79,7 @@ function createShop(): Server {
   });
 }
 
-/** One flow: the participants and their actions. */
+/** A flow: the participants and their actions. */
 interface Flow {
   readonly options: ConnectTestOptions;
   run(client: Connection, happen: (event: string) => void): Promise<void>;
@@ -183,7 +183,7 @@ async function record({ options, run }: Flow): Promise<string[]> {
   return lines;
 }
 
-/** Plays the client's part of a transcript to a server; returns the resulting transcript. */
+/** Plays the client's part of a transcript to a server. Returns the resulting transcript. */
 async function replay(lines: readonly string[], { transport }: ConnectTestOptions): Promise<string[]> {
   const server = createShop();
   const transcript = new Transcript();
@@ -208,7 +208,7 @@ async function replay(lines: readonly string[], { transport }: ConnectTestOption
   }
 
   const channel = transport === "pipe" ? openPipe(server, { write: (text) => void take(text) }) : undefined;
-  // A missing message shows when the transcripts are compared.
+  // The comparison of the transcripts shows a missing message.
   const waitFor = (count: number) => until(() => heard.length >= count, "an answer").catch(() => {});
   let head = "";
   for (const [at, line] of lines.entries()) {
@@ -240,7 +240,7 @@ function split(field: string): [name: string, value: string] {
   return [field.slice(0, at), field.slice(at + 2)];
 }
 
-/** The transcript with the received messages in place of the expected ones. */
+/** The transcript in which the received messages replace the expected messages. */
 function merge(lines: readonly string[], heard: readonly string[]): string[] {
   const rest = [...heard];
   const merged = lines.flatMap((line) => isHeard(line) ? rest.splice(0, 1) : [line]);
@@ -265,7 +265,7 @@ function readLines(text: string): string[] {
   return text.split("\n").filter((line) => line && !line.startsWith("#"));
 }
 
-// Files are read with the API of the runtime, because there is no web-standard one.
+// Files are read with the API of the runtime, because there is no web standard for it.
 interface Files {
   readonly Deno?: {
     readTextFile(path: URL): Promise<string>;
@@ -292,7 +292,7 @@ for (const [name, flow] of Object.entries(flows)) {
     assertEquals(sortHeard(lines), sortHeard(readLines(await read(name))));
   });
 
-  Deno.test(`the server answers according to the transcript ${name}`, async () => {
+  Deno.test(`the server responds according to the transcript ${name}`, async () => {
     const lines = readLines(await read(name));
     assertEquals(sortHeard(await replay(lines, flow.options)), sortHeard(lines));
   });

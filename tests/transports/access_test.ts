@@ -1,4 +1,4 @@
-// Access by address, Host and Origin, as the runtime or a router in front reports the connection.
+// Access by address, Host and Origin, with the connection that the runtime or a router reports.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
@@ -56,7 +56,7 @@ const bun = (address: string | null) => ({ requestIP: () => address && { address
 const far = ["192.168.1.5", "8.8.8.8", "::2", "2001:db8::1", "::ffff:10.0.0.1", "1127.0.0.1", "127", "::1:127.0.0.1"];
 const near = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1", "localhost"];
 
-Deno.test("a caller on this machine must use a loopback Host; one from elsewhere may use any Host", async () => {
+Deno.test("a caller on this machine must use a loopback Host, and a remote caller may use any Host", async () => {
   for (const to of [deno, bun]) {
     for (const address of near) {
       assertEquals((await visit({ host: "evil.example", info: to(address) }))[0], 403, address);
@@ -68,7 +68,7 @@ Deno.test("a caller on this machine must use a loopback Host; one from elsewhere
   }
 });
 
-Deno.test("a caller without a known address counts as one on this machine", async () => {
+Deno.test("a caller without a known address counts as a caller on this machine", async () => {
   const infos: readonly (ConnectionInfo | undefined)[] = [
     undefined,
     {},
@@ -83,7 +83,7 @@ Deno.test("a caller without a known address counts as one on this machine", asyn
   for (const info of infos) assertEquals((await visit({ host: "evil.example", info }))[0], 403, JSON.stringify(info));
 });
 
-Deno.test("without a Host header, as in HTTP/2, the host of the URL counts", async () => {
+Deno.test("without a Host header, as in HTTP/2, the host of the URL is used", async () => {
   for (const info of [undefined, {}, deno("127.0.0.1"), bun("127.0.0.1")]) {
     assertEquals((await visit({ url: "http://localhost/mcp", info }))[0], 200);
     assertEquals((await visit({ url: "http://evil.example/mcp", info }))[0], 403);
@@ -104,7 +104,7 @@ Deno.test("the host of the URL and the Host must match", async () => {
   );
 });
 
-Deno.test("a refusal names the value it saw and the option that allows it", async () => {
+Deno.test("a refusal names the refused value and the option that allows it", async () => {
   const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
   assertStringIncludes(host, '"box.local:80"');
   assertStringIncludes(host, 'hosts: ["box.local"]');
@@ -128,7 +128,7 @@ Deno.test("listed hosts are allowed by name or with their port", async () => {
   }
 });
 
-Deno.test("a page must come from the host it calls, over http or, for a public host, over https", async () => {
+Deno.test("a page must come from the host that it calls, over http or, for a public host, over https", async () => {
   type Row = readonly [host: string, origin: string, status: number, url?: string, options?: Partial<ServerOptions>];
   const rows: readonly Row[] = [
     ["localhost:80", "http://localhost", 200],
@@ -186,7 +186,7 @@ Deno.test("without listed hosts a page is same-origin only under a host that DNS
       for (const host of names.flatMap((name) => [name, `${name}:8000`])) {
         const [status, text] = await visit({ host, origin: `http://${host}`, info: to(address) });
         assertEquals(status, 403, `${host} from ${address}`);
-        // A URL parser turns some of these into addresses, so that they differ from the Host.
+        // A URL parser turns some of these hosts into addresses, so that they differ from the Host.
         if (/[a-w]/.test(host)) {
           assertStringIncludes(text, /^\d/.test(host) ? "but its Host header is" : "set hosts: [");
         }
@@ -238,7 +238,7 @@ Deno.test("an invalid host is refused before the address is parsed", async () =>
   assertEquals(status, 400);
 });
 
-Deno.test("code in front may pass a principal, but only a valid one", async () => {
+Deno.test("a principal that is passed to fetch is accepted only if it is valid", async () => {
   const info = { ...deno("127.0.0.1"), principal: { id: "ada", role: "admin" } };
   assertEquals(await visit({ host: "localhost", info }), [200, '{"role":"admin","id":"ada"}']);
   assertEquals(await visit({ host: "localhost", info: { principal: undefined } }), [200, "null"]);
@@ -271,7 +271,7 @@ Deno.test("only application/json in UTF-8 is JSON", () => {
   ) assert(!isJsonType(type), String(type));
 });
 
-Deno.test("of several ranges in Accept the most specific decides, wherever it is", () => {
+Deno.test("the most specific of several ranges in Accept decides, at any position", () => {
   const rows: readonly (readonly [accept: string | null, json: boolean, stream: boolean])[] = [
     [null, true, true],
     ["", true, true],
@@ -296,7 +296,7 @@ Deno.test("of several ranges in Accept the most specific decides, wherever it is
   for (const [accept, json, stream] of rows) assertEquals(readAccept(accept), { json, stream }, String(accept));
 });
 
-Deno.test("a foreign host allowed for a caller from elsewhere is refused for one on this machine", async () => {
+Deno.test("a foreign host that is allowed for a remote caller is refused for a caller on this machine", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   const visit = async (host: string, address: string) => {
     const request = new Request(`http://${host}/mcp`, toRequest("server/discover", {}, { host }));
@@ -312,7 +312,7 @@ Deno.test("a foreign host allowed for a caller from elsewhere is refused for one
   await server.close();
 });
 
-Deno.test("the cached result of one Accept is not used for another", async () => {
+Deno.test("the cached result for one Accept header is not used for another Accept header", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   const accepts = [
     "application/json, text/event-stream",
@@ -321,7 +321,7 @@ Deno.test("the cached result of one Accept is not used for another", async () =>
     "application/json",
     "*/*;q=0",
   ];
-  // Each one twice in a row, and after each of the others.
+  // Each header twice in a row, and after each of the other headers.
   for (const [at, accept] of [...accepts, ...accepts].flatMap((accept) => [accept, accept]).entries()) {
     const response = await server.fetch(toRequest("server/discover", {}, { accept }));
     const type = accept === "text/event-stream" ? accept : "application/json";
@@ -376,7 +376,7 @@ Deno.test("on a platform where no caller is on the same machine, unknown callers
   const request = new Request("http://mcp.example.com/mcp", { headers: { host: "mcp.example.com" } });
   const options = { hosts: [], origins: [], allows: () => undefined };
   let copies = 0;
-  // The platform is detected once and cached, so each try needs its own copy of the module.
+  // The platform is detected once and cached, so each attempt needs its own copy of the module.
   const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
     const copy = `../../src/transports/http/access.ts?copy=${++copies}`;
     const gate: typeof import("../../src/transports/http/access.ts") = await import(copy);
@@ -420,7 +420,7 @@ Deno.test("hosts and origins that could never match are refused when the server 
   }
 });
 
-Deno.test("listed hosts and origins are compared whole, however they are written", async () => {
+Deno.test("listed hosts and origins are compared as a whole, in any spelling", async () => {
   const info = deno("127.0.0.1");
   const options = { hosts: ["Box.Local"], origins: ["HTTPS://App.Example.com:443"] };
   const host = "box.local";
@@ -446,7 +446,7 @@ Deno.test("a host is valid for every caller if it is loopback or listed", () => 
   }
 });
 
-Deno.test("a path that no request can have is refused at once", async () => {
+Deno.test("a path that no request can have throws at the creation of the server", async () => {
   const make = (path: string) => createServer({ name: "s", version: "1", path });
   const bad = [
     "",

@@ -1,4 +1,4 @@
-// Authentication on every way in over HTTP: the endpoint, WebSocket upgrades and the HTTP+SSE transport.
+// Authentication on every HTTP transport: the endpoint, WebSocket upgrades and the HTTP+SSE transport.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { type Authentication, createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { apiKey, customAuth, refuseRequest, requirePrincipal } from "../../src/auth/auth.ts";
@@ -65,7 +65,7 @@ Deno.test("every method of the endpoint needs credentials, before its body is re
   await server.close();
 });
 
-Deno.test("a session belongs to the caller that began it", async () => {
+Deno.test("a session belongs to the caller that opened it", async () => {
   const server = start({ auth: apiKey({ keys: { ada: ADA, bob: "bob-8d3f5a7c6e1b9042" } }) });
   const begun = await server.fetch(toLegacy("POST", initialize, signed));
   const session = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "" };
@@ -87,7 +87,7 @@ Deno.test("a session belongs to the caller that began it", async () => {
   await server.close();
 });
 
-Deno.test("a caller is checked after Host and Origin, and before everything else", async () => {
+Deno.test("a caller is authenticated after the check of Host and Origin, and before any other check", async () => {
   let asked = 0;
   const server = start({ auth: () => void asked++ });
   const foreign = toRequest("ping", {}, { origin: "https://evil.example" });
@@ -98,7 +98,7 @@ Deno.test("a caller is checked after Host and Origin, and before everything else
   await server.close();
 });
 
-Deno.test("a principal that code in front passes wins, and no credentials are seen", async () => {
+Deno.test("a principal that is passed to fetch takes precedence, and no credentials are read", async () => {
   const show = tool({
     name: "show",
     run: (_, { principal, http }) => `${principal?.id} ${http?.headers.get("authorization")}`,
@@ -113,7 +113,7 @@ Deno.test("a principal that code in front passes wins, and no credentials are se
   await server.close();
 });
 
-Deno.test("a bare function authenticates, synchronously or not", async () => {
+Deno.test("a bare function authenticates, synchronously or asynchronously", async () => {
   const check = ({ headers }: Request) => headers.get("authorization") === "Bearer right" ? { id: "ada" } : undefined;
   for (const auth of [check, async (request: Request) => await check(request)]) {
     const server = start({ auth });
@@ -152,7 +152,7 @@ Deno.test("a refusal has its status, its challenges and its reason", async () =>
   await busy.close();
 });
 
-Deno.test("an error of an authentication is reported, and the client learns only its id", async () => {
+Deno.test("an error of an authentication is reported, and the client gets only its id", async () => {
   const failures = [
     () => {
       throw new Error("secret detail");
@@ -175,7 +175,7 @@ Deno.test("an error of an authentication is reported, and the client learns only
   }
 });
 
-Deno.test("asynchronous authentications are limited in number by peer, in all, and in time", async () => {
+Deno.test("asynchronous authentications are limited in number per peer, in total, and in time", async () => {
   const clock = fakeClock();
   const signals: AbortSignal[] = [];
   const faults: unknown[] = [];
@@ -196,7 +196,7 @@ Deno.test("asynchronous authentications are limited in number by peer, in all, a
   assertEquals([full.status, full.headers.get("retry-after")], [503, "1"]);
   waiting.push(from("127.0.0.3"));
   assertEquals((await from("127.0.0.4")).status, 503);
-  // Those that were refused are asked for too, because a caller that is known at once needs no place.
+  // Refused requests are authenticated too, because a synchronous authentication needs no place.
   assertEquals(signals.length, 7);
   await clock.advance(1001);
   for (const response of await Promise.all(waiting)) assertEquals(response.status, 503);
@@ -209,7 +209,7 @@ Deno.test("asynchronous authentications are limited in number by peer, in all, a
   await server.close();
 });
 
-Deno.test("credentials that have expired are refused, by the clock of the server", async () => {
+Deno.test("expired credentials are refused, by the clock of the server", async () => {
   const clock = fakeClock(1000);
   const server = start({ auth: (_, { now }) => ({ id: `at ${now}`, expiresAt: 2000 }), clock });
   assertMatch(await (await server.fetch(toRequest("tools/call", { name: "whoami" }))).text(), /you are at 1000/);
@@ -312,7 +312,7 @@ Deno.test("a WebSocket upgrade is authenticated, and its socket ends when the cr
   }
 });
 
-Deno.test("the routes of an authentication need no credentials, and every page may read them", async () => {
+Deno.test("the routes of an authentication need no credentials, and pages of every origin may read them", async () => {
   const metadata = "/.well-known/oauth-protected-resource/mcp";
   let closed = 0;
   const routed: Authentication = {
@@ -344,7 +344,7 @@ Deno.test("the routes of an authentication need no credentials, and every page m
   assertEquals(closed, 2);
 });
 
-Deno.test("pages of other origins read the challenge", async () => {
+Deno.test("pages of other origins can read the challenge", async () => {
   const server = start({ cors: { origins: ["https://app.example"] } });
   const response = await server.fetch(toRequest("tools/list", {}, { origin: "https://app.example" }));
   assertEquals([response.status, response.headers.get("www-authenticate")], [401, "Bearer"]);
@@ -352,14 +352,14 @@ Deno.test("pages of other origins read the challenge", async () => {
   await server.close();
 });
 
-Deno.test("lists of a server with authentication are private to caches", async () => {
+Deno.test("caches treat lists of a server with authentication as private", async () => {
   const server = start();
   const response = await server.fetch(toRequest("tools/list", {}, signed));
   assertEquals((await response.json()).result.cacheScope, "private");
   await server.close();
 });
 
-Deno.test("an observer hears decisions about callers, and no credentials", async () => {
+Deno.test("an observer gets decisions about callers, and no credentials", async () => {
   const heard: unknown[] = [];
   const observer = { auth: (event: unknown) => void heard.push(event) };
   const server = start({ observer });

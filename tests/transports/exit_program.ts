@@ -1,5 +1,5 @@
-// Programs that are done, or await something that only a timer settles. exit_test.ts starts them as processes; the
-// argument selects one. None of them calls `exit`.
+// Programs that have finished, or that await a timer. exit_test.ts starts them as processes; the argument selects a
+// program. No program calls `exit`.
 import { createServer, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -39,7 +39,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("later");
     if (transport !== "pipe") await client.subscribe({ toolsListChanged: true });
   },
-  // The session is still open when the program is done.
+  // The session is still open when the program has finished.
   async open() {
     if (era !== "legacy" && era !== "modern") return;
     if (transport !== "memory" && transport !== "pipe") return;
@@ -77,7 +77,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("hello");
     await clock.advance(60_000);
   },
-  // Only the server's own timer can settle this.
+  // Only the server's own timer can settle this promise.
   async timeout() {
     const server = makeServer(300);
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
@@ -107,22 +107,22 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   },
-  // Only the client's own timer can settle this.
+  // Only the client's own timer can settle this promise.
   async clientTimeout() {
     const client = await connectClient(makeServer(), { timeoutMs: 300 });
     console.log(await client.callTool("hang").catch((error) => error.name));
   },
-  // The input has ended, and a call never does.
+  // The input has ended, and a call never ends.
   async grace() {
     const line = JSON.stringify(await toRequest("tools/call", { name: "hang" }).json());
     const input = new Blob([`${line}\n`]).stream();
     await serveStdio(makeServer(), { input, output: () => Promise.resolve(), drainMs: 300 });
     console.log("served");
   },
-  // A socket that never accepts anything.
+  // A socket that never accepts a message.
   async socket() {
     const socket = Object.assign(new EventTarget(), { bufferedAmount: 1e9, send() {}, close() {} });
-    attachSocket(makeServer(), socket as unknown as WebSocket); // the members in use
+    attachSocket(makeServer(), socket as unknown as WebSocket); // The members in use.
     const data = JSON.stringify(await toRequest("tools/call", { name: "slow", _meta: { progressToken: 1 } }).json());
     socket.dispatchEvent(new MessageEvent("message", { data }));
     await new Promise((resolve) => setTimeout(resolve, 100));

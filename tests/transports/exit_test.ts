@@ -1,4 +1,5 @@
-// A program that is done exits by itself, and one that awaits a timer of the library does not exit before.
+// A program that has finished exits by itself, and a program that awaits a timer of the library does not exit before
+// the timer.
 import { assert, assertEquals } from "@std/assert";
 import { startChild } from "../../src/client/child_process.ts";
 import { bun, deno } from "../../src/runtime.ts";
@@ -6,7 +7,7 @@ import { bun, deno } from "../../src/runtime.ts";
 const program = decodeURIComponent(new URL("exit_program.ts", import.meta.url).pathname);
 const words = deno ? [deno.execPath(), "run", "--quiet", "--no-check", "-A"] : [bun?.argv[0] ?? "bun"];
 
-/** Milliseconds between the last line of a program and its exit; a leaked timer takes longer. */
+/** The milliseconds between the last line of a program and its exit; a leaked timer takes longer. */
 const MOST_MS = 1500;
 
 async function runProgram(
@@ -47,7 +48,7 @@ const cases: readonly { readonly args: readonly string[]; readonly lines?: reado
 ];
 
 for (const { args, lines = [] } of cases) {
-  Deno.test(`a program exits by itself when it is done: ${args.join(" ")}`, async () => {
+  Deno.test(`a program exits by itself when it has finished: ${args.join(" ")}`, async () => {
     const found = await runProgram(args);
     assertEquals(found.lines, [...lines, "done"]);
     assert(found.ms < MOST_MS, `it took ${found.ms} ms after its last line`);

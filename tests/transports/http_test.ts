@@ -1,4 +1,5 @@
-// Bad input over HTTP: each case has its status, its code and the id if one can be read, and the server stays healthy.
+// Bad input over HTTP: each case has its status, its code and its id if an id can be read, and the server stays
+// healthy.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
@@ -11,18 +12,18 @@ const LIMIT = 4 * 1024 * 1024;
 type Json = { readonly [key: string]: unknown };
 type Body = string | Uint8Array<ArrayBuffer> | (() => ReadableStream<Uint8Array>);
 
-/** One request and its expected response. */
+/** A request and its expected response. */
 interface Row {
   readonly name: string;
   readonly method?: string;
-  /** Appended to the endpoint, or instead of it if it begins with a slash. */
+  /** Appended to the endpoint. A value that begins with a slash replaces the path of the endpoint. */
   readonly path?: string;
-  /** Merged into those of a valid request; `null` removes one. */
+  /** Merged into the headers of a valid request; `null` removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: Body;
   readonly status: number;
   readonly code?: number;
-  /** The id of the response; `undefined` if there is none. */
+  /** The id of the response; `undefined` if there is no id. */
   readonly id?: string | number | null;
   /** Text that the error must contain. */
   readonly says?: string;
@@ -90,7 +91,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
       await run(({ method = "POST", path = "", headers = {}, body = goodBody }) => {
         const all = new Headers(goodHeaders);
         for (const [name, value] of Object.entries(headers)) value === null ? all.delete(name) : all.set(name, value);
-        // Bytes, because a string would bring a content type of its own.
+        // The body is sent as bytes, because a string would add its own content type.
         const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
         const request = new Request(path.startsWith("/") ? origin + path : `${origin}/mcp${path}`, {
           method,
@@ -110,7 +111,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
   }
 }
 
-/** The one JSON-RPC message of a response, or `undefined`. */
+/** The single JSON-RPC message of a response, or `undefined`. */
 async function readAnswer(response: Response): Promise<Json | undefined> {
   const text = await response.text();
   if (!text) return;
@@ -486,7 +487,7 @@ const region = (args: Json, headers: Row["headers"] = {}) => ({
   }),
 });
 
-table("headers repeat the body, or the request is -32020", [
+table("headers repeat the body, or the request is refused with -32020", [
   ...["mcp-protocol-version", "mcp-method", "mcp-name"].map((name) => ({
     name: `no ${name}`,
     headers: { [name]: null },
@@ -517,9 +518,9 @@ table("headers repeat the body, or the request is -32020", [
     code: -32020,
     id: 1,
   },
-  { name: "argument not repeated", ...region({ region: "eu" }), status: 400, code: -32020, id: 1 },
+  { name: "an argument that is not repeated", ...region({ region: "eu" }), status: 400, code: -32020, id: 1 },
   {
-    name: "argument repeated wrongly",
+    name: "an argument that is repeated with another value",
     ...region({ region: "eu" }, { "mcp-param-region": "us" }),
     status: 400,
     code: -32020,
@@ -571,7 +572,7 @@ const faults: readonly {
     id: 1,
   },
   {
-    name: "an unknown version in both",
+    name: "an unknown version in header and body",
     headers: { "mcp-protocol-version": "v999.0.0" },
     meta: { [META + "protocolVersion"]: "v999.0.0" },
     status: 400,
@@ -585,9 +586,9 @@ const faults: readonly {
   { name: "a missing capability", status: 400, code: -32021, id: 1 },
 ];
 
-table("of several faults the error names the first in the order of the specification", [
+table("the error names the first of several faults in the order of the specification", [
   ...faults.map((fault, at) => {
-    // This fault and the later ones. If two faults set the version differently, the earlier one counts.
+    // This fault and the later faults. If two faults set the version differently, the earlier fault takes precedence.
     const later = faults.slice(at).toReversed();
     const params = {
       name: "region",
@@ -604,7 +605,7 @@ table("of several faults the error names the first in the order of the specifica
     };
   }),
   {
-    name: "an unknown method with another in the header",
+    name: "an unknown method with another method in the header",
     body: message({ method: "no/such" }),
     status: 400,
     code: -32020,
@@ -669,7 +670,7 @@ const initialize = JSON.stringify({
 });
 const OLD = { "mcp-protocol-version": "2025-11-25", "mcp-method": null, "mcp-name": null };
 
-/** Performs the handshake of a legacy session; returns its id. */
+/** Performs the handshake of a legacy session. Returns the session's id. */
 async function shake(send: Send, version = "2025-11-25"): Promise<string> {
   const response = await send({
     headers: { ...OLD, "mcp-protocol-version": null },
@@ -682,7 +683,7 @@ async function shake(send: Send, version = "2025-11-25"): Promise<string> {
   return id;
 }
 
-Deno.test("a session answers bad input by its own revision", () =>
+Deno.test("a session responds to bad input according to its own revision", () =>
   withServers(async (send) => {
     const session = await shake(send);
     const headers = { ...OLD, "mcp-session-id": session };
@@ -794,12 +795,12 @@ function withoutMeta(body: Body): Body {
   return typeof body === "string" ? body.replace(/,"_meta":\{.*?\{.*?\}.*?\}\}/, "") : body;
 }
 
-Deno.test("a session has one stream of its own, and ends for good", () =>
+Deno.test("a session has its own stream, and an ended session stays ended", () =>
   withServers(async (send) => {
     const headers = { ...OLD, "mcp-session-id": await shake(send) };
     const stream = await send({ method: "GET", headers });
     assertEquals([stream.status, stream.headers.get("content-type")], [200, "text/event-stream"]);
-    // A client that lost its stream opens another one, possibly before the server notices.
+    // A client that lost its stream opens another stream, possibly before the server detects the loss.
     const second = await send({ method: "GET", headers });
     assertEquals([second.status, second.headers.get("content-type")], [200, "text/event-stream"]);
     await stream.text();

@@ -102,11 +102,11 @@ Deno.test("a stream passes the program's middleware without buffering", async ()
   await mcp.close();
 });
 
-Deno.test("a server mounted with the connection's facts serves a caller on this machine", async () => {
+Deno.test("a server mounted with the connection's info serves a caller on this machine", async () => {
   await using stack = new AsyncDisposableStack();
   const mcp = createServer({ name: "mounted", version: "1.0.0" });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
-  // Both runtimes pass their connection info, and Hono has it as the environment.
+  // Both runtimes pass their connection info, and Hono exposes it as the environment.
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));
   const { host } = stack.use(serve({ fetch: async (request, info) => await app.fetch(request, info) }));
   stack.defer(() => mcp.close());
@@ -115,7 +115,7 @@ Deno.test("a server mounted with the connection's facts serves a caller on this 
   assertMatch(await response.text(), /"name":"mounted"/);
 });
 
-Deno.test("a server mounted without the connection's facts treats its callers as on this machine", async () => {
+Deno.test("a server mounted without the connection's info treats its callers as callers on this machine", async () => {
   const mcp = createServer({ name: "mounted", version: "1.0.0", hosts: ["mcp.example.com"] });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));

@@ -1,4 +1,4 @@
-// What an observer hears of sockets, of the HTTP+SSE transport, and of sessions over HTTP.
+// The events of sockets, of the HTTP+SSE transport, and of sessions over HTTP.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -7,7 +7,7 @@ import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
 import { until } from "../support/behaviour.ts";
 
 // deno-lint-ignore no-explicit-any
-type Heard = any; // the fields of all kinds of events can be read
+type Heard = any; // The fields of all kinds of events can be read.
 
 function start(limits = {}) {
   const heard: Heard[] = [];
@@ -33,7 +33,7 @@ const initialize = {
 };
 const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "quick" } };
 
-Deno.test("a socket is a stream, and its calls name their transport", async () => {
+Deno.test("a socket is reported as a stream, and its calls name their transport", async () => {
   const { server, only } = start();
   const target = new EventTarget();
   const sent: string[] = [];
@@ -61,7 +61,7 @@ Deno.test("a socket is a stream, and its calls name their transport", async () =
   ]]);
 });
 
-Deno.test("rejected upgrades are heard", async () => {
+Deno.test("rejected upgrades are reported to the observer", async () => {
   const { server, only } = start();
   const { fetch } = webSocket(server);
   const headers = { upgrade: "websocket", host: "localhost" };
@@ -78,7 +78,7 @@ Deno.test("rejected upgrades are heard", async () => {
   ]);
 });
 
-Deno.test("a route of the authentication is not heard as a refusal, at any Host", async () => {
+Deno.test("a route of the authentication is not reported as a refusal, at any Host", async () => {
   const heard: unknown[] = [];
   const auth = { authenticate: () => undefined, routes: [{ path: "/about", fetch: () => new Response("open") }] };
   const observer: Observer = { refused: ({ reason }) => heard.push(reason) };
@@ -93,7 +93,7 @@ Deno.test("a route of the authentication is not heard as a refusal, at any Host"
   await server.close();
 });
 
-Deno.test("streams, calls and refusals of HTTP+SSE are heard", async () => {
+Deno.test("streams, calls and refusals of HTTP+SSE are reported to the observer", async () => {
   const { server, only } = start();
   const { fetch } = httpSse(server);
   const stream = await fetch(new Request("http://localhost/sse"));
@@ -120,7 +120,7 @@ Deno.test("streams, calls and refusals of HTTP+SSE are heard", async () => {
   ]);
 });
 
-Deno.test("a session whose state is dropped has ended, and is resumed by its next request", async () => {
+Deno.test("a session whose state is evicted is reported as ended, and is resumed by its next request", async () => {
   const { server, only } = start({ connections: { sessions: 1 } });
   await using first = await connectTest(server, { era: "legacy" });
   await first.callTool("quick");

@@ -1,4 +1,4 @@
-// Paths with parameters: what matches, and that each value has one spelling.
+// Paths with parameters: the paths that match, and the single spelling of each value.
 import { assertEquals, assertThrows } from "@std/assert";
 import { PathTemplate } from "../../src/transports/http/path_template.ts";
 import { random } from "../support/random.ts";
@@ -28,7 +28,7 @@ for (
   Deno.test(`${path} ${values ? "matches" : "does not match"}`, () => assertEquals(template.match(path), values));
 }
 
-Deno.test("a path that was built is read back, and every spelling is built the same", () => {
+Deno.test("parsing a built path returns its values, and every spelling builds the same path", () => {
   const { pick, below } = random(7);
   const letters = ["a", "Z", "0", "-", "~", "'", "!", "%", "?", "#", "é", "😀", " ", ":", "*", "+", "&", "."];
   const word = () => Array.from({ length: 1 + below(4) }, () => pick(letters)).join("") + "x";

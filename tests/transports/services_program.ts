@@ -1,4 +1,5 @@
-// A stdio server with services, which tests/cli/services_process_test.ts starts as a process. The argument changes what happens.
+// A stdio server with services, which tests/cli/services_process_test.ts starts as a process. The argument selects its
+// behaviour.
 import { createServer, service, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { bun, deno } from "../../src/runtime.ts";
@@ -41,7 +42,7 @@ const server = createServer({
   handlers: [hang],
   limits: { calls: { closeMs: 100 } },
 });
-// Bun would listen for a server.
+// Bun would start a server for a default export.
 export default what === "export" ? server : undefined;
 
 if (what !== "export") {

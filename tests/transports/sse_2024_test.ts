@@ -60,7 +60,7 @@ function setUp(options: Partial<ServerOptions> = {}, paths?: HttpSseOptions) {
   return { server, service, post, open };
 }
 
-Deno.test("the stream announces the address for messages, and carries the server's responses", async () => {
+Deno.test("the stream announces the URL for messages, and contains the server's responses", async () => {
   const { server, post, open } = setUp();
   const { response, events, path } = await open();
   assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
@@ -74,7 +74,7 @@ Deno.test("the stream announces the address for messages, and carries the server
   await server.close();
 });
 
-Deno.test("both addresses can be configured, and everything else goes to the server", async () => {
+Deno.test("both paths can be configured, and other requests go to the server", async () => {
   const { server, service, post, open } = setUp({}, { path: "/old/stream", messages: "/old/post" });
   const { events, path } = await open();
   assertMatch(path, /^\/old\/post\?sessionId=/);
@@ -103,7 +103,7 @@ Deno.test("an invalid message is refused", async () => {
   await server.close();
 });
 
-Deno.test("a message that stops in the middle is not waited for", async () => {
+Deno.test("the server does not wait for a message that stops in the middle", async () => {
   const { server, service, open } = setUp({ limits: { request: { bodyMs: 100 } } });
   const { events, path } = await open();
   const lengths: readonly Record<string, string>[] = [{}, { "content-length": "100" }];
@@ -119,7 +119,7 @@ Deno.test("a message that stops in the middle is not waited for", async () => {
   await server.close();
 });
 
-Deno.test("a page of another origin, and a foreign Host, get neither address", async () => {
+Deno.test("a page of another origin, and a request with a foreign Host, can use neither path", async () => {
   const { server, service, post, open } = setUp();
   const { events, path } = await open();
   for (const name of ["origin", "host"]) {
@@ -133,7 +133,7 @@ Deno.test("a page of another origin, and a foreign Host, get neither address", a
   await server.close();
 });
 
-Deno.test("a caller cannot post to the stream of another", async () => {
+Deno.test("a caller cannot post to the stream of another caller", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
   const { server, post, open } = setUp({ handlers: [whoami] });
   const ada = { principal: { id: "ada" } };
@@ -149,7 +149,7 @@ Deno.test("a caller cannot post to the stream of another", async () => {
   await server.close();
 });
 
-Deno.test("a client that disconnects has its calls cancelled, and its address is gone", async () => {
+Deno.test("the calls of a client that disconnects are cancelled, and its URL for messages is unknown", async () => {
   const begun = Promise.withResolvers<AbortSignal>();
   const wait = tool({
     name: "wait",
@@ -221,7 +221,7 @@ function setUpTenants(options: Partial<RouteServerOptions> = {}) {
 
 const callWhoami = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } };
 
-Deno.test("each tenant has a stream of its own, and its sessions are refused at another", async () => {
+Deno.test("each tenant has a separate stream, and its sessions are refused at another tenant", async () => {
   const { server, open, post } = setUpTenants();
   const ada = { principal: { id: "ada" } };
   for (const [spelling, tenant] of [["acme", "acme"], ["%61cme", "acme"], ["a%20b%3F", "a b?"]]) {
@@ -243,7 +243,7 @@ Deno.test("each tenant has a stream of its own, and its sessions are refused at 
   await server.close();
 });
 
-Deno.test("a tenant that does not exist has no stream, and messages never make handlers", async () => {
+Deno.test("a tenant that does not exist has no stream, and messages never create handlers", async () => {
   const made: unknown[] = [];
   const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
   const limits = testLimits({ endpoints: { open: 1 } });
@@ -274,7 +274,7 @@ Deno.test("a tenant that does not exist has no stream, and messages never make h
   await server.close();
 });
 
-Deno.test("the paths of streams and messages need the parameters of the server", async () => {
+Deno.test("the paths of streams and messages must contain the parameters of the server", async () => {
   const { server, fetch } = setUpTenants();
   const wrong: readonly HttpSseOptions[] = [
     {},
@@ -302,7 +302,7 @@ Deno.test("streams of tenants end with the server", async () => {
   for (const { events } of streams) assertEquals(await events.next(), undefined);
 });
 
-Deno.test("a stream with cookies needs an Origin, or a browser that names the same origin", async () => {
+Deno.test("a stream request with cookies needs an Origin, or a browser that states the same origin", async () => {
   const whoami = tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) });
   const auth = customAuth(() => ({ id: "site:ada" }), { cookies: ["sid"] });
   const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [whoami] });
@@ -315,7 +315,7 @@ Deno.test("a stream with cookies needs an Origin, or a browser that names the sa
     [{ cookie: "sid=1", origin: "https://evil.example" }, 403],
     [{ cookie: "sid=1", "sec-fetch-site": "same-origin" }, 200],
     [{ cookie: "sid=1", origin: "http://localhost" }, 200],
-    // A browser also sends the password that its user has given before.
+    // A browser also sends the password that its user has entered before.
     [{ authorization: "Basic YTpi", "sec-fetch-site": "cross-site" }, 403],
     [{ authorization: "Basic YTpi", "sec-fetch-site": "same-site" }, 403],
     [{ authorization: "Basic YTpi", "sec-fetch-site": "none" }, 200],

@@ -1,5 +1,5 @@
 // A process that serves stdio exits when its input ends: a leaked timer would keep it alive. Deno's test runner fails a
-// test that leaks one.
+// test that leaks a timer.
 import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -19,13 +19,13 @@ async function serveLines(
       await (message === undefined ? undefined : message === "end" ? writer.close() : write(message));
     }
   };
-  // The sweep of the default timeout goes on in the background, where it keeps no process alive.
+  // The sweep for the default timeout continues in the background, where it keeps no process alive.
   const limits = { calls: { timeoutMs: Infinity } };
   const server = createServer({ name: "short", version: "1.0.0", handlers, limits });
   const serving = serveStdio(server, { input: readable, output });
   for (const message of first) await write(message);
   await serving;
-  // The server's only timer stops shortly after the last user of it.
+  // The server's only timer stops shortly after its last user.
   await new Promise((resolve) => setTimeout(resolve, 300));
 }
 

@@ -1,4 +1,4 @@
-// Stdio: every request is answered once, on one line, whatever the input is, and the process ends.
+// Stdio: every request gets one response, on one line, whatever the input is, and the process ends.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -26,7 +26,7 @@ function digest(line: string): readonly [id: unknown, outcome: unknown] {
   return [id, error ? error.code : textOf(result)];
 }
 
-/** Serves the bytes of `chunks` in this process; returns the lines of output. */
+/** Serves the bytes of `chunks` in this process. Returns the lines of output. */
 async function serveChunks(chunks: readonly Uint8Array[], handlers = [echo]): Promise<string[]> {
   const server = createServer({ name: "here", version: "1.0.0", handlers });
   let text = "";
@@ -101,13 +101,13 @@ function* toBytes(line: string | Uint8Array): Iterable<Uint8Array> {
   yield Uint8Array.of(10);
 }
 
-Deno.test("bad lines are answered with an error, or not at all, and the next line is served", async (t) => {
+Deno.test("an invalid line gets an error response or no response, and the next line is served", async (t) => {
   for (const { what, line, answers } of lines) {
     await t.step(what, async () => {
       const good = [...toBytes(call("good", "echo", { text: "ok" }))];
       const first = await serveChunks([...toBytes(line), ...good]);
       assertEquals(toOutcomes(first), [...answers, "ok"]);
-      // Not necessarily the first: responses come in any order, and a call takes longer than a refusal.
+      // The response need not be the first: responses come in any order, and a call takes longer than a refusal.
       const second = await serveChunks([...good, ...toBytes(line), ...good]);
       assertEquals(toOutcomes(second), [...answers, "ok", "ok"]);
     });
@@ -147,7 +147,7 @@ Deno.test("the server stops reading from a client that does not read its respons
 });
 
 for (const turns of [0, 200]) {
-  Deno.test(`of many calls in one chunk only some run ahead of a reader that stalls, after ${turns} microtasks`, () =>
+  Deno.test(`only some of many calls in one chunk start before a reader that stalls, after ${turns} microtasks`, () =>
     stall(turns));
 }
 
@@ -179,7 +179,7 @@ async function stall(turns: number): Promise<void> {
   await server.close();
 }
 
-Deno.test("messages that wait for later ones do not stop the reader", async () => {
+Deno.test("messages that wait for later messages do not block the reader", async () => {
   const { pass, open } = gate();
   let running = 0;
   const wait = tool({ name: "wait", run: () => pass.then(() => void running++) });
@@ -264,14 +264,14 @@ Deno.test("a subscription that its client cancels gets no result", async () => {
   await writer.write(utf8.encode(`${lines[0]}\n`));
   await until(() => written.includes("acknowledged"), "the subscription is open");
   await writer.write(utf8.encode(`${lines[1]}\n{"jsonrpc":"2.0","id":"p","method":"ping"}\n`));
-  await until(() => written.includes('"p"'), "what came before the ping was taken");
+  await until(() => written.includes('"p"'), "the messages before the ping were read");
   await writer.close();
   await serving;
   assertEquals(written.trim().split("\n").length, 2);
   await server.close();
 });
 
-Deno.test("serving ends at once on a signal that came before", async () => {
+Deno.test("serving ends immediately on a signal that is already aborted", async () => {
   const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const input = new ReadableStream<Uint8Array>();
   await serveStdio(server, { input, output: () => Promise.resolve(), signal: AbortSignal.abort() });
@@ -297,7 +297,7 @@ Deno.test("serving ends on a signal", async () => {
   await server.close();
 });
 
-Deno.test("a process writes responses byte by byte, and nothing else to its standard output", async () => {
+Deno.test("a process writes responses byte by byte, and no other text to its standard output", async () => {
   await using talk = startTalk(toServer());
   for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
   assertEquals(digest(await talk.read()), [1, odd]);
@@ -329,7 +329,7 @@ Deno.test("a handler's direct output goes to standard error, and its prompts rea
   for (const said of [...own, "written by the process\n"]) assertStringIncludes(stderr, said);
 });
 
-Deno.test("a process whose standard error is closed goes on, however much it writes there", async () => {
+Deno.test("a process whose standard error is closed continues, however much it writes there", async () => {
   await using talk = startTalk(["sh", "-c", 'exec "$@" 2>&-', "sh", ...toServer()]);
   await talk.write(`${call(1, "loud")}\n`);
   assertEquals(digest(await talk.read()), [1, "loud"]);
@@ -337,8 +337,8 @@ Deno.test("a process whose standard error is closed goes on, however much it wri
   assertEquals(digest(await talk.read()), [2, "x"]);
 });
 
-Deno.test("a process whose parent has exited goes on, uses no processor time when idle, and ends with its input", async () => {
-  // The shell that started it exits at once; another one waits for the end of its output.
+Deno.test("a process whose parent has exited continues, uses no CPU time when idle, and exits at the end of its input", async () => {
+  // The shell that started the process exits immediately; another process waits for the end of its output.
   await using talk = startTalk(["sh", "-c", '(exec 3<&0; "$@" <&3 &) | cat', "sh", ...toServer()]);
   const ask = async (id: number) => {
     await talk.write(`${call(id, "cpu")}\n`);
@@ -391,7 +391,7 @@ Deno.test("a pipe serves requests without a session, before and after a handshak
   assertEquals(said.length, 7);
 });
 
-Deno.test("a process answers each of a thousand simultaneous requests once", async () => {
+Deno.test("a process responds once to each of a thousand concurrent requests", async () => {
   await using talk = startTalk(toServer());
   const ids = Array.from({ length: 1000 }, (_, id) => id);
   const writing = talk.write(ids.map((id) => `${call(id, "echo", { text: `${id}` })}\n`).join(""));
@@ -430,7 +430,7 @@ Deno.test("a process exits when its output is closed", async () => {
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a ${era} client talks to a process`, async () => {
+  Deno.test(`a ${era} client communicates with a process`, async () => {
     const client = await connectTest(file, {
       era,
       transport: "stdio",

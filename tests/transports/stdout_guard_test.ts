@@ -1,4 +1,4 @@
-// Standard output belongs to the protocol: no other output gets there.
+// Standard output is reserved for the protocol: other output is redirected.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { toCommand } from "../../src/testing/http_server.ts";
 import { startTalk } from "../support/stdio_talk.ts";

@@ -1,4 +1,4 @@
-// Guards standard output, calls every function of every console, and then writes one line of its own.
+// Guards standard output, calls every function of every console, and then writes a line of its own.
 import { guardConsole } from "../../src/transports/stdio/stdout_guard.ts";
 
 const FORGED = '{"jsonrpc":"2.0","id":1,"result":{"forged":true}}';
@@ -31,7 +31,7 @@ function callAll(given: object): void {
 
 const restore = guardConsole();
 callAll(console);
-// Functions taken out of the console work too.
+// Functions that are taken out of the console work too.
 const { log, count, trace, timeEnd } = console;
 for (const each of [log, count, trace, timeEnd]) each(FORGED);
 callAll(globalThis.process.getBuiltinModule("console"));

@@ -1,4 +1,5 @@
-// Clients with large requests take turns. `load:worst --survive` measures what this means for small requests.
+// Large requests of several clients are processed in turns. `load:worst --survive` measures the effect on small
+// requests.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
@@ -12,14 +13,14 @@ function createEcho() {
   return createServer({ name: "turns", version: "1.0.0", handlers: [count] });
 }
 
-/** A request with a body of some KiB of small values. */
+/** A request with a body of several KiB of small values. */
 function ask(kib: number): Request {
   const request = { name: "count", arguments: { list: Array.from({ length: kib * 341 }, () => ({})) } };
   return toRequest("tools/call", request);
 }
 
 for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 200]] as const) {
-  Deno.test(`clients with large requests ${size} take turns`, async () => {
+  Deno.test(`large requests ${size} of several clients take turns`, async () => {
     const server = createEcho();
     const order: string[] = [];
     const send = async (id: string) => {
@@ -30,17 +31,17 @@ for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 
     await send("warm");
     order.length = 0;
     await Promise.all([...Array.from({ length: COUNT }, () => send("greedy")), send("other")]);
-    assertEquals(order.length, COUNT + 1, "nothing is lost");
+    assertEquals(order.length, COUNT + 1, "no request is lost");
     assert(order.indexOf("other") < COUNT / 2, order.join());
     await server.close();
   });
 }
 
-Deno.test("a body that must make room while it waits for its turn is refused, and does not run", async () => {
+Deno.test("a queued body that is evicted for room is refused, and does not run", async () => {
   let ran = 0;
   const run = () => {
     ran++;
-    // A long turn, so that later bodies wait.
+    // A long turn, so that later bodies are queued.
     for (const end = performance.now() + 20; performance.now() < end;);
   };
   const mark = tool({ name: "mark", input: { type: "object" }, run });
@@ -66,7 +67,7 @@ Deno.test("a body that must make room while it waits for its turn is refused, an
   await server.close();
 });
 
-Deno.test("bodies of any size are charged to their client while they wait for their turn", async () => {
+Deno.test("bodies of any size are charged to their client while they are queued", async () => {
   const run = () => {
     for (const end = performance.now() + 20; performance.now() < end;);
   };
@@ -92,7 +93,7 @@ Deno.test("bodies of any size are charged to their client while they wait for th
   await server.close();
 });
 
-Deno.test("a small request that arrives while a large one is parsed is answered before that one runs", async () => {
+Deno.test("a small request that arrives while a large request is parsed gets its response before the large request runs", async () => {
   const order: string[] = [];
   const note = tool({
     name: "note",
@@ -130,7 +131,7 @@ Deno.test("a small request that arrives while a large one is parsed is answered 
   await server.close();
 });
 
-Deno.test("large requests of many clients are all answered, whether their turns are short, long or given up", async () => {
+Deno.test("large requests of many clients all get responses, whether their turns are short, long or abandoned", async () => {
   const server = createEcho();
   const send = async (kib: number, isBroken: boolean) => {
     const { url, headers, body } = ask(kib);
@@ -147,7 +148,7 @@ Deno.test("large requests of many clients are all answered, whether their turns 
   await server.close();
 });
 
-Deno.test("a large body that is not UTF-8 does not keep others from their turn while small bodies arrive", async () => {
+Deno.test("a large body that is not UTF-8 does not block the turns of other bodies while small bodies arrive", async () => {
   const server = createEcho();
   const post = (body: BodyInit, length: number) => {
     const { url, headers } = ask(1);
@@ -167,7 +168,7 @@ Deno.test("a large body that is not UTF-8 does not keep others from their turn w
     isAnswered = true;
     for (const response of responses) await response.text();
   });
-  await until(() => isAnswered, "the other large request, which may not wait for as long as small bodies arrive")
+  await until(() => isAnswered, "the other large request, which may not wait as long as small bodies arrive")
     .finally(() => clearInterval(drip));
   slow.forEach((controller) => controller.close());
   await large;
@@ -175,7 +176,7 @@ Deno.test("a large body that is not UTF-8 does not keep others from their turn w
   await server.close();
 });
 
-Deno.test("a large message whose length was understated does not take the place of one that waits to run", async () => {
+Deno.test("a large message whose length was understated does not take the place of a message that waits to run", async () => {
   const big = { list: Array.from({ length: 15_000 }, (_, i) => ({ [`key ${i}`]: {} })) };
   const count = tool({ name: "count", input: { type: "object" }, run: ({ list }) => Object(list).length });
   let understated: Promise<number> | undefined;

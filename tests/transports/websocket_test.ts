@@ -1,5 +1,5 @@
 // WebSockets as both runtimes open them. A test with a socket needs a server on a port, because only a runtime can
-// upgrade.
+// upgrade a request.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { webSocket, type WebSocketOptions } from "../../src/transports/websocket.ts";
@@ -33,7 +33,7 @@ function createGate() {
   return { handler, begun, open: () => open("opened") };
 }
 
-/** Connection info as an object that can be spread: Bun's own is a class instance. */
+/** Connection info as an object that can be spread, because Bun's own object is a class instance. */
 function toMembers(info: object = {}): object {
   const names = ["remoteAddr", "requestIP", "upgrade"];
   const members = names.map((name) => [name, Reflect.get(info, name)]);
@@ -48,7 +48,7 @@ class Client {
   #heard = () => {};
 
   constructor(url: string, options?: { headers?: Record<string, string>; protocols?: string[] }) {
-    // Both runtimes accept headers besides the standard's list of protocols.
+    // Both runtimes accept headers besides the list of protocols, which is all the standard allows.
     this.socket = new WebSocket(url, options as unknown as string[]);
     const { promise: opened, resolve: setOpened } = Promise.withResolvers<boolean>();
     const { promise: closed, resolve: setClosed } = Promise.withResolvers<{ readonly code: number }>();
@@ -98,7 +98,7 @@ function setUp(stack: AsyncDisposableStack, options: Partial<ServerOptions> = {}
   return { server, service, host, join };
 }
 
-Deno.test("clients of every revision are served over one kind of socket", async () => {
+Deno.test("clients of every revision are served over the same kind of socket", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { handlers: [tool({ name: "hello", run: () => "hello" })] });
   const old = join();
@@ -129,7 +129,7 @@ Deno.test("the subprotocol is returned to clients that request it", async () => 
   }
 });
 
-Deno.test("sockets are opened only at their path, and everything else goes to the server", async () => {
+Deno.test("sockets are opened only at their path, and other requests go to the server", async () => {
   await using stack = new AsyncDisposableStack();
   const { join, host } = setUp(stack, {}, { path: "/socket" });
   assertEquals(await join().opened, false);
@@ -147,7 +147,7 @@ Deno.test("a page of another origin gets no socket", async () => {
   assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
 });
 
-Deno.test("a page allowed to call without credentials gets no socket, because a browser sends cookies with every socket", async () => {
+Deno.test("a page that may call without credentials gets no socket, because a browser sends cookies with every socket", async () => {
   const page = "https://app.example.com";
   const rows: readonly (readonly [options: Partial<ServerOptions>, opens: boolean])[] = [
     [{ cors: { origins: "*" } }, false],
@@ -171,7 +171,7 @@ Deno.test("handlers get the principal that opened the socket", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
   const server = createServer({ name: "sockets", version: "1.0.0", handlers: [whoami] });
   const service = webSocket(server);
-  // Code in front authenticates the caller, as it does for requests.
+  // The calling code authenticates the caller, as it does for requests.
   const front: typeof service = {
     ...service,
     fetch: (request, info) => service.fetch(request, { ...toMembers(info), principal: { id: "ada" } }),
@@ -200,7 +200,7 @@ Deno.test("a socket that another function has upgraded is closed, whatever its d
   for (const data of odd) {
     const sent: string[] = [];
     const codes: unknown[] = [];
-    // What Bun passes to the functions of `websocket`.
+    // The value that Bun passes to the functions of `websocket`.
     const socket = {
       data,
       bufferedAmount: 0,
@@ -219,7 +219,7 @@ Deno.test("a socket that another function has upgraded is closed, whatever its d
   assertMatch(faults[0], /Cannot serve a socket: .*; pass the request to fetch\(\) of webSocket\(\)/);
 });
 
-Deno.test("a frame that is not text closes the socket, and so does one that is too long", async () => {
+Deno.test("a frame that is not text closes the socket, and so does a frame that is too long", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { limits: { request: { lineBytes: 1000 } } });
   const client = join();
@@ -234,7 +234,7 @@ Deno.test("a frame that is not text closes the socket, and so does one that is t
   assertEquals((await client.closed).code, 1003);
 });
 
-Deno.test("a client that disconnects has its calls cancelled", async () => {
+Deno.test("the calls of a client that disconnects are cancelled", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { join } = setUp(stack, { handlers: [gate.handler] });
@@ -248,11 +248,11 @@ Deno.test("a client that disconnects has its calls cancelled", async () => {
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("messages that arrive too fast wait, in order, up to a limit", async () => {
+Deno.test("messages that arrive too fast are queued in order, up to a limit", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const now = tool({ name: "now", run: () => "now" });
-  // A queue of two: if messages were read before there is room, most of them would be refused.
+  // A queue of two: if messages were read before there is room, most messages would be refused.
   const { join } = setUp(stack, {
     handlers: [gate.handler, now],
     limits: testLimits({ calls: { runningPerClient: 1, waiting: 2 } }),
@@ -297,14 +297,14 @@ Deno.test("a client that sends much while the server is busy is disconnected bef
   await client.next();
   for (let id = 0; id < 3; id++) client.send({ ...toCall(id, "gate"), pad: "x".repeat(90_000) });
   await gate.begun;
-  assertEquals(client.socket.readyState, WebSocket.OPEN, "one is queued");
+  assertEquals(client.socket.readyState, WebSocket.OPEN, "one message is queued");
   client.send({ ...toCall(3, "gate"), pad: "x".repeat(90_000) });
   await client.closed;
   const signal = await gate.begun;
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("the server's sockets close with it, after their running calls, and no more are opened", async () => {
+Deno.test("the server's sockets close with it, after their running calls, and no further sockets are opened", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { server, join } = setUp(stack, { handlers: [gate.handler] });
@@ -345,7 +345,7 @@ Deno.test("the buffers of one client's sockets are charged until its connections
     await client.next();
   }
   for (const client of clients.slice(0, 2)) {
-    // The second message needs no larger buffer than the first.
+    // The second message needs no larger buffer than the first message.
     for (let i = 0; i < 2; i++) {
       client.send(message);
       assertMatch(await client.next(), /"text":"hello"/);

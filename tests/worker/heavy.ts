@@ -100,7 +100,7 @@ export default exposeWorker(
   },
 );
 
-/** Tests whether hasScopes refuses the context of a thread, which does not know the rules of the server. */
+/** Tests whether hasScopes refuses the context of a thread, which does not have the scope rules of the server. */
 function tests(ctx: WorkerContext): boolean {
   try {
     return hasScopes(ctx, "notes:read") || true;

@@ -49,7 +49,7 @@ behaviour("a handler in a thread has the context of its call", async (join, { ve
   assertEquals(asked.toSorted(), ["How many?", "Which day?"]);
 });
 
-Deno.test("an answer with singleUse to a question of a thread counts once", async () => {
+Deno.test("an answer with singleUse to a question of a thread is accepted once", async () => {
   const server = createServer({ name: "threads", version: "1.0.0", handlers: [makeHeavy()] });
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
   for (const job of ["pay", "visit"]) {
@@ -66,7 +66,7 @@ Deno.test("an answer with singleUse to a question of a thread counts once", asyn
   await server.close();
 });
 
-behaviour("errors of a thread arrive as errors of a handler", async (join) => {
+behaviour("errors of a thread are treated like errors of a handler", async (join) => {
   const { client, takeFaults } = await join({ handlers: [makeHeavy()] });
   const run = (job: string) => client.callTool("heavy", { job });
   assertEquals(textOf(await run("tool error")), "try tuesday");
@@ -131,12 +131,12 @@ behaviour("a cancelled call ends a thread that does not stop", async (join) => {
     const call = client.callTool("heavy", { job }, { signal: abort.signal, onProgress: () => abort.abort() });
     const waiting = client.callTool("heavy", { job: "echo", value: "waited" });
     await assertRejects(() => call);
-    // The only thread was blocked, so another one answers.
+    // The only thread was blocked, so another thread responds.
     assertEquals(textOf(await waiting), "waited");
   }
 });
 
-behaviour("a terminated thread counts until it has ended, and calls are refused meanwhile", async (join) => {
+behaviour("a terminated thread counts until it has ended, and calls are refused until then", async (join) => {
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 20, size: 2 })] });
   const echo = () => client.callTool("heavy", { job: "echo", value: "here" }).then(textOf, (error) => error.message);
   const cancelled = [1, 2].map(async () => {
@@ -160,8 +160,8 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   }
 }, { eras: ["modern"], transports: ["memory", "http"] });
 
-behaviour("a handler that blocks its thread sees the cancellation in its signal", async (join) => {
-  // The server never ends the thread, so the next call gets it only when the handler stops.
+behaviour("a handler that blocks its thread gets the cancellation through its signal", async (join) => {
+  // The server never ends the thread, so the next call gets the thread only when the handler stops.
   const { client } = await join({ handlers: [makeHeavy({ stopMs: 60_000 })] });
   for (const job of ["poll", "check"]) {
     const abort = new AbortController();
@@ -211,8 +211,8 @@ Deno.test("other calls run while a thread is busy", async () => {
   await server.close();
 });
 
-Deno.test("a file that cannot run is an error that says why", async () => {
-  // As a process, because Deno's test runner can hang after a thread whose file cannot be loaded.
+Deno.test("a file that cannot run causes an error with the reason", async () => {
+  // The test starts a process, because Deno's test runner can hang after a thread whose file cannot be loaded.
   const { system } = await import("../support/folder.ts");
   const program = new URL("./unusable_files.ts", import.meta.url).pathname;
   const words = typeof Deno === "undefined" ? [program] : ["run", "-A", "--quiet", "--no-check", program];
@@ -223,14 +223,14 @@ Deno.test("a file that cannot run is an error that says why", async () => {
   assertMatch(lines[2], /broken at load/);
 });
 
-Deno.test("an input that cannot be copied is an error that says so", async () => {
+Deno.test("an input that cannot be copied causes an error with the reason", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
   const secret = { job: "echo", value: () => {} };
   await assertRejects(() => run(secret, fakeContext()), TypeError, "its input cannot be copied");
   assertEquals(await run({ job: "echo", value: 1 }, fakeContext()), 1);
 });
 
-/** A context that answers `roots` after a while, and notes progress. */
+/** A context that answers `roots` after some time, and records progress. */
 function slowContext(answer: string, ms: number, more: Partial<Context> = {}) {
   const progress: number[] = [];
   const own: Partial<Context> = {
@@ -242,16 +242,16 @@ function slowContext(answer: string, ms: number, more: Partial<Context> = {}) {
   return { progress, ctx: new Proxy(fakeContext(), { get: (context, name) => get(context, String(name)) }) };
 }
 
-Deno.test("what a handler leaves behind is no part of the next call of its thread", async () => {
+Deno.test("work that a handler leaves running is not part of the next call of its thread", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
   const [first, second] = [slowContext("file:///first", 50), slowContext("file:///second", 150)];
-  // An open call keeps the thread for the next one.
+  // An open call keeps the thread for the next call.
   const results = [run({ job: "leave" }, first.ctx), run({ job: "roots" }, second.ctx)];
   assertEquals(await Promise.all(results), ["left", [{ uri: "file:///second" }]]);
   assertEquals([first.progress, second.progress], [[], []]);
 });
 
-Deno.test("an error that a handler leaves behind costs no later call its thread", async () => {
+Deno.test("a late error of a handler does not end its thread during a later call", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 1000 });
   assertEquals(await run({ job: "leave an error" }, fakeContext()), "left");
   await new Promise((resolve) => setTimeout(resolve, 400));
@@ -263,14 +263,14 @@ Deno.test("an error that a handler leaves behind costs no later call its thread"
 
 Deno.test("a value of the context that cannot be copied is an error of the call", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
-  const once = (() => Promise.resolve({ close() {} })) as Context["once"]; // Middleware may have made it.
+  const once = (() => Promise.resolve({ close() {} })) as Context["once"]; // Middleware may have created the value.
   const { ctx } = slowContext("", 0, { once });
   await assertRejects(() => run({ job: "once" }, ctx), Error, "Cannot use ctx.once in a worker thread");
   const fail = () => Promise.reject(new McpError(7, "seven", { at() {} }));
   await assertRejects(() => run({ job: "roots" }, slowContext("", 0, { roots: fail }).ctx), McpError, "seven");
 });
 
-Deno.test("threads that cannot be made fail every call, and none of them waits", async () => {
+Deno.test("if no thread can be created, every call fails, and no call waits", async () => {
   const { Worker } = globalThis;
   try {
     globalThis.Worker = class {
@@ -287,7 +287,7 @@ Deno.test("threads that cannot be made fail every call, and none of them waits",
   }
 });
 
-Deno.test("a caller with many calls does not keep the threads from others", async () => {
+Deno.test("a caller with many calls does not block the threads for other callers", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
   const order: string[] = [];
   const call = async (id: string) => {
@@ -298,7 +298,7 @@ Deno.test("a caller with many calls does not keep the threads from others", asyn
   assertEquals(order.slice(0, 4).toSorted(), ["ada", "bob", "eve", "eve"]);
 });
 
-Deno.test("if a thread cannot be made any more, no waiting call is forgotten", async () => {
+Deno.test("if no further thread can be created, every waiting call gets an error or a result", async () => {
   const { Worker } = globalThis;
   const run = worker<typeof heavy>(heavyFile, { size: 1 });
   try {
@@ -316,7 +316,7 @@ Deno.test("if a thread cannot be made any more, no waiting call is forgotten", a
   }
 });
 
-Deno.test("calls that are cancelled while their thread starts do not start one each", async () => {
+Deno.test("calls that are cancelled while their thread starts do not each start a thread", async () => {
   const { Worker } = globalThis;
   let started = 0;
   globalThis.Worker = class extends Worker {
@@ -344,7 +344,7 @@ Deno.test("outside of a thread the exposed handler is a function", async () => {
   assertEquals(await heavyInside({ job: "echo", value: 5 }, fakeContext()), 5);
 });
 
-Deno.test("wrong options are refused", () => {
+Deno.test("invalid options are refused", () => {
   // @ts-expect-error a path has no base
   assertThrows(() => worker("./heavy.ts"), TypeError, 'use new URL("./file.ts", import.meta.url)');
   assertThrows(() => worker(heavyFile, { size: 0 }), TypeError, "size is 0; use a whole number from 1");

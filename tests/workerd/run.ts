@@ -15,7 +15,7 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   );
 }
 
-/** The path of the program, downloaded once and kept among the temporary files. */
+/** The path of the program, downloaded once into the temporary files. */
 async function install(): Promise<string> {
   const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-workerd-${VERSION}-${Deno.uid()}`;
   const path = `${folder}/node_modules/workerd/bin/workerd`;
@@ -112,7 +112,7 @@ assertEquals(ready.status, 202);
 const legacy = await post(url, { jsonrpc: "2.0", id: 2, method: "tools/call", params: add }, session);
 assertEquals([legacy.status, legacy.message.result?.content], [200, sum], JSON.stringify(legacy));
 
-// Large bodies take turns elsewhere. Here no request may wait for another one.
+// Large bodies are queued elsewhere. Here no request may wait for another request.
 const listed = await Promise.all(Array.from({ length: 6 }, (_, i) =>
   post(url, {
     jsonrpc: "2.0",

@@ -1,4 +1,4 @@
-// Arguments of a command are whole words that cannot become options, the values of options, or code.
+// An argument of a command is a whole word that cannot become an option, the value of an option, or code.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type CommandWord, findViolation, type RuleViolation } from "../../../src/cli/config/argument_rules.ts";
 import { check } from "../../../src/cli/check.ts";
@@ -31,7 +31,7 @@ function find(command: string, stdin = ""): RuleViolation | undefined {
 
 const isRefused = (command: string, stdin?: string) => find(command, stdin) !== undefined;
 
-// Command lines with an argument where the program reads code.
+// Command lines with an argument in a word that the program reads as code.
 const errors = [
   // shells
   "sh -c X",
@@ -244,7 +244,7 @@ const errors = [
 ] as const;
 
 for (const command of errors) {
-  Deno.test(`code: ${command}`, () => assert(isRefused(command)));
+  Deno.test(`an argument is refused as code: ${command}`, () => assert(isRefused(command)));
 }
 
 for (
@@ -272,20 +272,20 @@ for (
     ["sh ?f.sh", "X"],
   ] as const
 ) {
-  Deno.test(`code from standard input: ${command}`, () => assert(isRefused(command, stdin)));
+  Deno.test(`standard input is refused as code: ${command}`, () => assert(isRefused(command, stdin)));
 }
 
 // Command lines that no table of programs lists.
 for (
   const command of [
-    // Part of a word.
+    // The argument is part of a word.
     "my-tool --name=X",
     "curl https://example.com/X",
     "git log X..main",
     "tail -nX f",
     "my-tool a:X",
     "grep -- aX f",
-    // The value of an option.
+    // The argument is the value of an option.
     "git -c X status",
     "git clone --upload-pack X a",
     "tar -I X -xf a",
@@ -305,7 +305,7 @@ for (
     "git -c L X",
     "git E X",
     "git ?-c X",
-    // Programs by other names.
+    // A program under another name.
     "/usr/bin/env X",
     "SH X",
     "Bash.EXE X",
@@ -323,10 +323,10 @@ for (
     "some-runner /bin/sh X",
     "some-runner -- sh X",
     "docker run image python3 X",
-    // Numbers too, because some programs read each word as code.
+    // Numbers are refused too, because some programs read each word as code.
     "sh N",
     "find . -maxdepth N",
-    // Words that only look like script files.
+    // The word before the argument only looks like a script file.
     "sh ?./a.sh X",
     "bash --rcfile ./a.sh X",
     "bash --rcfile ./a.sh -c -- X",
@@ -343,7 +343,7 @@ for (
     "watch ./a.sh X",
     "xargs ./a.sh X",
     "env python3 f.py X",
-    // Commands of a program that run each file that they are given.
+    // These commands run each file in their arguments.
     "deno test --allow-read ./a_test.ts X",
     "deno -q test ./a_test.ts X",
     "deno bench ./a.ts X",
@@ -352,7 +352,7 @@ for (
     "node inspect ./a.js X",
     "deno --log-level debug test ./a.ts X",
     "sudo deno test ./a.ts X",
-    // Programs that run what a word names.
+    // These programs run the program or file that an argument names.
     "socat - X",
     "tmux new X",
     "screen X",
@@ -366,7 +366,7 @@ for (
     "pkexec X",
   ]
 ) {
-  Deno.test(`refused: ${command}`, () => assert(isRefused(command)));
+  Deno.test(`a command is refused: ${command}`, () => assert(isRefused(command)));
 }
 
 for (
@@ -411,7 +411,7 @@ for (
     ["cat -", "X"],
   ] as const
 ) {
-  Deno.test(`permitted: ${command}${stdin && " <"}`, () => assertEquals(find(command, stdin), undefined));
+  Deno.test(`a command is permitted: ${command}${stdin && " <"}`, () => assertEquals(find(command, stdin), undefined));
 }
 
 Deno.test("code is found behind any chain of wrapper programs", () => {
@@ -444,7 +444,7 @@ Deno.test("code is found behind any chain of wrapper programs", () => {
   }
 });
 
-Deno.test("any words can be checked, and a command without arguments never has a risk", () => {
+Deno.test("the check accepts any list of words, and reports no risk for a command without arguments", () => {
   let state = 11;
   const random = (limit: number) => (state = (state * 48271) % 2147483647) % limit;
   const pieces = [
@@ -520,7 +520,7 @@ const rejected: readonly {
   },
   { run: ["sh"], stdin: "echo {{a}}", key: "stdin", state: "sh reads its standard input as code" },
   { run: ["x"], key: "env[0]", state: "a call may not choose it; set a fixed value" },
-  // Schemas that permit any text after an option.
+  // These schemas permit any text after an option.
   ...[
     {},
     { type: ["number", "string"] },
@@ -559,7 +559,7 @@ Deno.test("an argument is a text if its schema stands beside a reference", async
   });
 });
 
-Deno.test("numbers, booleans and listed values may follow an option and begin with a dash", async () => {
+Deno.test("numbers, booleans and listed values may follow an option and may begin with a dash", async () => {
   for (
     const [a, value] of [
       [{ type: "integer" }, -3],
@@ -577,7 +577,7 @@ Deno.test("numbers, booleans and listed values may follow an option and begin wi
   }
 });
 
-Deno.test("a text begins with a dash only directly after --, not after a program that stands behind it", async () => {
+Deno.test("a text may begin with a dash only directly after --, and not after a program that follows --", async () => {
   await withServer(withTool({ run: ["printf", "--", "{{a}}"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "-x");
   });
@@ -586,7 +586,8 @@ Deno.test("a text begins with a dash only directly after --, not after a program
     assert(isError);
     assertStringIncludes(text, 'a begins with "-", which would make it an option');
   });
-  // An option may take the dashes as its value: `tar -I -- …` runs a program named "--", and reads options after it.
+  // An option may take the two dashes as its value: `tar -I -- …` runs a program named "--", and reads options after
+  // it.
   for (const option of ["-I", "--file", "-cf"]) {
     await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"] }), async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
@@ -600,7 +601,7 @@ Deno.test("a text begins with a dash only directly after --, not after a program
       assertStringIncludes(toOutcome(await client.callTool("it", { a: "-x" })).text, "[-x]");
     });
   }
-  // A call can leave the dashes out.
+  // A call can omit the two dashes.
   const optional = withTool({ run: ["printf", "[%s]", { if: "b", words: ["--"] }, "{{a}}"] }, {
     a: text,
     b: { type: "boolean" },
@@ -611,7 +612,7 @@ Deno.test("a text begins with a dash only directly after --, not after a program
   });
 });
 
-Deno.test("a program is known by the target of its symbolic link", async () => {
+Deno.test("a program is recognised by the target of its symbolic link", async () => {
   await withFolder({ "mcp.jsonc": withTool({ run: ["./tool", "{{a}}"] })["mcp.jsonc"] }, async (folder) => {
     await system("ln", "-s", "/bin/sh", `${folder}/tool`);
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);

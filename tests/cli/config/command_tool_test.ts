@@ -12,7 +12,7 @@ function withTool(tool: Record<string, unknown>, properties: Record<string, unkn
 const text = { type: "string" };
 const print = ["printf", "[%s]"];
 
-Deno.test("an argument stays one word, whatever a shell would make of it", async () => {
+Deno.test("an argument stays one word, even if a shell would split or expand it", async () => {
   const input = { properties: { a: text }, required: ["a"] };
   const files = withTool({ run: [...print, "{{a}}", "x{{a}}y"], unsafe: true, input });
   await withServer(files, async (client, folder) => {
@@ -64,7 +64,7 @@ Deno.test("an argument cannot become an option unless -- ends the options", asyn
   });
 });
 
-Deno.test("optional words depend on their argument, defaults apply, and numbers and objects become text", async () => {
+Deno.test("optional words are omitted without their argument, defaults apply, and numbers and objects become text", async () => {
   const input = {
     properties: {
       count: { type: "integer", default: 5 },
@@ -148,13 +148,13 @@ Deno.test("stdin passes an argument to the program", async () => {
     assertEquals({ text, isError }, { text: "<-x; $(y)>", isError: false });
     assert(toOutcome(await client.callTool("it", { a })).isError, "300 KB of output are more than 262144 bytes");
   });
-  // A program that does not read its input can end.
+  // A program that does not read its input can still end.
   await withServer(withTool({ run: ["true"], stdin: "{{a}}", input }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "x".repeat(1_000_000) })).isError, false);
   });
 });
 
-Deno.test("an exit code that is not listed is a failure with the whole output", async () => {
+Deno.test("an unlisted exit code is a failure with the whole output", async () => {
   const sh = (code: string) => ["sh", "-c", code];
   await withServer(withTool({ run: sh("echo out; echo err >&2; exit 3") }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
@@ -208,7 +208,7 @@ Deno.test("a program that runs too long or prints too much is killed, even if it
     assert(isError);
     assertEquals(text, "y\n".repeat(500) + "The program was killed after 1000 bytes of output (maxBytes).");
   });
-  // A process that the program started keeps its output open.
+  // A process that the program started keeps the output open.
   await withServer(withTool({ run: ["sh", "-c", "echo done; sleep 30 &"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), { text: "done", isError: false });
   });

@@ -1,4 +1,4 @@
-// Reading config files, and the errors for those that cannot be used.
+// Reading config files, and the errors for config files that cannot be used.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
@@ -69,7 +69,7 @@ Deno.test("input defaults to an object without additional properties", async () 
   });
 });
 
-Deno.test("tools, resources and prompts of included files are added, with paths relative to their own folder", async () => {
+Deno.test("tools, resources and prompts of included files are added, with paths relative to the included file", async () => {
   const files = {
     "mcp.jsonc": { name: "main", include: ["team/tools.jsonc", "more.jsonc"], tools: { a: tool } },
     "team/tools.jsonc": {

@@ -133,7 +133,7 @@ Deno.test("no path reads a file outside of a folder", async () => {
   });
 });
 
-Deno.test("binary files are returned as they are, and pipes and large files are errors", async () => {
+Deno.test("binary files are returned unchanged, and pipes and large files are errors", async () => {
   const file = { resources: [{ folder: "f", tools: true, maxBytes: 1000 }] };
   await withFolder(
     { "mcp.jsonc": file, "f/big.txt": "x".repeat(1001), "f/fits.txt": "x".repeat(1000) },
@@ -173,7 +173,7 @@ Deno.test("binary files are returned as they are, and pipes and large files are 
 Deno.test("an unreadable file is an error and does not affect other files", async () => {
   const files = { "mcp.jsonc": { resources: [{ folder: "f", tools: true }] }, "f/a.md": "A", "f/b/c.md": "C" };
   await withServer(files, async (client, folder) => {
-    // A loop of links is unreadable for everybody, a mode of 000 is readable for root.
+    // Root can read a file with mode 000, but no user can read a loop of symbolic links.
     await system("ln", "-s", "y", `${folder}/f/x`);
     await system("ln", "-s", "x", `${folder}/f/y`);
     await system("chmod", "000", `${folder}/f/b`);
@@ -194,7 +194,7 @@ Deno.test("an unreadable file is an error and does not affect other files", asyn
   });
 });
 
-Deno.test("a config file sets which files of a folder are served and how its tools are named", async () => {
+Deno.test("a config file selects the files of a folder that are served and the names of its tools", async () => {
   const file = {
     resources: [
       { folder: ".", hidden: true, exclude: ["*.txt", ".hidden", "node_modules/m"], tools: "all_", watch: false },
@@ -207,7 +207,7 @@ Deno.test("a config file sets which files of a folder are served and how its too
       "file:///a.md",
       "file:///mcp.jsonc",
     ]);
-    // If two folders contain a file, the inner one serves it.
+    // If two folders contain a file, the inner folder serves it.
     assertEquals(await readText(client, "file:///b/c.txt"), files["b/c.txt"]);
     assertEquals(toOutcome(await client.callTool("all_read", { path: "b/c.txt" })).isError, true);
     assertEquals(toOutcome(await client.callTool("bee_list")).text.split("\n").length, 3);
@@ -277,7 +277,7 @@ function toSwapper(folder: string, ms: number): readonly string[] {
 }
 
 for (const ms of [0, 2, 300]) {
-  Deno.test(`nothing outside is read while another program swaps links every ${ms} ms`, async () => {
+  Deno.test(`no file outside of the folder is read while another program swaps links every ${ms} ms`, async () => {
     const swapped = {
       "in/sub/deep/a.txt": "inside",
       "in/file.txt": "inside",
@@ -362,7 +362,7 @@ Deno.test("clients are notified when files are written, added and removed", asyn
         }
         assertEquals([...new Set(all)].sort(), expected.sort());
       };
-      await new Promise((resolve) => setTimeout(resolve, 200)); // changes before the first list are not noticed
+      await new Promise((resolve) => setTimeout(resolve, 200)); // Changes before the first list are not detected.
       await writeFiles(folder, { "a.md": "22" });
       await expect("updated file:///a.md");
       await writeFiles(folder, { "g/b.md": "22" });

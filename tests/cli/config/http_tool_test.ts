@@ -14,7 +14,7 @@ interface SeenRequest {
 }
 
 interface Api {
-  /** Its host and port, such as `127.0.0.1:40000`. */
+  /** The host and port of the server, such as `127.0.0.1:40000`. */
   readonly host: string;
   readonly seen: readonly SeenRequest[];
 }
@@ -93,7 +93,7 @@ Deno.test("an argument cannot change the structure of a URL", async () => {
   );
 });
 
-Deno.test("arguments keep their types in a JSON body, and headers can hold environment variables", async () => {
+Deno.test("arguments keep their types in a JSON body, and headers can contain environment variables", async () => {
   await withApi(
     echo,
     ({ host }) =>
@@ -171,7 +171,7 @@ Deno.test("a response becomes text, structured content, media or an error", asyn
   );
 });
 
-Deno.test("a response that is too large or too late is an error", async () => {
+Deno.test("a response that is too large or too slow is an error", async () => {
   const endless = () =>
     new Response(new ReadableStream({ pull: (sink) => sink.enqueue(new Uint8Array(10_000).fill(65)) }));
   await withApi(

@@ -213,7 +213,7 @@ for (
   });
 }
 
-Deno.test("the value of a variable is not parsed, and a missing variable is an error", () => {
+Deno.test("the value of a variable is not expanded again, and a missing variable is an error", () => {
   const template = parseTemplate("${A}", () => "{{a}}${B}");
   assertEquals([template.names, template.fill(() => "x")], [[], "{{a}}${B}"]);
   assertThrows(

@@ -1,4 +1,5 @@
-// What a test sets as the user's browser: signs the user in whose name is in `TEST_USER`, and loads the last page.
+// A program that acts as the user's browser in tests: it signs in the user named by `TEST_USER`, and loads the last
+// page.
 const [address = ""] = Deno.args;
 const redirectUri = new URL(address).searchParams.get("redirect_uri") ?? "";
 const cookies = new Map<string, string>();

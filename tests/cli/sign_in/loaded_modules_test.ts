@@ -1,9 +1,9 @@
-// A client and a command that do not sign in load nothing of the sign-in, nor its packages.
+// A client and a command without a sign-in load neither the modules nor the packages of the sign-in.
 import { assertEquals } from "@std/assert";
 import { listModules } from "../../architecture/loaded_modules.ts";
 import { testProcesses } from "../../support/command_line.ts";
 
-testProcesses("nothing of the sign-in loads before a server asks for it", async () => {
+testProcesses("no module of the sign-in loads before a server requires it", async () => {
   const commands = [
     "main",
     "call",

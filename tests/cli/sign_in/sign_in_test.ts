@@ -1,4 +1,4 @@
-// Commands sign users in at a real authorization server, in a terminal and without one.
+// Commands sign users in at a real authorization server, in a terminal and without a terminal.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startOidc } from "../../auth/oidc.ts";
 import { serveNotes } from "../../auth/serve_notes.ts";
@@ -34,11 +34,11 @@ class User implements AsyncDisposable {
 
   async run(...words: readonly string[]): Promise<Finished> {
     const finished = await run([...this.#program, ...words], { env: this.#env, timeoutMs: 60_000 });
-    // Deno says so in an empty home.
+    // Deno prints this line in an empty home folder.
     return { ...finished, stderr: finished.stderr.replace(/^Download .*\n/gm, "") };
   }
 
-  /** Runs the command in a terminal. Its whole output is standard output. */
+  /** Runs the command in a terminal. Its whole output is on standard output. */
   async runInTerminal(...words: readonly string[]): Promise<Finished> {
     return await run(inTerminal([...this.#program, ...words]), { env: this.#env, timeoutMs: 60_000 });
   }
@@ -54,7 +54,7 @@ class User implements AsyncDisposable {
     return (await Promise.all(names.map((name) => Deno.readTextFile(`${folder}/${name}`)))).join("\n");
   }
 
-  /** Makes all tokens old. */
+  /** Makes all stored tokens expire. */
   async expire(): Promise<void> {
     const folder = `${this.#folder}/config/mcp/tokens`;
     for await (const { name } of Deno.readDir(folder)) {
@@ -70,7 +70,7 @@ class User implements AsyncDisposable {
 }
 
 for (const { name: runtime, program } of runtimes) {
-  testProcesses(`${runtime}: a call signs the user in, and the next one needs no browser`, async () => {
+  testProcesses(`${runtime}: a call signs the user in, and the next call needs no browser`, async () => {
     await using oidc = await startOidc();
     await using notes = await serveNotes(program, [oidc.issuers.first]);
     await using ada = await User.create("ada", program);
@@ -84,13 +84,13 @@ for (const { name: runtime, program } of runtimes) {
     const second = await ada.run("call", href, "list");
     assertEquals([second.code, second.stdout, second.stderr], [0, "by Ada\n", ""]);
 
-    // Another user has other notes, and neither has the tokens of the other.
+    // Another user has other notes, and neither user has the tokens of the other user.
     assertEquals((await eve.runInTerminal("call", href, "list")).stdout.includes("by Ada"), false);
     assertEquals((await eve.run("call", href, "list", "--revision", "2025-11-25")).stdout, "none\n");
     assertEquals((await ada.run("read", href)).code, 0);
     assertStringIncludes((await ada.run("inspect", href)).stdout, "whoami");
 
-    // What commands print holds no token.
+    // The output of the commands contains no token.
     const tokens = [...(await ada.readTokens()).matchAll(/[\w.-]{30,}/g)].map(([token]) => token);
     assert(tokens.length >= 2, "the store holds no tokens");
     const printed = [first, second, await ada.run("token", href), await ada.run("token", href, "--json")];
@@ -98,13 +98,13 @@ for (const { name: runtime, program } of runtimes) {
     const secrets = tokens.filter((token) => token.includes(".") || token.length > 60);
     assertEquals(secrets.filter((token) => text.includes(token)), []);
     const shown = (await ada.run("token", href, "--show")).stdout.trim();
-    assert(tokens.includes(shown), "the token is not that of the store");
+    assert(tokens.includes(shown), "the token is not the token in the store");
     assertMatch(
       printed[2].stdout,
       /Scopes +notes:read notes:write\nExpires .* \(in \d+ min\)\nRenewed without you +yes/,
     );
 
-    // With the token, doctor examines the protected half too.
+    // With the token, doctor also runs the checks that need a token.
     const examined = await ada.run("doctor", href);
     assertEquals(examined.code, 0, examined.stdout);
     assertEquals([examined.stdout.includes("--header"), /lists/.test(examined.stdout)], [false, true], examined.stdout);
@@ -121,7 +121,7 @@ for (const { name: runtime, program } of runtimes) {
     );
   });
 
-  testProcesses(`${runtime}: login asks for more scopes, and logout --all leaves nothing`, async () => {
+  testProcesses(`${runtime}: login requests more scopes, and logout --all deletes every token`, async () => {
     await using oidc = await startOidc();
     await using notes = await serveNotes(program, [oidc.issuers.second]);
     await using ada = await User.create("ada", program);
@@ -141,24 +141,27 @@ for (const { name: runtime, program } of runtimes) {
     assertEquals((await ada.run("logout", "--all")).stderr, "There were no tokens.\n");
   });
 
-  testProcesses(`${runtime}: a server without sign-in, and one with other credentials, ask for none`, async () => {
-    await using ada = await User.create("ada", program);
-    for (const challenge of ['Basic realm="a"', "", "Bearer"]) {
-      await using server = Deno.serve({ port: 0, onListen: () => {} }, ({ url }) => {
-        const headers = { "www-authenticate": challenge };
-        return new URL(url).pathname === "/mcp"
-          ? new Response("no", { status: 401, headers })
-          : new Response("", { status: 404 });
-      });
-      const url = `http://127.0.0.1:${server.addr.port}/mcp`;
-      const { code, stderr } = await ada.run("call", url);
-      assertEquals(code, 1);
-      assertStringIncludes(stderr, '--header authorization="Bearer …"');
-    }
-  });
+  testProcesses(
+    `${runtime}: no sign-in is requested for a server without sign-in, or for a server with other credentials`,
+    async () => {
+      await using ada = await User.create("ada", program);
+      for (const challenge of ['Basic realm="a"', "", "Bearer"]) {
+        await using server = Deno.serve({ port: 0, onListen: () => {} }, ({ url }) => {
+          const headers = { "www-authenticate": challenge };
+          return new URL(url).pathname === "/mcp"
+            ? new Response("no", { status: 401, headers })
+            : new Response("", { status: 404 });
+        });
+        const url = `http://127.0.0.1:${server.addr.port}/mcp`;
+        const { code, stderr } = await ada.run("call", url);
+        assertEquals(code, 1);
+        assertStringIncludes(stderr, '--header authorization="Bearer …"');
+      }
+    },
+  );
 }
 
-testProcesses("options of the sign-in that make no sense are refused", async () => {
+testProcesses("sign-in options that contradict each other are refused", async () => {
   const [{ program }] = runtimes;
   const url = "https://mcp.example.com/mcp";
   for (

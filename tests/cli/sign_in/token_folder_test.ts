@@ -1,4 +1,4 @@
-// The folder in which the command line keeps tokens, which several processes use at once.
+// The folder in which the command line stores tokens. Several processes use it concurrently.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ function inFolder(name: string, run: (path: string) => Promise<void>): void {
 
 const put = (value: string | undefined) => () => Promise.resolve(value);
 
-inFolder("values are kept by key, and only their owner may read them", async (path) => {
+inFolder("values are stored by key, and only their owner may read them", async (path) => {
   const folder = tokenFolder(path);
   assertEquals([await folder.get("a"), await folder.isEmpty(), await folder.keys()], [undefined, true, []]);
   assertEquals(await folder.update("a", put("secret")), "secret");
@@ -36,26 +36,29 @@ inFolder("values are kept by key, and only their owner may read them", async (pa
   assertEquals([await folder.get("a"), await folder.isEmpty()], [undefined, false]);
 });
 
-inFolder("changes of one value take turns, those of several do not, and an error changes nothing", async (path) => {
-  const folders = [1, 2, 3].map(() => tokenFolder(path));
-  let running = 0;
-  const count = async (current: string | undefined) => {
-    assertEquals(++running, 1);
-    await new Promise((resolve) => setTimeout(resolve));
-    running--;
-    return String(Number(current ?? 0) + 1);
-  };
-  await Promise.all(Array.from({ length: 12 }, (_, at) => folders[at % 3].update("n", count)));
-  assertEquals(await folders[0].get("n"), "12");
-  await folders[0].update("n", async () => {
-    await folders[1].update("other", put("free"));
-    return "13";
-  });
-  await assertRejects(() => folders[0].update("n", () => Promise.reject(new Error("no"))), Error, "no");
-  assertEquals([await folders[1].get("n"), await folders[1].get("other")], ["13", "free"]);
-});
+inFolder(
+  "changes of one value run in turn, changes of several values run concurrently, and an error changes nothing",
+  async (path) => {
+    const folders = [1, 2, 3].map(() => tokenFolder(path));
+    let running = 0;
+    const count = async (current: string | undefined) => {
+      assertEquals(++running, 1);
+      await new Promise((resolve) => setTimeout(resolve));
+      running--;
+      return String(Number(current ?? 0) + 1);
+    };
+    await Promise.all(Array.from({ length: 12 }, (_, at) => folders[at % 3].update("n", count)));
+    assertEquals(await folders[0].get("n"), "12");
+    await folders[0].update("n", async () => {
+      await folders[1].update("other", put("free"));
+      return "13";
+    });
+    await assertRejects(() => folders[0].update("n", () => Promise.reject(new Error("no"))), Error, "no");
+    assertEquals([await folders[1].get("n"), await folders[1].get("other")], ["13", "free"]);
+  },
+);
 
-inFolder("a file that is not private, not a file or not whole is never used in silence", async (path) => {
+inFolder("a file that is not private, not a regular file or incomplete is refused with an error", async (path) => {
   const folder = tokenFolder(path);
   await folder.update("a", put("secret"));
   const file = `${path}/${readdirSync(path)[0]}`;
@@ -72,14 +75,14 @@ inFolder("a file that is not private, not a file or not whole is never used in s
   assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "not a file");
 });
 
-inFolder("a lock is kept by a living process for as long as it needs", async (path) => {
+inFolder("a living process holds a lock for as long as it needs", async (path) => {
   const [first, second] = [tokenFolder(path, { deadMs: 500 }), tokenFolder(path, { deadMs: 500 })];
   const order: string[] = [];
   const started = Promise.withResolvers<void>();
   const slow = first.update("a", async () => {
     started.resolve();
-    // Several times as long as a dead process would keep it.
-    await new Promise((resolve) => setTimeout(resolve, 1500)); // the time itself is tested
+    // This time is several times the timeout for the lock of a dead process.
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // The time itself is tested.
     order.push("first");
     return "1";
   });
@@ -92,7 +95,7 @@ inFolder("a lock is kept by a living process for as long as it needs", async (pa
   assertEquals([order, await first.get("a")], [["first", "second"], "12"]);
 });
 
-testProcesses("the lock of a process that was killed is free again", async () => {
+testProcesses("the lock of a killed process is released", async () => {
   const folder = await Deno.makeTempDir({ prefix: "mcp-tokens-" });
   const holder = `import { tokenFolder } from "${root}src/cli/sign_in/token_folder.ts";
 await tokenFolder(${
@@ -110,7 +113,7 @@ await tokenFolder(${
     await reader.cancel();
     const locks = readdirSync(folder).filter((name) => name.endsWith(".lock"));
     assertEquals(locks.length, 1);
-    // Four wait for it at once; none of them may take it from another one.
+    // Four processes wait for the lock concurrently, and no process may take it from another process.
     let running = 0;
     await Promise.all([1, 2, 3, 4].map(() =>
       tokenFolder(folder, { deadMs: 1000 }).update("a", async (current) => {

@@ -1,32 +1,33 @@
-// A protected server and an authorization server in one `fetch`, which a test makes wrong in one place.
+// A protected server and an authorization server in one `fetch`, of which a test replaces one part with an incorrect
+// part.
 import { createServer, type Server, tool } from "../../../mod.ts";
 import { type Client, connect, type ConnectOptions } from "../../../src/client/client.ts";
 import { type SignIn, signIn, type SignInOptions, type UserAgent } from "../../../src/client/oauth/oauth.ts";
 
-/** A response, or what becomes a JSON response. */
+/** A response, or a value that is sent as a JSON response. */
 type Answer = Response | Readonly<Record<string, unknown>>;
 
-/** What a request to the authorization server had in its body. */
+/** The parameters in the body of a request to the authorization server. */
 type Form = Readonly<Record<string, string>>;
 
-/** What a test changes. Each function gets what would be right. */
+/** The parts that a test can replace. Each function gets the correct value. */
 export interface Wrong {
   readonly server?: string;
   readonly issuer?: string;
   /** The challenge of the server. */
   readonly challenge?: (right: string) => string;
-  /** The document of a path; `undefined` is 404. */
+  /** The document at a path; for `undefined` the response is 404. */
   readonly resourceMetadata?: (right: Record<string, unknown>, url: URL) => Answer | undefined;
   readonly metadata?: (right: Record<string, unknown>, url: URL) => Answer | undefined;
   readonly registration?: (right: Record<string, unknown>) => Answer;
-  /** The address to which the user comes back. */
+  /** The redirect URI with which the user returns. */
   readonly back?: (right: URL) => string | Promise<string>;
   readonly token?: (right: Record<string, unknown>, form: Form) => Answer | Promise<Answer>;
-  /** Scopes that the server needs for each call. */
+  /** Scopes that the server requires for each call. */
   readonly scopes?: () => readonly string[];
 }
 
-/** One request that a client has sent. */
+/** A request that a client has sent. */
 export interface Seen {
   readonly url: string;
   readonly authorization: string | null;
@@ -36,12 +37,12 @@ export interface Seen {
 /** Both servers. */
 export class Bed implements AsyncDisposable {
   readonly seen: Seen[] = [];
-  /** Everything that must not be in an error or on another origin. */
+  /** Secrets that must not appear in an error or at another origin. */
   readonly secrets = new Set<string>();
   readonly forms: Form[] = [];
-  /** The parameters of each visit of the user. */
+  /** The authorization parameters of each sign-in. */
   readonly visits: URLSearchParams[] = [];
-  /** How each visit ended. */
+  /** The outcome of each sign-in. */
   readonly ends: unknown[] = [];
   readonly server: string;
   readonly issuer: string;
@@ -97,7 +98,7 @@ export class Bed implements AsyncDisposable {
     end: (error) => void this.ends.push(error),
   });
 
-  /** Makes a secret. */
+  /** Creates a secret. */
   #issue(kind: string): string {
     const secret = `${kind}-secret-${++this.#count}-${crypto.randomUUID()}`;
     this.secrets.add(secret);

@@ -1,4 +1,4 @@
-// The server on this machine that receives users who come back from an authorization server.
+// The loopback server that receives the redirect from an authorization server.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { loopback, type SignInTrip } from "../../../src/client/oauth/oauth.ts";
 
@@ -22,7 +22,7 @@ async function isClosed(trip: SignInTrip): Promise<boolean> {
     false;
 }
 
-Deno.test("the user comes back once, and sees how the sign-in ended", async () => {
+Deno.test("the redirect is accepted once, and the page shows the outcome of the sign-in", async () => {
   const trip = await start();
   const visit = trip.visit(page("s1"), { signal: never });
   const last = look(`${trip.redirectUri}?code=c1&state=s1&iss=x`);
@@ -36,9 +36,9 @@ Deno.test("the user comes back once, and sees how the sign-in ended", async () =
   assertEquals(await isClosed(trip), true);
 });
 
-Deno.test("a visitor with another state, path, method or host changes nothing", async () => {
+Deno.test("a request with another state, path, method or host changes nothing", async () => {
   const trip = await start();
-  // Nobody was sent away yet.
+  // No user was redirected yet.
   assertEquals((await look(`${trip.redirectUri}?code=c&state=undefined`))[0], 400);
   const visit = trip.visit(page("s1"), { signal: never });
   const local = trip.redirectUri.replace("127.0.0.1", "localhost");
@@ -61,7 +61,7 @@ Deno.test("a visitor with another state, path, method or host changes nothing", 
   assertEquals(await isClosed(trip), true);
 });
 
-Deno.test("the page cannot be framed, cached or scripted, and tells no address", async () => {
+Deno.test("the page cannot be framed, cached or scripted, and contains no address", async () => {
   const trip = await start();
   const response = await fetch(`${trip.redirectUri}?state=<script>`);
   await response.body?.cancel();
@@ -75,7 +75,7 @@ Deno.test("the page cannot be framed, cached or scripted, and tells no address",
   await trip.end();
 });
 
-Deno.test("a sign-in that is aborted, or cannot be shown, leaves no port open", async () => {
+Deno.test("a sign-in that is aborted, or cannot be shown, closes its port", async () => {
   const trip = await start();
   const stop = new AbortController();
   const visit = trip.visit(page("s1"), { signal: stop.signal });
@@ -90,7 +90,7 @@ Deno.test("a sign-in that is aborted, or cannot be shown, leaves no port open", 
   assertEquals(await isClosed(blind), true);
 });
 
-Deno.test("a port can be chosen, and one that is taken is an error", async () => {
+Deno.test("a port can be chosen, and a port in use is an error", async () => {
   const trip = await start();
   const port = Number(new URL(trip.redirectUri).port);
   await assertRejects(

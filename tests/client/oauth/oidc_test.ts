@@ -11,7 +11,7 @@ import { testProcesses } from "../../support/command_line.ts";
 
 const url = "http://localhost:7788/mcp";
 
-/** Takes a user through the pages, as a browser would. */
+/** Follows the pages of a sign-in, as a browser would. */
 function browserOf(user: string, visits: string[] = []): UserAgent {
   return () => ({
     redirectUri: REDIRECT,
@@ -23,7 +23,7 @@ function browserOf(user: string, visits: string[] = []): UserAgent {
   });
 }
 
-/** A server with notes of each user, and a `fetch` that reaches it and the authorization servers. */
+/** A server with notes of each user, and a `fetch` that reaches the server and the authorization servers. */
 function createNotes(issuer: string, options: { readonly dpop?: "required" } = {}) {
   const notes = new Map<string, string[]>();
   const add = tool({
@@ -71,7 +71,7 @@ for (const era of ["modern", "legacy"] as const) {
       const visits: string[] = [];
       const [ada, bob] = [await open("ada", visits), await open("bob")];
       assertEquals(textOf(await ada.callTool("list")), "");
-      // The tool needs a scope that nobody has asked for before.
+      // The tool needs a scope that no client has requested before.
       await ada.callTool("add", { text: "of Ada" });
       await bob.callTool("add", { text: "of Bob" });
       assertEquals([textOf(await ada.callTool("list")), textOf(await bob.callTool("list"))], ["of Ada", "of Bob"]);
@@ -82,7 +82,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-testProcesses("tokens are kept, renewed by one of several clients, and revoked at the end", async () => {
+testProcesses("tokens are stored, renewed by one of several clients, and revoked at the end", async () => {
   await using oidc = await startOidc();
   const { fetch, close, seen } = createNotes(oidc.issuers.second);
   const store = memoryTokens();
@@ -110,7 +110,7 @@ testProcesses("tokens are kept, renewed by one of several clients, and revoked a
   await close();
 });
 
-testProcesses("tokens are bound to a key where the server asks for it, also after they are renewed", async () => {
+testProcesses("tokens are bound to a key if the server requires it, even after they are renewed", async () => {
   await using oidc = await startOidc();
   const { fetch, close, seen } = createNotes(oidc.issuers.first, { dpop: "required" });
   for (const era of ["modern", "legacy"] as const) {
@@ -123,7 +123,7 @@ testProcesses("tokens are bound to a key where the server asks for it, also afte
       `server ${url}`,
       (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1 })),
     );
-    // Another client of the same user: it finds the key in the store.
+    // Another client of the same user, which finds the key in the store.
     const other = await open();
     assertEquals(textOf(await other.callTool("list")), "x");
     for (const each of [client, other]) await each.close();
@@ -132,7 +132,7 @@ testProcesses("tokens are bound to a key where the server asks for it, also afte
   await close();
 });
 
-testProcesses("a user who gives up is an error, and the next request asks again", async () => {
+testProcesses("a cancelled sign-in is an error, and the next request starts a new sign-in", async () => {
   await using oidc = await startOidc();
   const { fetch, close } = createNotes(oidc.issuers.first);
   let isWilling = false;

@@ -1,5 +1,6 @@
-// Tokens for programs, for users of a company, and for workloads: what is sent to whom, and what is never repeated. The
-// names of the tests follow the extensions oauth-client-credentials and enterprise-managed-authorization, and RFC 7523.
+// Tokens for programs, for users of a company, and for workloads: the recipient of each credential, and the requests
+// that are never repeated. The names of the tests follow the extensions oauth-client-credentials and
+// enterprise-managed-authorization, and RFC 7523.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   clientCredentials,
@@ -19,7 +20,7 @@ async function use(bed: Bed, auth: SignIn): Promise<string> {
   return textOf(await client.callTool("hello"));
 }
 
-/** What was sent to the token endpoint of the bed, as far as these tests look at it. */
+/** The requests to the token endpoint of the bed, reduced to the fields that these tests check. */
 function tokenRequests(bed: Bed) {
   return bed.seen.filter(({ url }) => url === `${bed.issuer}/token`);
 }
@@ -32,7 +33,7 @@ async function createKey() {
   return { ...await crypto.subtle.exportKey("jwk", privateKey), alg: "ES256", kid: "one" };
 }
 
-Deno.test("client credentials: the secret goes to the token endpoint only, with resource and scope", async () => {
+Deno.test("client credentials: the secret is sent only to the token endpoint, with resource and scope", async () => {
   await using bed = new Bed();
   assertEquals(
     await use(bed, clientCredentials({ client: { id: "a:b", secret: "s/ä%", issuer: bed.issuer }, fetch: bed.fetch })),
@@ -62,7 +63,7 @@ Deno.test("client credentials: a key signs an assertion for the issuer, and is n
   assert(bed.seen.every(({ body }) => !body.includes(String(key.d))));
 });
 
-Deno.test("client credentials: a client with a secret and a key, or with neither, is refused", async () => {
+Deno.test("client credentials: a client with both a secret and a key, or with neither, is refused", async () => {
   const key = await createKey();
   const issuer = "https://login.example.com";
   const create = (client: object) => () => clientCredentials({ client: { id: "a", issuer, ...client } });
@@ -70,7 +71,7 @@ Deno.test("client credentials: a client with a secret and a key, or with neither
   assertThrows(create({}), TypeError, "neither a secret nor a key");
 });
 
-Deno.test("a credential without the authorization server that it is for is refused", async () => {
+Deno.test("a credential without the authorization server that it belongs to is refused", async () => {
   const key = await createKey();
   const idToken = () => "the-id-token";
   const identityProvider = { tokenEndpoint: "https://idp.example.org/token", client: { id: "a", secret: "b" } };
@@ -84,7 +85,7 @@ Deno.test("a credential without the authorization server that it is for is refus
   }
 });
 
-Deno.test("a credential goes to no other authorization server than its own", async () => {
+Deno.test("a credential is sent only to the authorization server that it belongs to", async () => {
   const key = await createKey();
   const issuer = "https://own.example.com";
   for (
@@ -102,7 +103,7 @@ Deno.test("a credential goes to no other authorization server than its own", asy
   }
 });
 
-Deno.test("a token that lives for a second is replaced when it has expired", async () => {
+Deno.test("a token with a lifetime of one second is replaced when it has expired", async () => {
   await using bed = new Bed({ token: ({ refresh_token: _, ...right }) => ({ ...right, expires_in: 1 }) });
   const store = memoryTokens();
   const create = () =>
@@ -129,7 +130,7 @@ Deno.test("a token that has expired when it is issued is not requested endlessly
   assertEquals(issued, 1);
 });
 
-Deno.test("an expiry that no clock reaches is a number in the store, and leads to no renewal", async () => {
+Deno.test("an expiry beyond the range of timers is stored as a number, and causes no renewal", async () => {
   for (const expires_in of [1e12, 1e306, "3600"]) {
     await using bed = new Bed({ token: (right) => ({ ...right, expires_in }) });
     const auth = clientCredentials({
@@ -168,7 +169,7 @@ function createCompany(bed: Bed, { endpoint = "https://idp.example.org/token", a
   return { auth, exchanges };
 }
 
-Deno.test("enterprise: the id token goes to the identity provider, and its assertion to the issuer", async () => {
+Deno.test("enterprise: the id token is sent to the identity provider, and its assertion to the issuer", async () => {
   await using bed = new Bed();
   const { auth, exchanges } = createCompany(bed);
   assertEquals(await use(bed, auth), "Hello!");
@@ -188,7 +189,7 @@ Deno.test("enterprise: the id token goes to the identity provider, and its asser
   }
 });
 
-Deno.test("enterprise: an identity provider in the private network of the user serves a public server", async () => {
+Deno.test("enterprise: an identity provider in the user's private network works with a public server", async () => {
   await using bed = new Bed();
   const { auth, exchanges } = createCompany(bed, { endpoint: "https://idp.corp.internal/token" });
   assertEquals([await use(bed, auth), exchanges.length], ["Hello!", 1]);
@@ -201,7 +202,7 @@ Deno.test("enterprise: an identity provider over http is refused before the id t
   assertEquals([exchanges.length, bed.forms.length], [0, 0]);
 });
 
-Deno.test("enterprise: a token of another type is not sent on", async () => {
+Deno.test("enterprise: a token of another type is not forwarded", async () => {
   for (const type of ["urn:ietf:params:oauth:token-type:access_token", undefined, 5]) {
     await using bed = new Bed();
     const answer = { access_token: "not-for-you", token_type: "N_A", issued_token_type: type };
@@ -213,7 +214,7 @@ Deno.test("enterprise: a token of another type is not sent on", async () => {
 
 // Workloads.
 
-Deno.test("workload: the assertion is the grant, without a client or with one", async () => {
+Deno.test("workload: the assertion is the grant, with or without a client", async () => {
   for (const client of [undefined, { id: "a" }]) {
     await using bed = new Bed();
     const { issuer, fetch } = bed;
@@ -224,7 +225,7 @@ Deno.test("workload: the assertion is the grant, without a client or with one", 
   }
 });
 
-Deno.test("workload: a refused assertion is not sent again, and another one is", async () => {
+Deno.test("workload: a refused assertion is not sent again, and a new assertion is sent", async () => {
   let assertion = "jwt-old";
   await using bed = new Bed({
     token: (right, form) =>
@@ -276,7 +277,7 @@ for (
     ],
   ] as const
 ) {
-  Deno.test(`no error shows ${name} that the authorization server repeats`, async () => {
+  Deno.test(`an error does not show ${name} that the authorization server repeats in its response`, async () => {
     const sent: string[] = [];
     await using bed = new Bed({
       token: (_, form) => {

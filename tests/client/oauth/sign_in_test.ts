@@ -1,36 +1,36 @@
-// What a client checks before and after a sign-in. The names of the tests follow the specification of 2026-07-28. What it
-// says that clients MUST do, by page of basic/authorization, and the tests of it:
+// The checks of a client before and after a sign-in. The names of the tests follow the specification of 2026-07-28. This
+// list contains the requirements on clients (MUST), by page of basic/authorization, and their tests:
 //
 // index
-// - use the server's resource metadata, and both kinds of metadata of authorization servers: "metadata is looked for in
-//   the order of the specification", "without an address in the challenge, the path and then the root are tried"
-// - have a client id first: "a registration states its type, its grants and its address", "a client metadata URL is used
-//   where it is supported, …"
-// - take the scopes of the challenge as they are: "scopes: those of the challenge, …"
-// - record the issuer, compare `iss` as text, and show no error that has another one: "refused: no iss", "refused: the iss
-//   …", "refused: an iss that nobody announced", "refused: an error …, whose text is not shown"
-// - send `resource` with both requests: "resource, PKCE and state go with the request, …"
+// - use the server's resource metadata, and both kinds of metadata of authorization servers: "metadata is searched in the
+//   order of the specification", "without a metadata URL in the challenge, the path and then the root are tried"
+// - have a client id first: "a registration states its type, its grants and its redirect URI", "a client metadata URL is
+//   used if the server supports it; …"
+// - use the scopes of the challenge unchanged: "scopes: from the challenge, …"
+// - record the issuer, compare `iss` as text, and show no error with another issuer: "refused: no iss", "refused: the iss
+//   …", "refused: an iss that the metadata does not announce", "refused: an error …, whose text is not shown"
+// - send `resource` with both requests: "resource, PKCE and state are sent with the authorization request, …"
 // - send the token in the header of each request, and in no URL: "every request to the server has the token, …"
-// - send no token of another authorization server: "tokens of one server, issuer or client are never used for another one"
+// - send no token of another authorization server: "tokens of one server, issuer or client are never used for another …"
 // - expect no refresh token: "without a refresh token, an expired token leads to a new sign-in"
 // - keep refresh tokens confidential: `checkSecrets`, and "an error shows no secret that the authorization server repeats"
 //
 // authorization-server-discovery
-// - understand challenges, and use their metadata address before well-known ones: see index
+// - parse challenges, and prefer their metadata URL to well-known URLs: see index
 // - refuse metadata of another issuer: "refused: metadata of another issuer", "refused: the issuer … in another spelling"
 // - separate the state of authorization servers: "tokens of one server, issuer or client …"
 //
 // client-registration
-// - an https URL with a path as client id: "a client metadata URL is used where it is supported, …"
+// - an https URL with a path as client id: "a client metadata URL is used if the server supports it; …"
 // - `application_type`: "a registration states its type, …"
 // - expect refusals: "refused: a registration that is refused"
-// - bind a client to its authorization server: "refused: a client of another authorization server", if `client.issuer` says
-//   which one that is
+// - bind a client to its authorization server: "refused: a client of another authorization server", if `client.issuer`
+//   names the authorization server
 //
 // security-considerations
 // - https, also for redirect URIs: "refused: an authorization server over http", "refused: a server over http", "refused:
 //   the redirect URI …"
-// - PKCE with S256, refused where the metadata does not list it: "refused: no PKCE", "refused: PKCE without S256"
+// - PKCE with S256, refused if the metadata does not list it: "refused: no PKCE", "refused: PKCE without S256"
 // - one-time `state`: "refused: no state", "refused: a replayed state", "refused: a second state"
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
@@ -43,7 +43,7 @@ async function use(bed: Bed, options?: Partial<SignInOptions>): Promise<string> 
   return textOf(await client.callTool("hello"));
 }
 
-/** No request to another server has a secret, and none is in a URL. */
+/** No request to another server contains a secret, and no URL contains a secret. */
 function checkSecrets(bed: Bed): void {
   const { origin } = new URL(bed.issuer);
   for (const { url, authorization, body } of bed.seen) {
@@ -55,7 +55,7 @@ function checkSecrets(bed: Bed): void {
   }
 }
 
-/** The sign-in fails with this text, which holds no secret, and nobody gets a token. */
+/** Expects that the sign-in fails with this text, which contains no secret, and that no server gets a token. */
 function refuses(name: string, wrong: Wrong, text: string, { visits = 0, forms = 0, ...options }: {
   readonly visits?: number;
   readonly forms?: number;
@@ -74,7 +74,7 @@ function refuses(name: string, wrong: Wrong, text: string, { visits = 0, forms =
   });
 }
 
-Deno.test("resource, PKCE and state go with the request, and the token only to the server", async () => {
+Deno.test("resource, PKCE and state are sent with the authorization request, and the token only to the server", async () => {
   await using bed = new Bed();
   assertEquals(await use(bed), "Hello!");
   const [params] = bed.visits;
@@ -90,7 +90,7 @@ Deno.test("resource, PKCE and state go with the request, and the token only to t
   checkSecrets(bed);
 });
 
-Deno.test("a registration states its type, its grants and its address", async () => {
+Deno.test("a registration states its type, its grants and its redirect URI", async () => {
   let sent: Record<string, unknown> = {};
   await using bed = new Bed({ registration: (right) => sent = right });
   await use(bed, { clientName: "Reader" });
@@ -105,7 +105,7 @@ Deno.test("a registration states its type, its grants and its address", async ()
   });
 });
 
-Deno.test("metadata is looked for in the order of the specification", async () => {
+Deno.test("metadata is searched in the order of the specification", async () => {
   for (
     const [issuer, expected] of [
       ["https://login.example.com", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]],
@@ -125,7 +125,7 @@ Deno.test("metadata is looked for in the order of the specification", async () =
   }
 });
 
-Deno.test("without an address in the challenge, the path and then the root are tried", async () => {
+Deno.test("without a metadata URL in the challenge, the path and then the root are tried", async () => {
   await using bed = new Bed({
     challenge: () => "Bearer",
     resourceMetadata: (right, { pathname }) =>
@@ -137,7 +137,7 @@ Deno.test("without an address in the challenge, the path and then the root are t
   assertEquals(bed.visits[0].get("resource"), "https://mcp.example.com");
 });
 
-Deno.test("scopes: those of the challenge, else of the metadata, else none, and more are added to the earlier ones", async () => {
+Deno.test("scopes: from the challenge, else from the metadata, else none, and new scopes are added to earlier scopes", async () => {
   const supported = (right: Record<string, unknown>) => ({ ...right, scopes_supported: ["a", "b"] });
   const ask = async (wrong: Wrong) => {
     await using bed = new Bed(wrong);
@@ -158,7 +158,7 @@ Deno.test("scopes: those of the challenge, else of the metadata, else none, and 
   assertEquals(bed.visits.map((params) => params.get("scope")), ["read", "read write share"]);
 });
 
-Deno.test("a server that never has enough gets one step-up, and then its refusal is the error", async () => {
+Deno.test("a server that never accepts the scopes gets one step-up, and then its refusal is the error", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, scope: "read" }), scopes: () => ["never"] });
   await using other = new Bed({ scopes: () => ["never"], challenge: (right) => right.replace("never", "other") });
   for (const each of [bed, other]) {
@@ -204,8 +204,16 @@ refuses(
 for (const issuer of ["https://login.example.com/", "https://LOGIN.example.com", "https://login.example.com:443"]) {
   refuses(`the issuer ${issuer} in another spelling`, { metadata: (right) => ({ ...right, issuer }) }, "and not of");
 }
-refuses("metadata that is named but not there", { resourceMetadata: () => undefined }, "there is no resource metadata");
-refuses("metadata that fails", { metadata: () => new Response("", { status: 503 }) }, "has status 503");
+refuses(
+  "metadata that is named but does not exist",
+  { resourceMetadata: () => undefined },
+  "there is no resource metadata",
+);
+refuses(
+  "metadata that responds with an error",
+  { metadata: () => new Response("", { status: 503 }) },
+  "has status 503",
+);
 refuses("an authorization server over http", { issuer: "http://login.example.com" }, "is not https");
 refuses("a server over http", { server: "http://mcp.example.com/mcp" }, "is not https");
 for (
@@ -238,7 +246,7 @@ refuses(
   { visits: 1 },
 );
 refuses(
-  "a page that is a script",
+  "an authorization page whose URL is a script",
   { metadata: (right) => ({ ...right, authorization_endpoint: "javascript:alert(1)" }) },
   "is not an https URL",
   { visits: 0 },
@@ -257,7 +265,7 @@ refuses("a redirect to another origin", {
 }, "another origin");
 refuses("huge metadata", { metadata: (right) => ({ ...right, filler: "x".repeat(2_000_000) }) }, "longer than");
 refuses(
-  "an authorization server that takes no client",
+  "an authorization server without client registration",
   { metadata: ({ registration_endpoint: _, ...right }) => right },
   "lets no client register itself",
 );
@@ -272,7 +280,7 @@ refuses("a client of another authorization server", {}, "the client belongs to h
   client: { id: "a", issuer: "https://other.example.com" },
 });
 
-// The way back.
+// The redirect.
 const back = (change: (url: URL) => void) => (url: URL) => {
   change(url);
   return url.href;
@@ -285,7 +293,7 @@ for (const iss of ["https://evil.example.com", "https://login.example.com/", "HT
   refuses(`the iss ${iss}`, { back: back((url) => url.searchParams.set("iss", iss)) }, "iss", { visits: 1 });
 }
 refuses(
-  "an iss that nobody announced",
+  "an iss that the metadata does not announce",
   {
     metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => right,
     back: back((url) => url.searchParams.set("iss", "https://evil.example.com")),
@@ -297,7 +305,7 @@ refuses("another address", { back: (url) => url.href.replace("/callback", "/othe
   visits: 1,
 });
 refuses("no address", { back: () => "nonsense" }, "another address", { visits: 1 });
-refuses("a user who gives up", { back: () => Promise.reject(new Error("closed the window")) }, "closed the window", {
+refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the window")) }, "closed the window", {
   visits: 1,
 });
 refuses("a user who takes too long", { back: () => new Promise(() => {}) }, "nobody did in", {
@@ -334,7 +342,7 @@ const tokens:
     ["no token", ({ access_token: _, ...right }) => right, "access_token"],
     ["an empty token", (right) => ({ ...right, access_token: "" }), "access_token"],
     ["a token that is not a text", (right) => ({ ...right, access_token: 5 }), "access_token"],
-    ["a token type that nobody knows", (right) => ({ ...right, token_type: "mac" }), "token_type"],
+    ["an unknown token type", (right) => ({ ...right, token_type: "mac" }), "token_type"],
     ["no token type", ({ token_type: _, ...right }) => right, "token_type"],
     ["a scope that is not a text", (right) => ({ ...right, scope: ["a"] }), "scope"],
     ["a negative expiry", (right) => ({ ...right, expires_in: -5 }), "expires_in"],
@@ -350,14 +358,18 @@ const tokens:
     ],
     ["a page", () => new Response("<html>", { headers: { "content-type": "text/html" } }), "Cannot get a token"],
     ["a failure", () => new Response("", { status: 500 }), "Cannot get a token"],
-    ["a huge answer", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), "longer than"],
+    ["a huge response", (right) => ({ ...right, filler: "x".repeat(2_000_000) }), "longer than"],
   ];
 for (const [name, token, text] of tokens) {
   refuses(`the token endpoint gives ${name}`, { token }, text, { visits: 1, forms: 1 });
 }
-refuses("a bound token was asked for, and another one came", {}, "is not bound", { visits: 1, forms: 1, dpop: true });
+refuses("a bearer token in response to a request for a bound token", {}, "is not bound", {
+  visits: 1,
+  forms: 1,
+  dpop: true,
+});
 
-Deno.test("refused: a token that cannot be in a header, and is not shown", async () => {
+Deno.test("refused: a token that a header cannot contain, and the error does not show it", async () => {
   for (const odd of ["a\r\nb: c", "a b", "\u00e9"]) {
     await using bed = new Bed({ token: (right) => ({ ...right, access_token: odd }) });
     const error = await assertRejects(() => use(bed), Error);
@@ -365,7 +377,7 @@ Deno.test("refused: a token that cannot be in a header, and is not shown", async
   }
 });
 
-Deno.test("a request that is aborted ends the sign-in, also while the token endpoint hangs", async () => {
+Deno.test("a request that is aborted ends the sign-in, even while the token endpoint does not respond", async () => {
   const asked = Promise.withResolvers<void>();
   await using bed = new Bed({ token: () => (asked.resolve(), new Promise(() => {})) });
   const stop = new AbortController();
@@ -376,7 +388,7 @@ Deno.test("a request that is aborted ends the sign-in, also while the token endp
 });
 
 // Later.
-Deno.test("a token is renewed by one request for all connections, and its refresh token may stay", async () => {
+Deno.test("a token is renewed by one request for all connections, and its refresh token may stay the same", async () => {
   for (const rotates of [true, false]) {
     await using bed = new Bed({
       token: ({ refresh_token, ...right }, form) =>
@@ -405,7 +417,7 @@ Deno.test("a token is renewed by one request for all connections, and its refres
   }
 });
 
-Deno.test("a refresh token that is not valid any more leads to a new sign-in, and a server that fails does not", async () => {
+Deno.test("an invalid refresh token leads to a new sign-in, and a failing authorization server does not", async () => {
   let answer: (() => Response) | undefined;
   await using bed = new Bed({
     token: (right, form) => form.grant_type === "refresh_token" && answer ? answer() : right,
@@ -426,7 +438,7 @@ Deno.test("a refresh token that is not valid any more leads to a new sign-in, an
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
 
-Deno.test("a token that is refused right after it was issued is an error, and not a second sign-in", async () => {
+Deno.test("a token that is refused right after it was issued is an error, without a second sign-in", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });
   await assertRejects(() => use(bed), Error, "refuses the token that https://login.example.com has just issued");
   assertEquals(bed.visits.length, 1);
@@ -445,7 +457,7 @@ Deno.test("a token that a wrong clock dated into the future is renewed when the 
   assertEquals([bed.visits.length, bed.forms.at(-1)?.grant_type], [1, "refresh_token"]);
 });
 
-Deno.test("tokens are renewed and revoked if only the challenge says where the resource metadata is", async () => {
+Deno.test("tokens are renewed and revoked if only the challenge contains the URL of the resource metadata", async () => {
   const place = "https://mcp.example.com/.well-known/oauth-protected-resource/elsewhere";
   await using bed = new Bed({
     challenge: (right) => right.replace(/resource_metadata="[^"]*"/, `resource_metadata="${place}"`),
@@ -465,7 +477,7 @@ Deno.test("tokens are renewed and revoked if only the challenge says where the r
   checkSecrets(bed);
 });
 
-Deno.test("tokens of one server, issuer or client are never used for another one", async () => {
+Deno.test("tokens of one server, issuer or client are never used for another server, issuer or client", async () => {
   const store = memoryTokens();
   await using first = new Bed();
   await use(first, { store });
@@ -480,13 +492,13 @@ Deno.test("tokens of one server, issuer or client are never used for another one
     checkSecrets(bed);
   }
   const foreign = [...first.secrets, ...elsewhere.secrets];
-  // The server sees the old token once, because nothing told the client that its authorization server has changed.
+  // The server gets the old token once, because the client cannot know that its authorization server has changed.
   const atIssuer = moved.seen.filter(({ url }) => url !== moved.server);
   assertEquals(atIssuer.filter(({ body }) => foreign.some((secret) => body.includes(secret))), []);
   assertEquals(new Set(moved.visits.map((params) => params.get("client_id"))).size, 1);
 });
 
-Deno.test("a client registered by hand belongs to the authorization server where it signed in first", async () => {
+Deno.test("a manually registered client belongs to the authorization server of its first sign-in", async () => {
   const store = memoryTokens();
   const client = { id: "by-hand" };
   await using bed = new Bed();
@@ -519,7 +531,7 @@ Deno.test("a private server may have a private authorization server, over http o
   assertEquals(await use(intranet), "Hello!");
 });
 
-Deno.test("pages of HTML at well-known places count as nothing", async () => {
+Deno.test("HTML pages at well-known URLs count as missing metadata", async () => {
   const html = () => new Response("<html>", { headers: { "content-type": "text/html" } });
   await using bed = new Bed({
     challenge: () => "Bearer",
@@ -530,7 +542,7 @@ Deno.test("pages of HTML at well-known places count as nothing", async () => {
   assertEquals(await use(bed), "Hello!");
 });
 
-// What repeats a secret.
+// Responses that repeat a secret.
 Deno.test("an error shows no secret that the authorization server repeats", async () => {
   const store = memoryTokens();
   let isRepeating = false;
@@ -586,14 +598,14 @@ Deno.test("a renewed token that the server refuses leads to a new sign-in", asyn
   ]);
 });
 
-Deno.test("a registration with another redirect URI changes nothing: the user comes back to that of the client", async () => {
+Deno.test("a registration with another redirect URI has no effect: the user returns to the client's redirect URI", async () => {
   await using bed = new Bed({ registration: (right) => ({ ...right, redirect_uris: ["https://evil.example.com/x"] }) });
   assertEquals(await use(bed), "Hello!");
   assertEquals(bed.visits[0].get("redirect_uri"), "http://127.0.0.1:7777/callback");
   assertEquals(bed.forms[0].redirect_uri, "http://127.0.0.1:7777/callback");
 });
 
-Deno.test("mix-up: a code of another authorization server is not sent to the one that leads there", async () => {
+Deno.test("mix-up: a code of another authorization server is not sent to the server that started the sign-in", async () => {
   await using bed = new Bed({
     metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => ({
       ...right,
@@ -653,7 +665,7 @@ for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.exam
   });
 }
 
-Deno.test("a client metadata URL is used where it is supported, and the client registers itself elsewhere", async () => {
+Deno.test("a client metadata URL is used if the server supports it; otherwise the client registers itself", async () => {
   const clientMetadataUrl = "https://app.example.com/client.json";
   for (const isSupported of [true, false]) {
     await using bed = new Bed({

@@ -1,4 +1,4 @@
-// Handwritten requests that cost more than they should. Each grows with a size.
+// Handwritten requests that cost more than other requests. Each request grows with a size.
 import { META, MODERN, toMeta } from "../../hostile/http.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -28,9 +28,9 @@ export interface CostCase {
 }
 
 const LARGE = 4_100_000;
-/** Runtimes refuse longer heads. */
+/** Runtimes refuse heads above this size. */
 const HEAD = 12_000;
-/** The limit on values in a message, minus those of its frame. */
+/** The limit on values in a message, minus the values of its frame. */
 const VALUES = 199_900;
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
@@ -69,10 +69,10 @@ function toList(size: number, item: (i: number) => string): string {
   return `[${parts.join(",")}]`;
 }
 
-/** Bytes of trees, which hold almost as many values as a message may. */
+/** Bytes of trees, which contain almost as many values as a message may. */
 const TREES = 1_200_000;
 
-/** A folder in a folder, down to some children. */
+/** Nested folders, down to some children. */
 function toTree(levels: number, leaves: string): string {
   return `${'{"children":['.repeat(levels)}${leaves}${"]}".repeat(levels)}`;
 }
@@ -83,7 +83,7 @@ function fill(message: Json, text: string): string {
   return before + text + after;
 }
 
-/** A modern request with a JSON text in place of `"@"`. */
+/** A modern request with a JSON text instead of `"@"`. */
 export function modern(method: string, params: Json, text: string, meta: Json = {}, id: unknown = 1): Sent {
   const named = params.name ?? params.uri;
   return {
@@ -97,7 +97,7 @@ export function modern(method: string, params: Json, text: string, meta: Json = 
   };
 }
 
-/** A request of an older revision; without a session it is independent. */
+/** A request of an older revision. Without a session it is independent. */
 export function legacy(method: string, params: Json, text: string, session?: string, id: unknown = 1): Sent {
   return {
     body: fill({ jsonrpc: "2.0", id, method, params }, text),
@@ -119,7 +119,7 @@ const head = (name: string, make: CostCase["make"]): CostCase => ({ name, most: 
 const within = (name: string, tool: string, make: (size: number) => string): CostCase =>
   large(name, (size) => call(tool, `{"v":${make(size)}}`));
 
-/** A plain call, the unit of a request's cost. */
+/** A plain call, which is the unit of a request's cost. */
 export const plain = (): Sent => call("quick", "{}");
 
 /** The requests whose cost over HTTP is measured. */

@@ -1,31 +1,32 @@
-// Measures the cost of requests: processor time of the server as a + b × bytes, and the longest block.
+// Measures the cost of requests: CPU time of the server as a + b × bytes, and the longest block of the event loop.
 import type { Runtime } from "../processes.ts";
 import { type CostCase, costCases, initialize, type Known, legacy, plain, type Sent } from "./cases.ts";
 import { type Abused, startAbused } from "./server.ts";
 
 /**
- * The limits on a request's cost: plain calls, microseconds for each byte, and milliseconds of a blocked event loop.
+ * The limits on a request's cost: the number of plain calls, the microseconds for each byte, and the milliseconds of a
+ * blocked event loop.
  */
 export const MOST = { a: 4, b: 0.25, block: 250 } as const;
 
 /** The cost of a case. */
 export interface Cost {
   readonly name: string;
-  /** In plain calls. */
+  /** The fixed cost, in plain calls. */
   readonly a: number;
-  /** In microseconds of processor time for each byte. */
+  /** The cost for each byte, in microseconds of CPU time. */
   readonly b: number;
-  /** In milliseconds. */
+  /** The longest block of the event loop, in milliseconds. */
   readonly block: number;
-  /** Statuses of the smallest and the largest request. */
+  /** The statuses of the smallest and the largest request. */
   readonly statuses: string;
 }
 
 const utf8 = new TextEncoder();
-/** Below this, the size of a request has little effect on its cost. */
+/** Below this size, the size of a request has little effect on its cost. */
 const LEAST_BYTES = 4096;
 
-/** Sends one request and reads its response; returns the status. */
+/** Sends one request and reads its response. Returns the status. */
 export async function send(
   url: string,
   { method = "POST", headers, body }: Sent,
@@ -51,7 +52,7 @@ export async function openKnown(url: string): Promise<Known> {
   return { session: await openSession(url), batching: await openSession(url, "2025-03-26") };
 }
 
-/** Microseconds of processor time of one request, the longest block in milliseconds, and the status. */
+/** The CPU time of one request in microseconds, the longest block in milliseconds, and the status. */
 export async function measure(
   server: Abused,
   sent: Sent,
@@ -60,7 +61,7 @@ export async function measure(
   let status = await send(server.url, sent);
   const start = (await server.spent()).cpu;
   let spent = 0;
-  // The shortest of the longest blocks, because other processes use the cores as well.
+  // The minimum of the longest blocks, because other processes use the cores too.
   let block = Infinity;
   let count = 0;
   let batch = 1;
@@ -103,7 +104,7 @@ export async function measureCost(server: Abused, each: CostCase, { known, unit 
 /** The reference for the costs of a server. */
 export interface Baseline {
   readonly known: Known;
-  /** Microseconds of a plain call. */
+  /** The microseconds of a plain call. */
   readonly unit: number;
 }
 

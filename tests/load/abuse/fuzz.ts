@@ -1,4 +1,4 @@
-// Searches for requests that cost more processor time or memory for each byte than the known ones.
+// Searches for requests that cost more CPU time or memory for each byte than the known requests.
 import { random } from "../../support/random.ts";
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
@@ -12,7 +12,7 @@ interface Gene {
   readonly tool: string;
   /** The part of the request that grows. */
   readonly place: number;
-  /** Repeated, with commas in between. `#` is a counter. */
+  /** The repeated unit, with commas between repetitions. `#` is a counter. */
   readonly unit: string;
   readonly shape: string;
   readonly size: number;
@@ -20,7 +20,7 @@ interface Gene {
 
 interface Found {
   readonly gene: Gene;
-  /** Microseconds or bytes for each byte. */
+  /** The cost in microseconds or bytes for each byte. */
   readonly score: number;
 }
 
@@ -101,7 +101,7 @@ function toSent(gene: Gene): Sent {
   }
 }
 
-/** Searches on one runtime for some minutes, and prints the worst requests. */
+/** Searches on one runtime for some minutes, and prints the most expensive requests. */
 export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
   const seed = Date.now() % 2 ** 31;
   const { below, pick } = random(seed);
@@ -119,7 +119,7 @@ export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
       case 3:
         return { ...gene, shape: pick(Object.keys(shapes)) };
       case 4: {
-        // Two units together, or one that is damaged.
+        // Two units together, or a damaged unit.
         const [one, other] = [gene.unit, pick(UNITS)];
         return {
           ...gene,

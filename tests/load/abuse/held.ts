@@ -6,7 +6,7 @@ import { initialize, legacy, modern, plain, type Sent, shapes } from "./cases.ts
 import { openSession, send } from "./cost.ts";
 import { type Abused, readPeak, startAbused } from "./server.ts";
 
-/** Bytes that one client may make the server hold. */
+/** The number of bytes that one client may make the server hold. */
 export const MOST_HELD = 64 * 2 ** 20;
 
 /** A way to make the server hold memory, repeated `count` times. */
@@ -15,7 +15,7 @@ export interface HeldCase {
   readonly count: number;
   /** Whether the memory is outside of the heap: pages that are not returned count as well. */
   readonly isNative?: boolean;
-  /** Starts one of them; returns the bytes sent. Adds its open resources to `open`. */
+  /** Starts one repetition. Returns the number of sent bytes, and adds open resources to `open`. */
   readonly begin: (server: Abused, open: Opened, i: number) => Promise<number>;
 }
 
@@ -25,8 +25,8 @@ export interface Holding {
   readonly count: number;
   readonly sent: number;
   /**
-   * Bytes held after a collection: the larger of the growth of the heap, and of the resident memory that is returned on
-   * close. Pages that an engine keeps for later use are not counted.
+   * Bytes held after a collection: the larger of two values, the growth of the heap and the resident memory that is
+   * returned on close. Pages that an engine keeps for later use are not counted.
    */
   readonly held: number;
   /** Peak growth of resident memory in bytes. */
@@ -44,7 +44,7 @@ export class Opened {
     this.signal = this.#stop.signal;
   }
 
-  /** Registers a close. */
+  /** Registers a function that closes a resource. */
   add(close: () => void): void {
     this.#closers.push(close);
   }
@@ -55,7 +55,7 @@ export class Opened {
       try {
         close();
       } catch {
-        // Already closed.
+        // The resource is already closed.
       }
     }
   }
@@ -63,10 +63,10 @@ export class Opened {
 
 const utf8 = new TextEncoder();
 const SIZE = 4_000_000;
-/** Timeout of a write in milliseconds. */
+/** The timeout of a write in milliseconds. */
 const PATIENCE = 1500;
 const LINE = 8_000_000;
-/** Milliseconds until the server has parsed all queued large bodies. */
+/** The time in milliseconds until the server has parsed all queued large bodies. */
 const SETTLE = 4000;
 
 /** Sends a request whose response is not read to its end. */
@@ -95,7 +95,7 @@ async function write(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
   await Promise.race([writing.catch(() => {}), sleep(PATIENCE)]);
 }
 
-/** An open socket. Nothing but its events is read. */
+/** An open socket. The case reads only its events. */
 export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<WebSocket> {
   const socket = new WebSocket(`${origin.replace("http", "ws")}/ws`);
   await new Promise((resolve, reject) => {
@@ -106,7 +106,10 @@ export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<We
   return socket;
 }
 
-/** Opens a socket that declares these capabilities, as JSON; returns the bytes sent, or 0 if the server refuses it. */
+/**
+ * Opens a socket that declares these capabilities, as JSON. Returns the number of sent bytes, or 0 if the server
+ * refuses it.
+ */
 async function initializeSocket(server: Abused, open: Opened, capabilities: string): Promise<number> {
   const socket = await openSocket(server).catch(() => undefined);
   if (!socket) return 0;
@@ -127,7 +130,7 @@ function toFrame(length: number): Uint8Array {
   return head;
 }
 
-/** A socket written by hand: received bytes stay in the kernel. */
+/** A handwritten socket: received bytes stay in the kernel. */
 async function upgrade(server: Abused, open: Opened): Promise<Deno.Conn> {
   const lines = [
     "GET /ws HTTP/1.1",
@@ -149,7 +152,7 @@ async function writeFrame(connection: Deno.Conn, text: string): Promise<number> 
   return bytes.length;
 }
 
-/** Opens the stream of HTTP+SSE; returns the address for messages. */
+/** Opens the stream of HTTP+SSE. Returns the URL for messages. */
 export async function openEvents({ origin }: Pick<Abused, "origin">, signal: AbortSignal): Promise<string> {
   const response = await fetch(`${origin}/sse`, { signal });
   const reader = response.body?.getReader();
@@ -172,7 +175,8 @@ const unread = (name: string, count: number, make: (server: Abused) => Promise<S
   count,
   async begin(server, open) {
     const { method = "POST", headers, body } = await make(server);
-    const wire = toWire(server.port, { method: method as "POST", headers, body }); // every method is sent in the same way
+    // Every method is sent in the same way.
+    const wire = toWire(server.port, { method: method as "POST", headers, body });
     const connection = await openUnread(server.port, wire);
     open.add(() => connection.close());
     return wire.length;
@@ -433,7 +437,7 @@ export const heldCases: readonly HeldCase[] = [
   },
 ];
 
-/** Runs a case on a server of its own. */
+/** Runs a case on a separate server. */
 export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Holding> {
   await using server = await startAbused(runtime);
   // Compiled code, caches and pools exist before the measurement.

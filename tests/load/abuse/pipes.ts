@@ -1,4 +1,4 @@
-// The cost of requests on transports with one message after the other: WebSocket, HTTP+SSE, and stdio.
+// The cost of requests on transports that process one message after another: WebSocket, HTTP+SSE, and stdio.
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
 import { type CostCase, initialize, legacy, modern, plain, shapes } from "./cases.ts";
@@ -8,9 +8,9 @@ import { startAbused, toProgram } from "./server.ts";
 
 /** A transport. */
 interface Way {
-  /** Sends a text and waits until a plain call after it is answered. */
+  /** Sends a text and waits for the response to a plain call after it. */
   talk(text: string): Promise<void>;
-  /** Microseconds of processor time so far, and the longest block since the last report, if known. */
+  /** The CPU time so far in microseconds, and the longest block since the last report in milliseconds, if known. */
   spent(): Promise<{ readonly cpu: number; readonly block: number }>;
 }
 
@@ -48,7 +48,7 @@ class Turns {
   #wake = () => {};
   #isAnswered: (text: string) => boolean = () => false;
 
-  /** A plain call with an id of its own. */
+  /** A plain call with a unique id. */
   next(): { readonly text: string; readonly answered: Promise<void> } {
     const id = `plain-${++this.#last}`;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -81,7 +81,7 @@ async function measureWay(name: string, way: Way, only: RegExp, report: (cost: C
   const { body } = plain();
   for (let i = 0; i < 3000; i++) await way.talk(body);
   await way.talk(initialize().body);
-  const unit = (await measure(body)).cpu / 2; // another one follows each
+  const unit = (await measure(body)).cpu / 2; // Another message follows each message.
   for (const each of cases) {
     const what = `${name}: ${each.name}`;
     if (!only.test(what)) continue;
@@ -123,7 +123,7 @@ async function overEvents(runtime: Runtime, only: RegExp, report: (cost: Cost) =
   const stop = new AbortController();
   const address = await openEvents(server, stop.signal);
   const talk = async (body: string) => {
-    // Each is accepted once it is passed on, so there is no response to wait for.
+    // Each notification is accepted when it is sent, so there is no response to wait for.
     await send(address, { ...plain(), body });
     await send(address, plain());
   };
@@ -152,7 +152,8 @@ async function overLines(runtime: Runtime, only: RegExp, report: (cost: Cost) =>
     await answered;
     longest = Math.max(longest, performance.now() - start);
   };
-  // Ticks of ten milliseconds: a process without a port cannot report its blocks. The longest turn counts as the block.
+  // Ticks of ten milliseconds, because a process without a port cannot report its blocks. The longest time between two
+  // ticks counts as the block.
   const spent = () => {
     const [user, system] = Deno.readTextFileSync(`/proc/${child.pid}/stat`).replace(/.*\) /, "").split(" ").slice(
       11,

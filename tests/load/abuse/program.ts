@@ -1,5 +1,5 @@
-// The server under abuse, on either runtime, with every transport. `/_load/…` reports on it. With `stdio` as argument
-// it serves stdio.
+// The server under abuse, on either runtime, with every transport. Requests to `/_load/…` report its state. With the
+// argument `stdio` it serves stdio.
 import { createServer, prompt, resource, tool } from "../../../mod.ts";
 import { httpSse } from "../../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../../src/transports/websocket.ts";
@@ -18,12 +18,12 @@ interface Globals {
   readonly gc?: () => void;
 }
 
-const globals = globalThis as unknown as Globals; // neither runtime has types of the other
+const globals = globalThis as unknown as Globals; // Neither runtime has types of the other runtime.
 const { Deno: deno, Bun: bun, process } = globals;
 
-/** The resources that the process used. */
+/** The resources that the process has used. */
 export interface Spent {
-  /** Processor time of all threads since the start, in microseconds. */
+  /** CPU time of all threads since the start, in microseconds. */
   readonly cpu: number;
   /** The longest time without a turn of the event loop since the last report, in milliseconds. */
   readonly block: number;
@@ -40,7 +40,7 @@ const objects = Array.from({ length: 200 }, (_, i) => ({ a: i, b: [i] }));
 const list = (items: object) => ({ type: "object", properties: { v: { type: "array", ...items } } }) as const;
 const done = () => "done";
 const children = { type: "array", items: { $ref: "#/$defs/node" } };
-/** Files and folders, of which no alternative needs anything. */
+/** Files and folders as alternatives without required properties. */
 const node = {
   type: "object",
   anyOf: ["a", "b", "c"].map((kind) => ({ properties: { children, kind: { const: kind } } })),

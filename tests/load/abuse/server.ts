@@ -1,8 +1,8 @@
-// Starts the server under abuse, and reads its use of processor time and memory.
+// Starts the server under abuse, and reads its CPU time and memory.
 import type { Runtime } from "../processes.ts";
 import type { Held, Spent } from "./program.ts";
 
-/** The server in a process of its own. Disposing ends it. */
+/** The server in a separate process. Disposing ends the process. */
 export interface Abused extends AsyncDisposable {
   readonly runtime: Runtime;
   readonly pid: number;
@@ -17,7 +17,7 @@ export interface Abused extends AsyncDisposable {
   held(): Promise<Held>;
 }
 
-/** The command of the program; `heapMb` limits the heap on Deno. */
+/** The command that starts the program; `heapMb` limits the heap on Deno. */
 export function toProgram(runtime: Runtime, args: readonly string[] = [], heapMb?: number): readonly string[] {
   const file = new URL("program.ts", import.meta.url).pathname;
   const flags = `--v8-flags=--expose-gc${heapMb ? `,--max-old-space-size=${heapMb}` : ""}`;

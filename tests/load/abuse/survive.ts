@@ -8,12 +8,12 @@ import { type Abused, readPeak, startAbused } from "./server.ts";
 import { watchApart, type Watched } from "./watch.ts";
 
 const HEAP_MB = 512;
-/** Clients that send costly requests, and connections of plain calls. */
+/** The number of clients that send costly requests, and of connections that send plain calls. */
 const ATTACKERS = 16;
 const CONNECTIONS = 64;
 const SMALL = 65_536;
 
-/** Sends one request after the other, as fast as the server responds. */
+/** Sends one request after another, as fast as the server responds. */
 async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSignal, seed: number): Promise<number> {
   let count = 0;
   for (let n = seed; !signal.aborted && !server.isDead; n += 7) {
@@ -24,7 +24,7 @@ async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSi
   return count;
 }
 
-/** Holds memory in every way, and releases it after a while, until the time is over. */
+/** Holds memory with every case, and releases it after some time, until the run ends. */
 async function hold(server: Abused, signal: AbortSignal, begun: string[]): Promise<void> {
   while (!signal.aborted && !server.isDead) {
     for (const each of heldCases) {
@@ -48,7 +48,7 @@ interface Phase {
   readonly seconds: number;
   readonly connections: number;
   readonly next?: (n: number) => Sent;
-  /** Holds memory in every way, and records each case that has begun. */
+  /** Holds memory with every case, and records each case that has started. */
   readonly holds?: string[];
 }
 
@@ -66,7 +66,7 @@ async function run(
   return { ...watched, sent: counts.reduce((sum, each) => sum + each, 0) };
 }
 
-/** Requests built once, because building them must not slow the clients down. */
+/** The requests are built once, because building them must not slow down the clients. */
 function toRequests(known: Known, size: number): readonly Sent[] {
   return costCases.filter(({ name }) => !name.startsWith("too")).map((each) =>
     each.make(Math.min(each.most, size), known)
@@ -79,7 +79,7 @@ function toMemory(runtime: Runtime, bytes: number): Figure {
   return runtime === "bun" ? figure : { what: figure.what, aim: "–", value: figure.value };
 }
 
-/** Sends the worst cases for some seconds, and measures. */
+/** Sends the worst cases for some seconds, and measures the calls of another client. */
 export async function survive(runtime: Runtime, seconds: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   {
@@ -128,7 +128,7 @@ export async function survive(runtime: Runtime, seconds: number): Promise<readon
   let most = 0;
   const begun: string[] = [];
   const timer = setInterval(() => {
-    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // an exiting process has none
+    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // An exiting process has no such value.
   }, 20);
   const held = await run(other, { seconds: seconds / 2, connections: 0, holds: begun });
   clearInterval(timer);

@@ -1,4 +1,5 @@
-// 10,000 subscriptions over two instances, and 1,000 changes a second: none is lost, none is doubled, memory is flat.
+// 10,000 subscriptions over two instances, and 1,000 changes a second: no change is lost or doubled, and memory does
+// not grow.
 //
 //   deno task load:changes [--runtime deno|bun|mixed] [--seconds N] [--subscriptions N]
 import { connect } from "../../../src/client/client.ts";
@@ -17,7 +18,7 @@ async function run(): Promise<boolean> {
 
   const open = (origin: string) => connect(`${origin}/mcp`, { era: "modern", onWarning: () => {} });
   const clients = await Promise.all(cluster.instances.map(({ origin }) => open(origin)));
-  /** Times that each change has arrived. */
+  /** The number of times that each change has arrived. */
   const received = new Uint32Array(subscriptions);
   for (let id = 0; id < subscriptions;) {
     const next = Math.min(id + 50, subscriptions);

@@ -1,33 +1,33 @@
-// Clients that use everything that joins several requests, and judge what they get.
+// Clients that use every feature that spans several requests, and check the responses.
 import { type Client, connect } from "../../../src/client/client.ts";
 
-/** The time in which each request must end after it began, or after an instance was killed; in milliseconds. */
+/** The time in milliseconds within which each request must end, from its start or from the last kill of an instance. */
 export const PATIENCE_MS = 10_000;
-/** The time in which each request must end, however many instances are killed meanwhile. */
+/** The time within which each request must end, however many instances are killed meanwhile. */
 const TIMEOUT_MS = 40_000;
 
-/** What the clients have seen. */
+/** The observations of the clients. */
 export interface Seen {
-  /** Requests with their results, and those with an error in words, by the kind of client. */
+  /** The number of requests with results, and with expected errors, by the kind of client. */
   readonly counts: Record<string, { results: number; errors: number }>;
-  /** The texts of errors, with their numbers. */
+  /** The texts of errors, with their counts. */
   readonly errors: Map<string, number>;
-  /** What must not happen. */
+  /** Violations of the expected behaviour. */
   readonly faults: string[];
-  /** Handshakes of sessions. */
+  /** The number of handshakes of sessions. */
   handshakes: number;
-  /** The longest time of a request, from its beginning or the last kill, in milliseconds. */
+  /** The longest time of a request in milliseconds, from its start or from the last kill. */
   longestMs: number;
 }
 
 /** Clients that run until they are stopped. */
 export interface Crowd {
   readonly seen: Seen;
-  /** Notes that an instance has been killed. */
+  /** Records that an instance has been killed. */
   noteKill(): void;
-  /** Announces a change, and waits until each subscriber has it. */
+  /** Announces a change, and waits until each subscriber has received it. */
   checkSubscribers(): Promise<void>;
-  /** Stops the clients, and judges what only the end shows. */
+  /** Stops the clients, and checks the conditions that can be checked only at the end. */
   stop(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
     return client;
   };
 
-  /** Runs one request. Returns `undefined` if it failed with words. */
+  /** Runs one request. Returns `undefined` if it failed with an expected error. */
   const attempt = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
     const counts = seen.counts[kind] ??= { results: 0, errors: 0 };
     const began = performance.now();
@@ -80,7 +80,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       if (ms > PATIENCE_MS) seen.faults.push(`${kind}: ended after ${Math.round(ms)} ms`);
     }
   };
-  /** Repeats a request until it has a result: within 10 s, and within 10 s more if one was lost with its instance. */
+  /** Repeats a request until it has a result: within 10 s, or within 20 s if an attempt was lost with its instance. */
   const insist = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
     for (const deadline = performance.now() + 2 * PATIENCE_MS; performance.now() < deadline;) {
       const result = await attempt(kind, run);
@@ -106,7 +106,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       const text = await attempt(`call ${era}`, async () => toText(await caller.callTool("test_simple_text")));
       expect("call", text, "This is a simple text response for testing.");
     }));
-    // Several, because one whose instance was killed waits for its lease to end.
+    // Several requests run concurrently, because a request whose instance was killed waits until its lease ends.
     const streamer = await open(era);
     const stream = () =>
       repeat(async () => {
@@ -133,7 +133,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       const seed = crypto.randomUUID().slice(0, 8);
       const link = await attempt(`kept ${era}`, async () => toLink(await reader.callTool("big", { seed })));
       if (!link) return;
-      // A link was given, so it must work at any instance.
+      // The client has received a link, which must work at any instance.
       const text = await insist(`link ${era}`, () => readPages(reader, link));
       expect("link", text, seed.repeat(1000));
     }));
@@ -187,7 +187,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
           return void seen.faults.push(`subscription: no change in 10 s: ${deaf}`);
         }
         await new Promise((resolve) => setTimeout(resolve, 50));
-        // A change in the moment in which a subscriber connects again is lost, so another one follows.
+        // A change while a subscriber reconnects is lost, so another change follows.
         if (Math.random() < 0.1) await attempt("touch", () => toucher.callTool("cluster_touch"));
       }
     },
@@ -196,7 +196,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       await Promise.all(loops);
       for (const client of clients) await client.close().catch(() => {});
       await Promise.all(subscriptions);
-      // Each key has a value of its own, and there are no others: none was doubled or lost.
+      // Each key has a unique value, and there are no other values: no call was doubled or lost.
       const numbers = new Set(values.values());
       if (numbers.size !== values.size) seen.faults.push(`count: ${values.size} keys have ${numbers.size} values`);
       const highest = Math.max(0, ...[...numbers].map(Number));

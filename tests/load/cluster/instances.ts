@@ -1,4 +1,4 @@
-// Instances of a server in processes of their own that share a store, behind a proxy.
+// Instances of a server in separate processes that share a store, behind a proxy.
 import { findFreePort, root } from "../../support/processes.ts";
 import { type RedisServer, startRedis } from "../../support/redis/server.ts";
 import type { Runtime } from "../processes.ts";
@@ -7,7 +7,7 @@ import type { Runtime } from "../processes.ts";
 export const ENGINES = ["redis", "sqlite", "denokv"] as const;
 export type Engine = typeof ENGINES[number];
 
-/** The runtimes of the instances, in turn, by what is asked for. */
+/** The runtimes of the instances, in turn, by the requested runtime. */
 export const RUNTIMES: Readonly<Record<string, readonly Runtime[]>> = {
   deno: ["deno"],
   bun: ["bun"],
@@ -20,11 +20,11 @@ export interface Instance {
   readonly origin: string;
   /** Whether it accepts connections. */
   isUp: boolean;
-  /** Starts it, and waits until it answers. */
+  /** Starts the instance, and waits until it responds. */
   start(): Promise<void>;
-  /** Ends it with a signal, and waits until it has ended. */
+  /** Ends the instance with a signal, and waits until it has ended. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
-  /** Its standard error so far. */
+  /** The standard error of the instance so far. */
   errors(): string;
 }
 
@@ -32,7 +32,7 @@ export interface Instance {
 export interface Cluster extends AsyncDisposable {
   readonly place: Place;
   readonly instances: readonly Instance[];
-  /** Sends a request to an instance at random. Like a proxy, it tries another one if the connection is refused. */
+  /** Sends a request to a random instance. Like a proxy, it tries another instance if the connection is refused. */
   send(request: Request): Promise<Response>;
 }
 
@@ -43,24 +43,26 @@ const commands: Record<Runtime, readonly string[]> = {
 
 const SECRET = "a-secret-of-at-least-thirty-two-characters";
 
-/** What a cluster runs. */
+/** The options of a cluster. */
 export interface ClusterOptions {
   readonly engine: Engine;
   /** The runtimes of the instances, in turn. */
   readonly runtimes: readonly Runtime[];
-  /** Number of instances. Defaults to 3. */
+  /** The number of instances. Defaults to 3. */
   readonly count?: number;
-  /** File of the server, in this folder. Defaults to `server.ts`. */
+  /** The file of the server, in this folder. Defaults to `server.ts`. */
   readonly file?: string;
-  /** Further variables. */
+  /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Milliseconds by which the clock of each instance is ahead of that of the one before. Defaults to 0. */
+  /**
+   * The milliseconds by which the clock of each instance is ahead of the clock of the previous instance. Defaults to 0.
+   */
   readonly skewMs?: number;
 }
 
-/** Where the store is. */
+/** The location of the store. */
 export interface Place extends AsyncDisposable {
-  /** Value of `MCP_STORE`. */
+  /** The value of `MCP_STORE`. */
   readonly url: string;
   /** The server of Redis. */
   readonly redis?: RedisServer;
@@ -109,7 +111,7 @@ function createInstance(runtime: Runtime, file: string, env: Record<string, stri
     },
     async end(signal) {
       instance.isUp = false;
-      // An operator takes an instance out of the proxy first, and lets requests arrive that are on their way.
+      // An operator removes an instance from the proxy first, and lets requests that are already sent arrive.
       if (signal === "SIGTERM") await new Promise((resolve) => setTimeout(resolve, 200));
       child?.kill(signal);
       await child?.status;

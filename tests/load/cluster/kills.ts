@@ -1,12 +1,12 @@
-// Kills instances of a server under load, one after another, and starts them again: nothing that was acknowledged is lost,
-// nothing is doubled, and every request ends.
+// Kills instances of a server under load, one after another, and starts them again: no acknowledged change is lost, no
+// effect is doubled, and every request ends.
 //
-// With --rolling, each instance is asked to close instead, as in a rolling restart: then no request fails at all.
+// With --rolling, each instance is closed instead, as in a rolling restart: then no request fails at all.
 //
 //   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
 //                        [--skew MS]
 //
-// With --skew, the clocks of the instances differ by so many milliseconds. Only Redis has a clock of its own.
+// With --skew, the clocks of the instances differ by this number of milliseconds. Only Redis has its own clock.
 import { readOptions } from "../../support/options.ts";
 import { type Crowd, startCrowd } from "./clients.ts";
 import { type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";

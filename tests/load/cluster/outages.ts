@@ -1,5 +1,5 @@
-// Takes the engine of a store away from two instances: calls that need nothing of it never fail and cost no more, the rest
-// fails with words, and works again within two seconds after the engine does.
+// Makes the engine of a store unavailable to two instances: calls that do not need the store never fail and cost no
+// more, other calls fail with an error message, and succeed again within two seconds after the engine is available.
 //
 //   deno task load:outages [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--seconds N]
 import { DatabaseSync } from "node:sqlite";
@@ -10,14 +10,14 @@ import { type Cluster, type Engine, ENGINES, RUNTIMES, startCluster } from "./in
 const RECOVERY_MS = 2000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A way to lose an engine. */
+/** A way to make an engine unavailable. */
 interface Outage {
   readonly name: string;
-  /** Takes the engine away. Returns a function that gives it back. */
+  /** Makes the engine unavailable. Returns a function that makes it available again. */
   begin(cluster: Cluster): Promise<() => unknown>;
-  /** Whether it lasts as long as the command line says. Otherwise it is over at once. */
+  /** Whether the outage lasts as long as the command line states. Otherwise it ends immediately. */
   readonly lasts: boolean;
-  /** Whether the second instance starts again, so that its clients are refused meanwhile. */
+  /** Whether the second instance is restarted, so that its clients are refused meanwhile. */
   readonly restarts?: boolean;
 }
 
@@ -69,7 +69,7 @@ const file: readonly Outage[] = [
       for (const end of ["", "-wal", "-shm"]) {
         await Deno.rename(`${place.path}${end}`, `${place.path}.old${end}`).catch(() => {});
       }
-      // It opens another file than the one that goes on.
+      // The second instance opens another file than the instance that keeps running.
       await there.end("SIGTERM");
       await there.start();
       return () => {};
@@ -79,7 +79,7 @@ const file: readonly Outage[] = [
 
 const OUTAGES: Readonly<Record<Engine, readonly Outage[]>> = { redis, sqlite: file, denokv: file };
 
-/** What a client has seen of one kind of call. */
+/** The observations of a client for one kind of call. */
 interface Heard {
   ms: number[];
   results: number;
@@ -150,7 +150,7 @@ async function runOutage(engine: Engine, runtime: string, outage: Outage, second
   const during = median(plain.ms.splice(0));
   restore();
   const restored = performance.now();
-  // Both instances count as one again, and hear of each other's changes.
+  // Both instances count together again, and are notified of each other's changes.
   let recovered = Infinity;
   while (performance.now() - restored < 15_000) {
     const key = crypto.randomUUID();

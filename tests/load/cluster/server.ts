@@ -1,4 +1,4 @@
-// The server of the runs that kill instances: the fixture server, and tools whose calls last.
+// The server of the runs that kill instances: the fixture server, and tools with long calls.
 import "./skew.ts";
 import { tool } from "@x/mcp";
 import { quota } from "@x/mcp/quota";

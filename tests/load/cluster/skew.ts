@@ -1,4 +1,4 @@
-// Gives the process another time of day, by the milliseconds in `SKEW_MS`.
+// Sets the process's clock ahead by the milliseconds in `SKEW_MS`.
 import process from "node:process";
 
 const skewMs = Number(process.env.SKEW_MS ?? 0);

@@ -1,6 +1,6 @@
-// Kills one of two instances at random moments of tasks with three steps and a question in the middle, again and again.
-// With `resume` each task completes once, and no value of `once` that was recorded is made again. Without it, each task
-// that ran there fails within two leases.
+// Kills one of two instances repeatedly, at random moments of tasks with three steps and a question in the middle. With
+// `resume` each task completes once, and no recorded value of `once` is made again. Without `resume`, each task of the
+// killed instance fails within two leases.
 //
 //   deno task load:tasks [--engine redis|sqlite|denokv] [--runtime deno|bun] [--mode resumes|fails] [--tasks N]
 //
@@ -12,7 +12,7 @@ const LEASE_MS = 500;
 const MODES = ["resumes", "fails"] as const;
 type Mode = typeof MODES[number];
 
-/** Tasks that run when their instance is killed. */
+/** The number of tasks that are running when their instance is killed. */
 const PER_KILL = 10;
 
 interface Run {
@@ -38,7 +38,7 @@ function toRuns(args: readonly string[]): readonly Run[] {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A task as its client sees it. */
+/** A task from the view of its client. */
 interface Seen {
   readonly status: string;
   readonly result?: { readonly content: readonly { readonly text: string }[] };
@@ -78,11 +78,11 @@ async function send(instance: Instance, method: string, params: Record<string, u
   }
 }
 
-/** One task that is followed to its end. */
+/** A task that the client polls until it ends. */
 interface Followed {
   readonly id: string;
   readonly key: string;
-  /** The states at which it has ended, as its client sees them. */
+  /** The final states of the task that the client has received. */
   readonly ends: Set<string>;
   killedAt?: number;
   endedAt?: number;
@@ -90,9 +90,9 @@ interface Followed {
 
 const answer = { name: { action: "accept", content: { name: "Ada" } } };
 
-/** Asks an instance for a task, and answers its question. */
+/** Polls an instance for the state of a task, and answers its question. */
 async function look(instance: Instance, task: Followed): Promise<void> {
-  // A task whose client it is has 2^144 ids, so an error means that it is lost.
+  // Task ids of a client are random and unique, so an error means that the task is lost.
   const seen = await send(instance, "tasks/get", { taskId: task.id }) as Seen | undefined;
   if (!seen) return;
   if (seen.status === "input_required") {
@@ -150,7 +150,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     }
     await victim.start();
   }
-  // An end is the same at each instance, and stays.
+  // The final state is the same at each instance, and does not change.
   for (const instance of cluster.instances) await Promise.all(all.map((task) => look(instance, task)));
   const lines = (await Deno.readTextFile(effects)).trim().split("\n");
   await Deno.remove(effects);
@@ -166,7 +166,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     }
   }
   const leases = report.slowestMs / LEASE_MS;
-  // With a slack for a loaded machine; the figure is printed.
+  // The limit includes a margin for a loaded machine. The exact figure is printed.
   if (mode === "fails" && leases > 4) report.faults.push(`the slowest task failed after ${leases.toFixed(1)} leases`);
   for (const { errors } of cluster.instances) {
     if (/Unhandled|Uncaught|panicked/.test(errors())) report.faults.push(errors());
@@ -174,7 +174,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
   return report;
 }
 
-/** A value that a handler knew was recorded, so nobody makes it again, and everybody knows the same one. */
+/** A value that a handler has received was recorded, so it is never made again, and every run gets the same value. */
 function checkEffects(lines: readonly string[], faults: string[]): void {
   const known = new Map<string, string>();
   for (const line of lines) {
@@ -192,7 +192,7 @@ let [passed, failed] = [0, 0];
 for (const each of toRuns(Deno.args)) {
   const began = performance.now();
   const { killed, kills, slowestMs, faults } = await run(each).catch((error) => {
-    // The end of the instances may have failed too.
+    // The shutdown of the instances may have failed too.
     throw error instanceof SuppressedError ? error.suppressed : error;
   });
   const { engine, runtime, mode } = each;

@@ -1,5 +1,5 @@
-// The server of the run that kills instances with tasks. Each effect of a handler is a line in a file, so that a repeated
-// one is seen.
+// The server of the run that kills instances with tasks. Each effect of a handler appends a line to a file, which shows
+// repeated effects.
 import { appendFileSync } from "node:fs";
 import process from "node:process";
 import { type Context, createServer, tool } from "@x/mcp";

@@ -5,26 +5,26 @@ import { Attackers, type Origin } from "./attackers.ts";
 import { Others } from "./others.ts";
 import { type Site, startOpen, startProtected, startTenants } from "./sites.ts";
 
-/** What the attackers did, and what the others had of it. */
+/** The actions of the attackers, and their effect on the other clients. */
 export interface Shares {
-  /** Steps of the attack. */
+  /** The number of steps of the attack. */
   readonly steps: number;
-  /** Checks of the other clients. */
+  /** The number of checks of the other clients. */
   readonly checks: number;
-  /** What the other clients lost, and what `fetch` threw. */
+  /** The losses of the other clients, and the errors that `fetch` threw. */
   readonly lost: readonly string[];
   readonly slowestCallMs: number;
-  /** How full each pot was at most, in percent, by name. Of pots without a total, the number that was held. */
+  /** The maximum fill of each pot in percent, by name. For a pot without a total, the amount that was held. */
   readonly fullest: ReadonlyMap<PotName, number>;
 }
 
-/** How long to attack. */
+/** The duration of the attack. */
 export interface Duration {
   readonly seconds?: number;
   readonly phases?: number;
 }
 
-/** Attacks for a time or a number of phases. */
+/** Attacks for some time or for a number of phases. */
 export async function attack(origin: Origin, duration: Duration): Promise<Shares> {
   const sites = [startOpen(), startTenants(), startProtected()];
   const others = sites.map((site) => new Others(site));
@@ -58,7 +58,7 @@ interface Parts {
   isLost(): boolean;
 }
 
-/** Rounds before the check of a phase, so that the pots are full. */
+/** The number of rounds before the check of a phase, so that the pots are full. */
 const FILLING = 8;
 
 async function runPhases({ seconds = Infinity, phases = Infinity }: Duration, parts: Parts): Promise<void> {
@@ -68,7 +68,7 @@ async function runPhases({ seconds = Infinity, phases = Infinity }: Duration, pa
   }
 }
 
-/** The attackers do not wait for the others: they go on until the check has ended. */
+/** The attackers do not wait for the other clients: they continue until the check has ended. */
 async function runPhase(phase: number, { attack, stop, look, check }: Parts): Promise<void> {
   let checking: Promise<void> | undefined;
   let isChecked = false;

@@ -1,18 +1,18 @@
-// Clients that take as much of every pot as they get, and take it again when they have lost it.
+// Clients that fill their share of every pot, and fill it again when they have lost a part.
 import { toCall, toGet, toListen, toSlowCall } from "../../hostile/attack.ts";
 import { ask, initialize, toConsent, toEnd, toMessage, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
-/** Who the attackers are. */
+/** The identities of the attackers. */
 export type Origin = "one address" | "16 networks of /56" | "one token";
 export const ORIGINS: readonly Origin[] = ["one address", "16 networks of /56", "one token"];
 
-/** Requests of each step in a round. */
+/** The requests of each step in a round. */
 const TIMES = 8;
-/** What is held of each kind and released in a round, so that other clients could come first. */
+/** The entries of each kind that are held and released in a round, so that other clients could get a place first. */
 const RELEASED = 4;
 
-/** Phases after which each attacker has taken each step alone, and all of them at once. */
+/** The number of phases after which each attacker has taken each step alone, and all steps at once. */
 export const PHASES = 16;
 
 type Step = () => unknown;
@@ -35,7 +35,10 @@ export class Attackers {
     this.#origin = origin;
   }
 
-  /** Takes steps without waiting for their responses: in the first phase all, and in each other phase only one. */
+  /**
+   * Takes steps without waiting for their responses: all steps in the first phase, and a single step in each other
+   * phase.
+   */
   attack(phase: number): void {
     const steps = this.#listSteps();
     const at = phase % (steps.length + 1);
@@ -85,7 +88,7 @@ export class Attackers {
     }
   }
 
-  /** Sends a request, and holds its response if that goes on. */
+  /** Sends a request, and holds its response if the response is a stream. */
   async #post(request: Request, caller: Caller = this.#next()): Promise<void> {
     const { status, headers, body } = await send(this.#site, caller, request);
     if (!body) return;
@@ -147,12 +150,15 @@ export class Attackers {
   }
 }
 
-/** The token of a request. Only attackers with one token have one that is valid, and it takes time each time. */
+/**
+ * The token of a request. Only attackers with the same token have a valid token, and it is verified asynchronously each
+ * time.
+ */
 function toToken(origin: Origin, n: number): string {
   return origin === "one token" ? "slow-eve" : `junk-${n}`;
 }
 
-/** An address of one of 16 networks of /56, of all networks of /64 that these have. */
+/** An address in one of 16 networks of /56, of all networks of /64 in them. */
 function toAddress(n: number): string {
   const network = `2001:db8:${(n % 16 + 1).toString(16)}:${(0x1200 + (n >> 4) % 256).toString(16)}`;
   return `${network}::${(n % 65_535).toString(16)}`;

@@ -1,29 +1,29 @@
-// Clients that use a server as they did before it was attacked.
+// Clients that use a server in the same way as before the attack.
 import { toCall, toGet, toListen } from "../../hostile/attack.ts";
 import { ask, initialize, toConsent, toRead, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
-/** Bytes of a body that waits for its turn. If it is slow, it counts 192 KiB more, and 256 KiB may use the reserve. */
+/** The number of bytes of a body that is queued. A slow body counts 192 KiB more, and 256 KiB may use the reserve. */
 const LARGE_BODY = 60_000;
-/** Milliseconds after which something counts as lost. */
+/** The milliseconds after which a missing response counts as lost. */
 const LATE_MS = 10_000;
 
-/** What clients have before an attack. */
+/** The state of the clients before an attack. */
 interface Held {
   readonly session: string;
-  /** Id of the first event that the session keeps. */
+  /** The id of the first event that the session keeps. */
   readonly event: string;
-  /** URI of the kept result. */
+  /** The URI of the kept result. */
   readonly kept: string;
-  /** State of a consent that is given after the attack. */
+  /** The state of a consent that is given after the attack. */
   readonly consent: string;
 }
 
 /** All other clients of one server. */
 export class Others {
-  /** Checks so far. */
+  /** The number of checks so far. */
   checks = 0;
-  /** What was lost. */
+  /** The losses so far. */
   readonly lost: string[] = [];
   slowestCallMs = 0;
   readonly #site: Site;
@@ -54,7 +54,7 @@ export class Others {
     this.#held = { session, event, kept, consent: await ask(this.#site, this.#cyd) };
   }
 
-  /** Checks that everything is as it was. */
+  /** Checks that the state is the same as before. */
   async check(): Promise<void> {
     const { session, event, kept } = this.#held;
     this.checks++;
@@ -141,7 +141,7 @@ export class Others {
 }
 
 function toCaller({ toPath, hasTokens }: Site, name: string, index: number): Caller {
-  // The last client has a token that takes time.
+  // The token of the last client is verified asynchronously.
   const token = hasTokens ? `${name === "dan" ? "slow" : "known"}-${name}` : undefined;
   return { path: toPath(name), token, info: { remoteAddr: { hostname: `192.0.2.${77 + index}` } } };
 }

@@ -1,4 +1,4 @@
-// What attackers and other clients send alike.
+// Requests that attackers and other clients both send.
 import { toRequest } from "../../support/requests.ts";
 import { toGet, toInitialize, toLegacy } from "../../hostile/attack.ts";
 import { type Caller, send, type Site } from "./sites.ts";
@@ -6,7 +6,7 @@ import { type Caller, send, type Site } from "./sites.ts";
 const REVISION = { "mcp-protocol-version": "2025-11-25" };
 const CAN_ASK = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {} } } };
 
-/** Begins a session. Returns its id, or an empty text if it was refused. */
+/** Opens a session. Returns its id, or an empty text if it was refused. */
 export async function initialize(site: Site, caller: Caller): Promise<string> {
   const response = await send(site, caller, toLegacy(toInitialize(), REVISION));
   await response.text();
@@ -33,7 +33,7 @@ export function toRead(uri: string): Request {
   return toRequest("resources/read", { uri });
 }
 
-/** Asks for a consent that counts once. Returns its state, or an empty text if it was refused. */
+/** Asks for a consent with singleUse. Returns its state, or an empty text if it was refused. */
 export async function ask(site: Site, caller: Caller): Promise<string> {
   const response = await send(
     site,
@@ -43,7 +43,7 @@ export async function ask(site: Site, caller: Caller): Promise<string> {
   return /"requestState":"([^"]+)"/.exec(await response.text())?.[1] ?? "";
 }
 
-/** The answer to what {@linkcode ask} asked. */
+/** The answer to the question of {@linkcode ask}. */
 export function toConsent(requestState: string): Request {
   const inputResponses = { sure: { action: "accept", content: { ok: true } } };
   return toRequest("tools/call", { name: "consent", arguments: {}, requestState, inputResponses, _meta: CAN_ASK });

@@ -11,14 +11,14 @@ import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
 import { testLimits } from "../../support/limits.ts";
 
-/** Who sends a request, and where to. */
+/** The sender of a request, and its target. */
 export interface Caller {
   readonly path: string;
   readonly info: { readonly principal?: { readonly id: string }; readonly remoteAddr?: { readonly hostname: string } };
   readonly token?: string;
 }
 
-/** A server, and the pots that it has. */
+/** A server, and its pots. */
 export interface Site {
   readonly server: Pick<Server, "fetch" | "close" | "resourceUpdated" | typeof INTERNALS>;
   /** The path of a client. */
@@ -29,7 +29,7 @@ export interface Site {
   readonly hasTenants?: boolean;
 }
 
-/** How long whatever is slow takes, in milliseconds. */
+/** The duration of each slow operation, in milliseconds. */
 const SLOW_MS = 50;
 const STORE_MS = 10;
 
@@ -51,7 +51,7 @@ export function startOpen(): Site {
   return { server: createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers() }), toPath: () => "/mcp" };
 }
 
-/** A server with a path for each tenant, whose checks and handlers may be slow, and with state in a slow store. */
+/** A server with a path for each tenant, whose checks and handlers may be slow, with state in a slow store. */
 export function startTenants(): Site {
   const server = createServer({
     ...toOptions(),
@@ -65,7 +65,7 @@ export function startTenants(): Site {
   return { server, toPath: (client) => `/${client}/mcp`, hasTenants: true };
 }
 
-/** A server that knows some tokens at once, and has to look up all others. */
+/** A server that verifies some tokens synchronously, and all other tokens asynchronously. */
 export function startProtected(): Site {
   const auth = customAuth((request) => {
     const [, kind, id] = /^Bearer (known|slow)-(\w+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
@@ -92,7 +92,7 @@ function listHandlers() {
   const answersFirst = late.attribute({
     wrap(call, next) {
       call.detach();
-      // As much as it gets, for as long as a finished task is kept.
+      // As many bytes as the client may hold, for as long as a finished task is kept.
       const releases: (() => void)[] = [];
       for (let release; releases.length < 1000 && (release = call.keep(65_536));) releases.push(release);
       setTimeout(() => releases.forEach((release) => release()), 8 * SLOW_MS);

@@ -1,4 +1,4 @@
-// A server with the habits of FastMCP for TypeScript: schemas of several libraries as parameters, `execute` functions that
+// A server in the style of FastMCP for TypeScript: schemas of several libraries as parameters, `execute` functions that
 // return texts, blocks, files or nothing, and report progress by their second argument.
 import { type } from "arktype";
 import * as v from "valibot";

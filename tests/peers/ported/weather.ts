@@ -1,5 +1,5 @@
-// A server with the habits of the official SDK, version 1: plain shapes of zod 3 and 4, handlers that return full results,
-// resources that get a URL and return `{ contents }`. Only what is registered below is of this library.
+// A server in the style of the official SDK, version 1: plain shapes of zod 3 and 4, handlers that return full results,
+// resources that get a URL and return `{ contents }`. Only the registration uses this library.
 import { z } from "zod";
 import { z as z3 } from "zod/v3";
 import { createServer, prompt, resource, type Server, tool } from "../../../mod.ts";

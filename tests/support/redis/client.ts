@@ -1,10 +1,10 @@
 // A small client of Redis: commands in a pipeline, and channels.
 import { connect, type Socket } from "node:net";
 
-/** An answer of Redis. */
+/** A response of Redis. */
 export type Answer = string | number | null | Error | readonly Answer[];
 
-/** A connection. It neither reconnects nor waits while it is offline. */
+/** A connection, which does not reconnect, and does not queue commands while it is offline. */
 export interface RedisClient {
   /** Sends a command. Rejects if the connection is lost. */
   send(...words: readonly (string | number)[]): Promise<Answer>;
@@ -81,7 +81,7 @@ interface Found {
   readonly end: number;
 }
 
-/** Reads an answer. Returns `undefined` if it is not complete. */
+/** Parses a response. Returns `undefined` if it is not complete. */
 function read(bytes: Uint8Array, at: number): Found | undefined {
   const end = bytes.indexOf(10, at);
   if (end < 0) return;

@@ -1,7 +1,7 @@
-// The clients of Redis that the store knows, each as a user would make it.
+// The clients of Redis that the store supports, each created as a user would create it.
 import type { RedisClient } from "../../../src/stores/redis/redis.ts";
 
-/** Makes clients of one kind, for a server by the path of its socket. */
+/** Creates clients of one kind, for a server by the path of its socket. */
 export interface ClientKind {
   readonly name: string;
   connect(socket: string): Promise<RedisClient>;

@@ -1,4 +1,4 @@
-// An engine of a store on Redis 7, of public names only. Each command is one script, so it is atomic.
+// A store engine on Redis 7, built on public names only. Each command is one script, so it is atomic.
 import type { LogHead, StoreEngine } from "../../../src/stores/stores.ts";
 import { type Answer, connectRedis } from "./client.ts";
 
@@ -22,7 +22,7 @@ redis.call('DEL', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[2])
 return 1`;
 
-/** ARGV: first, last, limit, prefix of values. Expired keys leave the index here. */
+/** ARGV: first, last, limit, prefix of values. Expired keys are removed from the index here. */
 const LIST = `
 local found, min = {}, ARGV[1]
 while true do
@@ -76,7 +76,7 @@ return drop`;
 const INDEX = "keys";
 const VALUE = "value:";
 
-/** Connects to a server by the path of its socket. Make the store with `customStore((options) => …)`. */
+/** Connects to a server by the path of its socket. Create the store with `customStore((options) => …)`. */
 export async function redisEngine(path: string, { signal }: { readonly signal: AbortSignal }): Promise<StoreEngine> {
   const client = await connectRedis(path, signal);
   const run = (script: string, keys: readonly string[], ...args: readonly (string | number)[]) =>
@@ -108,7 +108,7 @@ export async function redisEngine(path: string, { signal }: { readonly signal: A
     async trim(log, before) {
       await run(TRIM, toLog(log), before);
     },
-    // One round trip, because the client does not wait between commands.
+    // The commands use one round trip, because the client does not wait between commands.
     heads: (logs) => Promise.all(logs.map((log) => readLog(log, 0, 0))),
     async listen(onRing, onLost) {
       const bell = await connectRedis(path);

@@ -11,28 +11,28 @@ export const redisServer: string | undefined = folders.map((folder) => `${folder
   existsSync(file)
 );
 
-/** Why tests that need it cannot run. */
+/** The reason why tests that need Redis cannot run. */
 export const missingRedis: string | undefined = redisServer ? undefined : "redis-server is not installed";
 
 /** A server. */
 export interface RedisServer extends AsyncDisposable {
-  /** Folder of the server, which is removed with it. */
+  /** The folder of the server, which is removed with it. */
   readonly folder: string;
-  /** Path of its socket. */
+  /** The path of its socket. */
   readonly socket: string;
-  /** Starts it again. */
+  /** Starts the server again. */
   start(): void;
-  /** Ends the process at once. Without options that write to disk, its data is lost. */
+  /** Kills the process immediately. Without options that write to disk, its data is lost. */
   kill(): Promise<void>;
   /** Stops the process until `resume`. */
   pause(): void;
   resume(): void;
 }
 
-// The server ends with this process, which may end before its last test: then nobody writes to the shell any more.
+// The server ends with this process, which may end before its last test: then the standard input of the shell closes.
 const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
 
-/** Starts a server that writes nothing to disk, unless options say so. It accepts connections a little later. */
+/** Starts a server that writes nothing to disk, unless options change this. It accepts connections a little later. */
 export function startRedis(...options: readonly string[]): RedisServer {
   const folder = mkdtempSync(`${tmpdir()}/redis-`);
   const [socket, pidFile] = [`${folder}/redis.sock`, `${folder}/redis.pid`];

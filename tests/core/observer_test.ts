@@ -469,6 +469,7 @@ behaviour(
     assertEquals([start.request, start.session, start.peer], [read.request, read.session, read.peer]);
     const hasSession = era === "legacy" && transport !== "pipe";
     assertEquals(read.session !== undefined, hasSession);
+    assertEquals(read.peer, transport === "http" ? "127.0.0.1" : undefined);
     if (hasSession) assertEquals(only(heard, "session")[0].id, read.session);
   },
 );

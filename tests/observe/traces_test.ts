@@ -71,14 +71,12 @@ const CALL = {
   "network.transport": "tcp",
   "network.protocol.name": "http",
 };
-/**
- * The attributes of a call in the span of its server. Here the runtime passes no address of the client to `fetch`, and a
- * session adds its id.
- */
+/** The attributes of a call in the span of its server. A session adds its id. */
 const SERVER_CALL = {
   ...CALL,
   "mcp.protocol.version": "string",
   "jsonrpc.request.id": "string",
+  "client.address": "127.0.0.1",
 };
 /**
  * The attributes of a call in the span of its client. There is no id of a request, because the span covers all requests
@@ -105,7 +103,8 @@ function checkNames(spans: readonly CollectedSpan[], metrics: readonly Collected
         if (name in others) others[name] = typeof others[name];
       }
       assertEquals(others, expected);
-      assertEquals(session !== undefined, kind === 2 && attributes["mcp.protocol.version"] === "2025-11-25");
+      const hasSession = kind === 2 && attributes["mcp.protocol.version"] === "2025-11-25";
+      assertEquals(session !== undefined, hasSession, JSON.stringify(attributes));
     }
   }
   const [wrong] = ours.filter(({ name, kind }) => name === "tools/call wrong" && kind === 2);

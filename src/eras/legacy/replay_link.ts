@@ -58,6 +58,10 @@ export class ReplayLink implements Link, LinkEvents {
     this.streams = link.streams;
   }
 
+  get peer(): string | undefined {
+    return this.#link.peer;
+  }
+
   get account(): Account {
     const { account } = this.#link;
     return account.key === undefined ? this.#session : account;

@@ -1,12 +1,15 @@
-// Measures what telemetry adds to a call: a server with openTelemetry() against one without, in turns in one process. Run
-// it for each case, on each runtime:
+// Measures what telemetry adds to a call: the CPU time of a server with openTelemetry() against that of one without, in
+// turns in one process. The CPU time includes the threads of the runtime, such as the exporter of Deno. Run it for each
+// case, on each runtime:
 //
 //   deno run -A --no-check bench/telemetry.ts sdk
 //   deno run -A --no-check bench/telemetry.ts api
 //   OTEL_DENO=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9 deno run -A --no-check bench/telemetry.ts deno
 //   bun --preload ./tests/support/bun_imports.ts bench/telemetry.ts sdk
 //
-// A second word, `http`, sends the calls over HTTP. `sdk` has spans, metrics and the SDK, whose exporters discard what they get; `api` has no SDK.
+// `sdk` has spans, metrics and the SDK, whose exporters discard what they get. `api` has no SDK. `none` has no telemetry
+// in either server, and shows the noise of the machine. A second word, `http`, sends the calls over HTTP; the CPU time then
+// includes that of the client.
 import { context, metrics, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -43,10 +46,11 @@ const number = { type: "object", properties: { a: { type: "number" }, b: { type:
 const add = tool({ name: "add", input: number, run: ({ a, b }) => String(Number(a) + Number(b)) });
 const about = { name: "calc", version: "1.0.0", handlers: [add] };
 const plain = createServer(about);
-const observed = createServer({ ...about, observer: openTelemetry() });
+const observed = createServer(process.argv[2] === "none" ? about : { ...about, observer: openTelemetry() });
 
+/** Returns the CPU time of a call, in microseconds. */
 async function measure(server: Server, calls: number): Promise<number> {
-  const since = performance.now();
+  const since = process.cpuUsage();
   for (let left = calls; left; left--) {
     const request = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
     const url = urls?.get(server);
@@ -56,7 +60,8 @@ async function measure(server: Server, calls: number): Promise<number> {
       : { method: "POST", headers: request.headers, body: await request.text() };
     await (await (sent && url !== undefined ? fetch(url, sent) : server.fetch(request))).text();
   }
-  return (performance.now() - since) * 1000 / calls;
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / calls;
 }
 
 /** The URLs of the servers, if calls go over HTTP. */
@@ -65,12 +70,13 @@ for (const server of urls ? [plain, observed] : []) {
   urls?.set(server, `${(await openHttpServer(server.fetch)).origin}/mcp`);
 }
 
-const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+/** Returns a part of the values, such as 0.5 for the median. */
+const quantile = (values: number[], part: number) => values.toSorted((a, b) => a - b)[Math.floor(values.length * part)];
 await measure(plain, 5000);
 await measure(observed, 5000);
 const ratios: number[] = [];
 const times: [number[], number[]] = [[], []];
-for (let pair = 0; pair < 40; pair++) {
+for (let pair = 0; pair < 60; pair++) {
   const order = pair % 2 ? [observed, plain] : [plain, observed];
   const taken = new Map<Server, number>();
   for (const server of order) taken.set(server, await measure(server, 500));
@@ -79,6 +85,7 @@ for (let pair = 0; pair < 40; pair++) {
   times[1].push(within);
   ratios.push(within / without);
 }
-const [without, within] = times.map((each) => median(each).toFixed(1));
-console.log(`${process.argv[2]}: ${without} µs without, ${within} µs with; × ${median(ratios).toFixed(2)}`);
+const [without, within] = times.map((each) => quantile(each, 0.5).toFixed(1));
+const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(ratios, part).toFixed(2));
+console.log(`${process.argv[2]}: ${without} µs without, ${within} µs with; × ${middle} (quartiles ${low}–${high})`);
 process.exit();

@@ -154,6 +154,8 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
   /** Set once the call has started. */
   #peer?: string;
+  /** The event of the start, if `around` needs it too. Building it again costs as much as the rest of the report. */
+  #started?: StartEvent;
 
   /** Creates the report of a request that has just been received. */
   constructor(
@@ -187,7 +189,7 @@ class ObservedCall implements RequestReport {
 
   around<T>(run: () => T): T {
     const { around } = this.#observing.core.observer;
-    return around ? around(this.#describe(), run) : run();
+    return around ? around(this.#started ?? this.#describe(), run) : run();
   }
 
   async ask<T>(method: string, answer: Promise<T>): Promise<T> {
@@ -219,7 +221,11 @@ class ObservedCall implements RequestReport {
     if (hasStarted) return;
     // Now, because runtimes drop the headers of a request whose client has gone.
     this.#peer = this.#origin.peer;
-    this.#observing.core.observer.start?.(this.#describe());
+    const { start, around } = this.#observing.core.observer;
+    if (!start && !around) return;
+    const event = this.#describe();
+    if (around) this.#started = event;
+    start?.(event);
   }
 
   // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.

@@ -70,16 +70,18 @@ for (const server of urls ? [plain, observed] : []) {
   urls?.set(server, `${(await openHttpServer(server.fetch)).origin}/mcp`);
 }
 
+/** Calls of a turn. The system counts CPU time in steps of milliseconds. */
+const CALLS = urls ? 1000 : 4000;
 /** Returns a part of the values, such as 0.5 for the median. */
 const quantile = (values: number[], part: number) => values.toSorted((a, b) => a - b)[Math.floor(values.length * part)];
 await measure(plain, 5000);
 await measure(observed, 5000);
 const ratios: number[] = [];
 const times: [number[], number[]] = [[], []];
-for (let pair = 0; pair < 60; pair++) {
+for (let pair = 0; pair < 40; pair++) {
   const order = pair % 2 ? [observed, plain] : [plain, observed];
   const taken = new Map<Server, number>();
-  for (const server of order) taken.set(server, await measure(server, 500));
+  for (const server of order) taken.set(server, await measure(server, CALLS));
   const [without, within] = [taken.get(plain) ?? NaN, taken.get(observed) ?? NaN];
   times[0].push(without);
   times[1].push(within);

@@ -1,4 +1,5 @@
-// Admission before sessions and calls, what observers hear of a connection, log messages of the server, and switches.
+// Admission before sessions and calls, events of a connection for observers, log messages of the server, and
+// capabilities that are switched off.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
@@ -16,7 +17,7 @@ async function fails(run: () => Promise<unknown>): Promise<McpError> {
   return error;
 }
 
-behaviour("admit decides on each request with the facts that are known", async (connect, way) => {
+behaviour("admit decides on each request with the facts known at that time", async (connect, way) => {
   const facts: AdmitFacts[] = [];
   const refused: RefusedEvent[] = [];
   const seen: string[] = [];
@@ -55,7 +56,7 @@ behaviour("admit decides on each request with the facts that are known", async (
   assertEquals(refused.map(({ reason, status }) => [reason, status]), Array(3).fill(["admission", status]));
 });
 
-behaviour("admit may refuse a session, wait, or fail", async (connect, way) => {
+behaviour("admit may refuse a session, return a promise, or throw", async (connect, way) => {
   let decide: () => Promise<unknown> = () => Promise.resolve(true);
   // The type does not allow what the test returns.
   const { client, join, takeFaults } = await connect({ handlers: [hello], admit: async () => await decide() as true });
@@ -80,79 +81,88 @@ behaviour("admit may refuse a session, wait, or fail", async (connect, way) => {
   }
 });
 
-behaviour("an observer hears initialize, notifications, and the end of a session", async (connect, way) => {
-  const calls: CallEvent[] = [];
-  const heard: NotificationEvent[] = [];
-  const sessions: SessionEvent[] = [];
-  const { client, server } = await connect({
-    handlers: [hello],
-    observer: {
-      call: (event) => calls.push(event),
-      notification: (event) => heard.push(event),
-      session: (event) => sessions.push(event),
-    },
-  });
-  await client.callTool("hello");
-  await client.notify("notifications/roots/list_changed", {});
-  await client.notify(`notifications/${"x".repeat(230)}`, {});
-  const isLegacy = way.era === "legacy";
-  await until(() => heard.length === (isLegacy ? 3 : 2), "all notifications are heard");
-  const methods = heard.map(({ method }) => method);
-  assertEquals(methods.slice(-2), [
-    "notifications/roots/list_changed",
-    `notifications/${"x".repeat(230)}`.slice(0, 200),
-  ]);
-  // A notification without metadata or a session tells no revision.
-  const revision = way.transport === "pipe" && !isLegacy ? undefined : way.version;
-  assertEquals(heard.map(({ revision }) => revision), heard.map(() => revision));
-  if (isLegacy) {
-    assertEquals(calls[0].method, "initialize");
-    assertEquals(calls[0].client, { name: "test", version: "1.0.0" });
-    assertEquals(methods[0], "notifications/initialized");
-    assertEquals(heard[0].client, { name: "test", version: "1.0.0" });
-    assertEquals(heard[0].session, sessions[0].id);
-  }
-  await client.close();
-  await server.close();
-  if (isLegacy) assertEquals(sessions.at(-1)?.state, "ended");
-});
+behaviour(
+  "an observer is notified of initialize, of notifications, and of the end of a session",
+  async (connect, way) => {
+    const calls: CallEvent[] = [];
+    const heard: NotificationEvent[] = [];
+    const sessions: SessionEvent[] = [];
+    const { client, server } = await connect({
+      handlers: [hello],
+      observer: {
+        call: (event) => calls.push(event),
+        notification: (event) => heard.push(event),
+        session: (event) => sessions.push(event),
+      },
+    });
+    await client.callTool("hello");
+    await client.notify("notifications/roots/list_changed", {});
+    await client.notify(`notifications/${"x".repeat(230)}`, {});
+    const isLegacy = way.era === "legacy";
+    await until(() => heard.length === (isLegacy ? 3 : 2), "all notifications are heard");
+    const methods = heard.map(({ method }) => method);
+    assertEquals(methods.slice(-2), [
+      "notifications/roots/list_changed",
+      `notifications/${"x".repeat(230)}`.slice(0, 200),
+    ]);
+    // Without metadata or a session, a notification states no revision.
+    const revision = way.transport === "pipe" && !isLegacy ? undefined : way.version;
+    assertEquals(heard.map(({ revision }) => revision), heard.map(() => revision));
+    if (isLegacy) {
+      assertEquals(calls[0].method, "initialize");
+      assertEquals(calls[0].client, { name: "test", version: "1.0.0" });
+      assertEquals(methods[0], "notifications/initialized");
+      assertEquals(heard[0].client, { name: "test", version: "1.0.0" });
+      assertEquals(heard[0].session, sessions[0].id);
+    }
+    await client.close();
+    await server.close();
+    if (isLegacy) assertEquals(sessions.at(-1)?.state, "ended");
+  },
+);
 
-behaviour("the server logs outside of a call to sessions that want the level", async (connect, way) => {
-  const { client, join, server } = await connect({ handlers: [hello] });
-  const other = await join(way.transport === "pipe" ? {} : { principal: { id: "ada" } });
-  await client.callTool("hello");
-  await other.callTool("hello");
-  if (way.era === "legacy") await other.setLogLevel("error");
-  const first = async (changes: AsyncIterable<unknown>) => {
-    for await (const _ of changes) return;
-  };
-  const follow = (connection: typeof client) =>
-    connection.received.flatMap(({ method, params }) => method === "notifications/message" ? Object(params).data : []);
-  const subscription = await client.subscribe({ toolsListChanged: true });
-  const second = await other.subscribe({ toolsListChanged: true });
-  server.log.debug("quiet");
-  server.log.info({ text: "info" }, { logger: "db" });
-  server.log.error("error");
-  server.log.error("ada only", { to: ({ principal }) => principal?.id === "ada" });
-  server.log.error(undefined);
-  const cycle: Record<string, unknown> = {};
-  cycle.self = cycle;
-  server.log.error(cycle);
-  server.listChanged("tools");
-  await first(subscription);
-  await first(second);
-  if (way.era === "modern") {
-    assertEquals([follow(client), follow(other)], [[], []]);
-  } else {
-    const odd = ["undefined", "[a value that JSON cannot hold]"];
-    assertEquals(follow(client), [{ text: "info" }, "error", ...odd]);
-    assertEquals(follow(other), ["error", ...way.transport === "pipe" ? [] : ["ada only"], ...odd]);
-    const message = client.received.find(({ method }) => method === "notifications/message");
-    assertEquals(message?.params, { level: "info", logger: "db", data: { text: "info" } });
-  }
-  await subscription.close();
-  await second.close();
-}, { perInstance: "log" });
+behaviour(
+  "the server logs outside of a call to sessions whose log level includes the message",
+  async (connect, way) => {
+    const { client, join, server } = await connect({ handlers: [hello] });
+    const other = await join(way.transport === "pipe" ? {} : { principal: { id: "ada" } });
+    await client.callTool("hello");
+    await other.callTool("hello");
+    if (way.era === "legacy") await other.setLogLevel("error");
+    const first = async (changes: AsyncIterable<unknown>) => {
+      for await (const _ of changes) return;
+    };
+    const follow = (connection: typeof client) =>
+      connection.received.flatMap(({ method, params }) =>
+        method === "notifications/message" ? Object(params).data : []
+      );
+    const subscription = await client.subscribe({ toolsListChanged: true });
+    const second = await other.subscribe({ toolsListChanged: true });
+    server.log.debug("quiet");
+    server.log.info({ text: "info" }, { logger: "db" });
+    server.log.error("error");
+    server.log.error("ada only", { to: ({ principal }) => principal?.id === "ada" });
+    server.log.error(undefined);
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    server.log.error(cycle);
+    server.listChanged("tools");
+    await first(subscription);
+    await first(second);
+    if (way.era === "modern") {
+      assertEquals([follow(client), follow(other)], [[], []]);
+    } else {
+      const odd = ["undefined", "[a value that JSON cannot hold]"];
+      assertEquals(follow(client), [{ text: "info" }, "error", ...odd]);
+      assertEquals(follow(other), ["error", ...way.transport === "pipe" ? [] : ["ada only"], ...odd]);
+      const message = client.received.find(({ method }) => method === "notifications/message");
+      assertEquals(message?.params, { level: "info", logger: "db", data: { text: "info" } });
+    }
+    await subscription.close();
+    await second.close();
+  },
+  { perInstance: "log" },
+);
 
 behaviour("capabilities that are switched off are neither declared nor served", async (connect, way) => {
   const handlers = [
@@ -190,15 +200,15 @@ behaviour("capabilities that are switched off are neither declared nor served", 
   for (const method of unknown) {
     assertEquals((await fails(() => client.request(method, { level: "info", uri: "x://r" }))).code, -32601);
   }
-  // Announcements wait for the clock, and would arrive before a response.
+  // Announcements are sent on a timer, and would otherwise arrive before a response.
   await clock.advance(1000);
   await client.listTools();
   assertEquals(client.received, []);
 });
 
-Deno.test("switches are checked", () => {
+Deno.test("an invalid value of a capability switch is refused", () => {
   const options = { name: "x", version: "1" };
-  // The types do not allow these.
+  // The types do not allow these values.
   for (
     const capabilities of [{ tools: false }, { prompts: 1 }, { resources: null }, { tool: true }, {
       logging: 0,

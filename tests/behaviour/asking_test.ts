@@ -1,4 +1,5 @@
-// Requests to the client during a call: one handler serves both eras, and an answer counts for its own question only.
+// Requests to the client during a call: one handler serves both eras, and an answer is accepted only for its own
+// question.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
@@ -15,12 +16,12 @@ import { testLimits } from "../support/limits.ts";
 const yesNo = z.object({ ok: z.boolean() });
 const accept = <C>(content: C) => ({ action: "accept", content }) as const;
 
-/** The number of requests the client sent. */
+/** The number of requests that the client sent. */
 function countCalls({ transcript }: { readonly transcript: readonly string[] }, method = "tools/call"): number {
   return transcript.filter((line) => line.startsWith("→ {") && line.includes(`"method":"${method}"`)).length;
 }
 
-behaviour("a handler elicits from the user, whatever the user does", async (connect) => {
+behaviour("a handler elicits from the user, and gets each possible answer", async (connect) => {
   const order = tool({
     name: "order",
     async run(_input, ctx) {
@@ -50,7 +51,7 @@ behaviour("a handler elicits from the user, whatever the user does", async (conn
   });
 });
 
-behaviour("a handler requests sampling, roots, and a visit to a URL", async (connect) => {
+behaviour("a handler requests sampling, roots, and URL elicitation", async (connect) => {
   const all = tool({
     name: "all",
     async run(_input, ctx) {
@@ -81,7 +82,7 @@ behaviour("a handler requests sampling, roots, and a visit to a URL", async (con
   });
 });
 
-/** Uses every method of a context by itself, without the object it came from. */
+/** Uses every method of a context after destructuring it. */
 async function useParts({ progress, log, once, elicit, elicitUrl, sample, roots, server, closeStream }: Context) {
   const { info } = log;
   const { resourceUpdated, listChanged } = server;
@@ -153,27 +154,30 @@ behaviour("questions asked in parallel are sent together, later ones in further 
   assertEquals(made.length, 1);
 });
 
-behaviour("a handler that catches everything cannot swallow a question, and its finally runs", async (connect) => {
-  const log: string[] = [];
-  const stubborn = tool({
-    name: "stubborn",
-    async run(_input, ctx) {
-      try {
-        const { action } = await ctx.elicit("confirm", { message: "Sure?", schema: yesNo });
-        return action;
-      } catch {
-        return "swallowed";
-      } finally {
-        log.push("finally");
-      }
-    },
-  });
-  const { client } = await connect({ handlers: [stubborn] }, { onElicit: () => accept({ ok: true }) });
-  assertEquals(textOf(await client.callTool("stubborn")), "accept");
-  assert(log.length >= 1);
-});
+behaviour(
+  "a handler that catches every error cannot suppress a question, and its finally block runs",
+  async (connect) => {
+    const log: string[] = [];
+    const stubborn = tool({
+      name: "stubborn",
+      async run(_input, ctx) {
+        try {
+          const { action } = await ctx.elicit("confirm", { message: "Sure?", schema: yesNo });
+          return action;
+        } catch {
+          return "swallowed";
+        } finally {
+          log.push("finally");
+        }
+      },
+    });
+    const { client } = await connect({ handlers: [stubborn] }, { onElicit: () => accept({ ok: true }) });
+    assertEquals(textOf(await client.callTool("stubborn")), "accept");
+    assert(log.length >= 1);
+  },
+);
 
-behaviour("an answer counts only for the question exactly as it was asked", async (connect) => {
+behaviour("an answer is accepted only for a question identical to the one it answers", async (connect) => {
   let price = 10;
   const paid: number[] = [];
   const pay = tool({
@@ -197,7 +201,7 @@ behaviour("an answer counts only for the question exactly as it was asked", asyn
   assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
 }, { eras: ["modern"] });
 
-behaviour("a key stands for one question in a run, whose answer is the same each time", async (connect) => {
+behaviour("a key identifies one question in a run, and asking it again returns the same answer", async (connect) => {
   const thrown: unknown[] = [];
   const handlers = [
     tool({
@@ -251,7 +255,7 @@ behaviour("a key stands for one question in a run, whose answer is the same each
   assertEquals(thrown, [told[0]]);
 });
 
-behaviour("a question whose answer was not usable may be asked again", async (connect) => {
+behaviour("a question with an unusable answer may be asked again", async (connect) => {
   const answers: unknown[] = ["no", accept({ ok: true })];
   const order = tool({
     name: "order",
@@ -264,7 +268,7 @@ behaviour("a question whose answer was not usable may be asked again", async (co
   assertEquals(textOf(await client.callTool("order")), "accept");
 }, { eras: ["legacy"] });
 
-behaviour("an answer of the wrong shape makes the server ask again", async (connect) => {
+behaviour("the server asks again after an answer of the wrong shape", async (connect) => {
   const order = tool({
     name: "order",
     run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
@@ -279,69 +283,77 @@ behaviour("an answer of the wrong shape makes the server ask again", async (conn
   }
 }, { eras: ["modern"] });
 
-behaviour("the third answer of the wrong shape to one question reaches the handler as an error", async (connect) => {
-  const caught: unknown[] = [];
-  const order = tool({
-    name: "order",
-    async run(_input, ctx) {
-      const first = await ctx.elicit("first", { message: "First?", schema: yesNo });
-      try {
-        return (await ctx.elicit("second", { message: "Second?", schema: yesNo })).action;
-      } catch (error) {
-        caught.push(error);
-        if (first.content?.ok) throw error;
-        return "fallback";
-      }
-    },
-  });
-  for (const ok of [true, false]) {
-    let asked = 0;
-    const answers = [{ action: "maybe" }, accept({ ok }), 1, { action: "accept" }, accept({ ok: "no" })];
-    const { client } = await connect({ handlers: [order] }, { answer: () => answers[asked++] });
-    if (ok) {
-      const error = await assertRejects(() => client.callTool("order"), McpError);
-      assertEquals(error.code, -32602);
-      assertMatch(error.message, /^Cannot use the client's answer to "second": ok.*; the server asked 3 times$/);
-    } else assertEquals(textOf(await client.callTool("order")), "fallback");
-    assertEquals(asked, 5);
-  }
-  // Questions that are open do not count as errors that a handler can catch, but they may pass through it.
-  assert(caught.length >= 2);
-}, { eras: ["modern"] });
+behaviour(
+  "the third answer of the wrong shape to one question is thrown as an error in the handler",
+  async (connect) => {
+    const caught: unknown[] = [];
+    const order = tool({
+      name: "order",
+      async run(_input, ctx) {
+        const first = await ctx.elicit("first", { message: "First?", schema: yesNo });
+        try {
+          return (await ctx.elicit("second", { message: "Second?", schema: yesNo })).action;
+        } catch (error) {
+          caught.push(error);
+          if (first.content?.ok) throw error;
+          return "fallback";
+        }
+      },
+    });
+    for (const ok of [true, false]) {
+      let asked = 0;
+      const answers = [{ action: "maybe" }, accept({ ok }), 1, { action: "accept" }, accept({ ok: "no" })];
+      const { client } = await connect({ handlers: [order] }, { answer: () => answers[asked++] });
+      if (ok) {
+        const error = await assertRejects(() => client.callTool("order"), McpError);
+        assertEquals(error.code, -32602);
+        assertMatch(error.message, /^Cannot use the client's answer to "second": ok.*; the server asked 3 times$/);
+      } else assertEquals(textOf(await client.callTool("order")), "fallback");
+      assertEquals(asked, 5);
+    }
+    // Open questions do not count as errors that a handler can catch, but they may pass through its catch blocks.
+    assert(caught.length >= 2);
+  },
+  { eras: ["modern"] },
+);
 
-behaviour("an answer of the wrong shape, and an error, reach the handler as an error", async (connect) => {
-  const errors: unknown[] = [];
-  const order = tool({
-    name: "order",
-    async run(_input, ctx) {
-      try {
-        return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
-      } catch (error) {
-        errors.push([Object(error).code, Object(error).data]);
-        throw new ToolError("No answer");
-      }
-    },
-  });
-  const answers = [
-    () => accept({ ok: "yes" }),
-    () => ({ action: "maybe" }),
-    () => {
-      throw new McpError(-1, "The user is away", { since: 9 });
-    },
-    () => accept({ ok: true }),
-  ];
-  let at = 0;
-  const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++]() });
-  for (let i = 0; i < 3; i++) assertEquals((await client.callTool("order")).isError, true);
-  assertEquals(textOf(await client.callTool("order")), "accept");
-  assertEquals(errors, [
-    [-32602, undefined],
-    [-32602, undefined],
-    [-32602, { code: -1, message: "The user is away", data: { since: 9 } }],
-  ]);
-}, { eras: ["legacy"] });
+behaviour(
+  "an answer of the wrong shape, and an error response, are thrown as an error in the handler",
+  async (connect) => {
+    const errors: unknown[] = [];
+    const order = tool({
+      name: "order",
+      async run(_input, ctx) {
+        try {
+          return (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
+        } catch (error) {
+          errors.push([Object(error).code, Object(error).data]);
+          throw new ToolError("No answer");
+        }
+      },
+    });
+    const answers = [
+      () => accept({ ok: "yes" }),
+      () => ({ action: "maybe" }),
+      () => {
+        throw new McpError(-1, "The user is away", { since: 9 });
+      },
+      () => accept({ ok: true }),
+    ];
+    let at = 0;
+    const { client } = await connect({ handlers: [order] }, { answer: () => answers[at++]() });
+    for (let i = 0; i < 3; i++) assertEquals((await client.callTool("order")).isError, true);
+    assertEquals(textOf(await client.callTool("order")), "accept");
+    assertEquals(errors, [
+      [-32602, undefined],
+      [-32602, undefined],
+      [-32602, { code: -1, message: "The user is away", data: { since: 9 } }],
+    ]);
+  },
+  { eras: ["legacy"] },
+);
 
-behaviour("an error that the client answers does not become the error of its call", async (connect) => {
+behaviour("an error response of the client to a question does not become the error of the call", async (connect) => {
   const ask = async (ctx: Context) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
   const handlers = [
     tool({ name: "order", run: (_input, ctx) => ask(ctx) }),
@@ -371,43 +383,46 @@ behaviour("an error that the client answers does not become the error of its cal
   }
 }, { eras: ["legacy"] });
 
-behaviour("a client is never asked for a capability it did not declare", async (connect, { era, transport }) => {
-  const sampling = { messages: [], maxTokens: 1 };
-  const handlers = [
-    tool({ name: "form", run: async (_i, ctx) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action }),
-    tool({
-      name: "url",
-      run: async (_i, ctx) => (await ctx.elicitUrl("x", { message: "?", url: "https://x.example" })).action,
-    }),
-    tool({ name: "sample", run: async (_i, ctx) => (await ctx.sample("x", sampling)).model }),
-    tool({ name: "tools", run: async (_i, ctx) => (await ctx.sample("x", { ...sampling, tools: [] })).model }),
-    tool({ name: "roots", run: async (_i, ctx) => `${(await ctx.roots()).length}` }),
-  ];
-  const needs = {
-    form: { elicitation: { form: {} } },
-    url: { elicitation: { url: {} } },
-    sample: { sampling: {} },
-    tools: { sampling: { tools: {} } },
-    roots: { roots: {} },
-  };
-  const refuse = async (capabilities: ConnectTestOptions["capabilities"], names: readonly (keyof typeof needs)[]) => {
-    const { client } = await connect({ handlers }, {
-      capabilities,
-      answer: () => assert(false, "the client was asked"),
-    });
-    for (const name of names) {
-      const error = await assertRejects(() => client.callTool(name), McpError);
-      assertEquals(error.code, era === "modern" ? -32021 : -32600, name);
-      assertEquals(error.data, { requiredCapabilities: needs[name] });
-      assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
-    }
-  };
-  await refuse({}, ["form", "url", "sample", "tools", "roots"]);
-  await refuse({ elicitation: {}, sampling: {} }, ["url", "tools", "roots"]);
-  await refuse({ elicitation: { url: {} }, roots: {} }, ["form", "sample"]);
-});
+behaviour(
+  "the server sends a client no request for a capability that it did not declare",
+  async (connect, { era, transport }) => {
+    const sampling = { messages: [], maxTokens: 1 };
+    const handlers = [
+      tool({ name: "form", run: async (_i, ctx) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action }),
+      tool({
+        name: "url",
+        run: async (_i, ctx) => (await ctx.elicitUrl("x", { message: "?", url: "https://x.example" })).action,
+      }),
+      tool({ name: "sample", run: async (_i, ctx) => (await ctx.sample("x", sampling)).model }),
+      tool({ name: "tools", run: async (_i, ctx) => (await ctx.sample("x", { ...sampling, tools: [] })).model }),
+      tool({ name: "roots", run: async (_i, ctx) => `${(await ctx.roots()).length}` }),
+    ];
+    const needs = {
+      form: { elicitation: { form: {} } },
+      url: { elicitation: { url: {} } },
+      sample: { sampling: {} },
+      tools: { sampling: { tools: {} } },
+      roots: { roots: {} },
+    };
+    const refuse = async (capabilities: ConnectTestOptions["capabilities"], names: readonly (keyof typeof needs)[]) => {
+      const { client } = await connect({ handlers }, {
+        capabilities,
+        answer: () => assert(false, "the client was asked"),
+      });
+      for (const name of names) {
+        const error = await assertRejects(() => client.callTool(name), McpError);
+        assertEquals(error.code, era === "modern" ? -32021 : -32600, name);
+        assertEquals(error.data, { requiredCapabilities: needs[name] });
+        assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
+      }
+    };
+    await refuse({}, ["form", "url", "sample", "tools", "roots"]);
+    await refuse({ elicitation: {}, sampling: {} }, ["url", "tools", "roots"]);
+    await refuse({ elicitation: { url: {} }, roots: {} }, ["form", "sample"]);
+  },
+);
 
-behaviour("only pages of the web can be visited", async (connect) => {
+behaviour("URL elicitation accepts only http and https URLs", async (connect) => {
   let url = "";
   const visit = tool({
     name: "visit",
@@ -456,7 +471,7 @@ behaviour("only pages of the web can be visited", async (connect) => {
   assertEquals(asked, good);
 });
 
-behaviour("where no answer is waited for, a question says that it cannot be asked there", async (connect) => {
+behaviour("a question where the server cannot wait for an answer throws an error that says so", async (connect) => {
   const asks: Record<string, (ctx: Context) => Promise<unknown>> = {
     form: (ctx) => ctx.elicit("x", { message: "?", schema: yesNo }),
     page: (ctx) => ctx.elicitUrl("x", { message: "?", url: "https://x.example" }),
@@ -500,7 +515,7 @@ behaviour("where no answer is waited for, a question says that it cannot be aske
       return await next();
     }],
   }, { answer: () => ({ action: "accept", content: { ok: true } }) });
-  // A session that was asked before is asked no more than any other.
+  // A session in which a question was asked earlier behaves like any other session.
   assertEquals(textOf(await client.callTool("asked")), "accept");
   const ref = { type: "ref/resource", uri: "x://{id}" };
   for (ask of Object.values(asks)) {
@@ -524,7 +539,7 @@ behaviour("where no answer is waited for, a question says that it cannot be aske
   }
 });
 
-behaviour("prompts and resources may ask as well", async (connect) => {
+behaviour("prompts and resources may ask the client too", async (connect) => {
   const ask = async (ctx: Context) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action;
   const handlers = [
     prompt({ name: "p", run: (_input, ctx) => ask(ctx) }),
@@ -535,7 +550,7 @@ behaviour("prompts and resources may ask as well", async (connect) => {
   assertEquals(messages, [{ role: "user", content: { type: "text", text: "decline" } }]);
   const { contents, ttlMs } = await client.readResource("x://r");
   assertEquals(contents[0].text, "decline");
-  if (ttlMs !== undefined) assertEquals(ttlMs, 0, "the result of a call with answers is not cacheable");
+  if (ttlMs !== undefined) assertEquals(ttlMs, 0, "the result of a call with answers cannot be cached");
 });
 
 const order = tool({
@@ -549,7 +564,7 @@ const order = tool({
 const yes = { confirm: accept({ ok: true }) };
 
 behaviour(
-  "a question's state is refused if it was changed, or belongs to another call or caller",
+  "the state of a question is refused if it was changed, or belongs to another call or caller",
   async (connect, { transport }) => {
     const other = tool({ name: "other", run: (_input, ctx) => order.run({ item: "tea" }, ctx) as Promise<string> });
     const capabilities = { elicitation: {} };
@@ -585,7 +600,7 @@ behaviour(
       const thief = await join({ capabilities, principal });
       assertEquals((await assertRejects(() => thief.request("tools/call", good), McpError)).code, -32602);
     }
-    // The same call may have its arguments in another order.
+    // The repeated call may list its arguments in another order.
     const turned = { ...good, arguments: { more: { b: 2, a: 1 }, item: "tea" } };
     assertEquals((await client.request("tools/call", turned)).content, [{ type: "text", text: "tea accept" }]);
   },
@@ -637,15 +652,15 @@ behaviour("the data sent along with a question is bounded", async (connect) => {
   assertEquals(textOf(await client.callTool("order")), "tea accept");
 }, { eras: ["modern"] });
 
-behaviour("values of ctx.once may have half of the bytes of a state, with a question or without", async (connect) => {
-  // A text of two bytes per character, so that characters are not counted.
+behaviour("values of ctx.once may use half of the bytes of a state, with and without a question", async (connect) => {
+  // A text of two bytes per character, because the limit counts bytes.
   const keep = tool({
     name: "keep",
     input: { type: "object" },
     async run({ size, asks }: Record<string, unknown>, ctx) {
       for (const key of ["one", "two"]) await ctx.once(key, () => "é".repeat(Number(size) / 4));
       if (!asks) return "kept";
-      // Quotes must not count twice.
+      // An escaped quotation mark must not count twice.
       await ctx.once("quotes", () => ['"'.repeat(100)]);
       return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
     },
@@ -663,7 +678,7 @@ behaviour("values of ctx.once may have half of the bytes of a state, with a ques
   }
 });
 
-behaviour("a client that never answers is not waited for forever", async (connect) => {
+behaviour("the server stops waiting for a client that never answers", async (connect) => {
   const { client } = await connect({ handlers: [order], limits: { calls: { answerMs: 40 } } }, {
     onElicit: () => new Promise(() => {}),
   });
@@ -673,7 +688,7 @@ behaviour("a client that never answers is not waited for forever", async (connec
   assertEquals(
     client.received.map(({ method }) => method),
     ["notifications/cancelled"],
-    "the client gets a cancellation of the question",
+    "the server sends the client a cancellation of the question",
   );
 }, { eras: ["legacy"] });
 
@@ -710,7 +725,7 @@ Deno.test("the state of a question expires", async () => {
   await server.close();
 });
 
-Deno.test("instances that share a secret continue each other's calls, also after the secret was rotated", async () => {
+Deno.test("instances that share a secret continue each other's calls, even after the secret was rotated", async () => {
   const [old, young] = ["o".repeat(32), "y".repeat(32)];
   const secrets = [[old], [old], [young, old], [young], undefined];
   const [first, ...others] = await Promise.all(secrets.map(async (secret) => {
@@ -731,7 +746,7 @@ Deno.test("instances that share a secret continue each other's calls, also after
   }
 });
 
-Deno.test("the state of a question is unreadable for the client", async () => {
+Deno.test("the client cannot read the state of a question", async () => {
   const secretive = tool({
     name: "secretive",
     async run(_input, ctx) {

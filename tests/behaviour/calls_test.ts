@@ -16,29 +16,32 @@ function traced(log: string[], name: string): Middleware {
   };
 }
 
-behaviour("middleware wraps calls in order: the server's outside, the tool's inside", async (connect, { era }) => {
-  const log: string[] = [];
-  const work = tool({
-    name: "work",
-    use: [traced(log, "c"), traced(log, "d")],
-    run: () => {
-      log.push("run");
-      return "";
-    },
-  });
-  const { client } = await connect({ handlers: [work], use: [traced(log, "a"), traced(log, "b")] });
-  log.length = 0;
-  await client.callTool("work");
-  const inner = ["> c tools/call", "> d tools/call", "run", "< d", "< c"];
-  assertEquals(log, ["> a tools/call", "> b tools/call", ...inner, "< b", "< a"]);
-  log.length = 0;
-  await client.request("tools/list");
-  assertEquals(log, ["> a tools/list", "> b tools/list", "< b", "< a"]);
-  log.length = 0;
-  const method = era === "modern" ? "server/discover" : "ping";
-  await client.request(method);
-  assertEquals(log, [`> a ${method}`, `> b ${method}`, "< b", "< a"]);
-});
+behaviour(
+  "middleware wraps calls in order: middleware of the server outside, middleware of the tool inside",
+  async (connect, { era }) => {
+    const log: string[] = [];
+    const work = tool({
+      name: "work",
+      use: [traced(log, "c"), traced(log, "d")],
+      run: () => {
+        log.push("run");
+        return "";
+      },
+    });
+    const { client } = await connect({ handlers: [work], use: [traced(log, "a"), traced(log, "b")] });
+    log.length = 0;
+    await client.callTool("work");
+    const inner = ["> c tools/call", "> d tools/call", "run", "< d", "< c"];
+    assertEquals(log, ["> a tools/call", "> b tools/call", ...inner, "< b", "< a"]);
+    log.length = 0;
+    await client.request("tools/list");
+    assertEquals(log, ["> a tools/list", "> b tools/list", "< b", "< a"]);
+    log.length = 0;
+    const method = era === "modern" ? "server/discover" : "ping";
+    await client.request(method);
+    assertEquals(log, [`> a ${method}`, `> b ${method}`, "< b", "< a"]);
+  },
+);
 
 behaviour("middleware may change a result, return its own, or fail", async (connect) => {
   const use: Middleware = async (call, next) => {
@@ -84,7 +87,7 @@ const steps = tool({
   },
 });
 
-behaviour("progress is sent only if requested, and only when it grows", async (connect) => {
+behaviour("progress is sent only if the client requested it, and only when its value grows", async (connect) => {
   const { client } = await connect({ handlers: [steps] });
   const values = [1, 2, 2, 1, 3.5, -1, 10];
   await client.callTool("steps", { values: [1, 2] });
@@ -159,10 +162,11 @@ const logging = tool({
 });
 
 for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
-  behaviour(`logs are filtered by the log level of the client: ${logLevel ?? "none"}`, async (connect, { era }) => {
+  behaviour(`messages are filtered by the log level of the client: ${logLevel ?? "none"}`, async (connect, { era }) => {
     const { client } = await connect({ handlers: [logging] }, { logLevel });
     await client.callTool("logging");
-    // A session without a log level gets the server's default; without a session, no log level means no logs.
+    // A session without a log level uses the server's default. Without a session and without a log level, no messages
+    // are sent.
     const least = logLevel ?? (era === "legacy" ? "info" : undefined);
     const wanted = least ? LEVELS.slice(LEVELS.indexOf(least)) : [];
     assertEquals(
@@ -185,7 +189,7 @@ behaviour("the log level of a session can be changed, but only to a valid level"
   assertEquals(client.received.map(({ params }) => params.level), ["alert", "emergency"]);
 }, { eras: ["legacy"], versions: LEGACY_VERSIONS, perInstance: "later" });
 
-behaviour("data that cannot be logged does not end the call", async (connect) => {
+behaviour("log data that cannot be serialized does not end the call", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const odd = tool({
@@ -242,7 +246,7 @@ behaviour("a cancelled call stops, gets no response, and affects no other call",
   );
 });
 
-behaviour("once computes one value for all who ask, and tries again after a failure", async (connect) => {
+behaviour("once computes one value for all concurrent callers, and runs again after a failure", async (connect) => {
   let made = 0;
   const make = async () => {
     await turn();
@@ -296,14 +300,14 @@ behaviour("a call that is cancelled during its validation does not start its han
   for (const call of calls) await assertRejects(() => call);
   await until(() => cancelled === 3, "the cancellation");
   open();
-  // Its validation ends after those of the cancelled calls.
+  // The validation of this call ends after the validation of the cancelled calls.
   await staying;
   await turn(10);
   assertEquals(ran, ["staying"]);
   assertEquals(takeFaults(), []);
 });
 
-behaviour("a call with a large body can be cancelled before it sent anything", async (connect) => {
+behaviour("a call with a large body can be cancelled before it has sent a message", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers });
   const stop = new AbortController();
@@ -344,12 +348,12 @@ behaviour("a call with id 0 can be cancelled", async (connect) => {
   await until(() => log.includes("cancelled 0"), "the call is cancelled");
 });
 
-behaviour("a lost connection cancels a call only if it has no session", async (connect, { era }) => {
+behaviour("a lost connection cancels a call only if the call has no session", async (connect, { era }) => {
   const { log, open, handlers } = waiting();
   const { client, server } = await connect({ handlers });
   const staying = started(client.callTool("wait", { n: 1 }));
   await until(() => log.length === 1, "the call runs");
-  // A call with a connection of its own, in the same session if there is one.
+  // A call with its own connection, in the same session if there is a session.
   const body = { jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "wait", arguments: { n: 2 } } };
   const meta = {
     "io.modelcontextprotocol/protocolVersion": client.server.version,
@@ -374,7 +378,7 @@ behaviour("a lost connection cancels a call only if it has no session", async (c
   assert(response.body);
   await response.body.cancel(); // The connection is lost.
   if (era === "modern") await until(() => log.includes("cancelled 2"), "the call is cancelled");
-  // In a session, a cancellation would arrive before the response to another call.
+  // In a session, a cancellation would arrive before the response to the next call.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   await turn(10);
   assertEquals(log.slice(2), era === "modern" ? ["cancelled 2"] : []);
@@ -384,7 +388,7 @@ behaviour("a lost connection cancels a call only if it has no session", async (c
   assertEquals(log.slice(2).sort(), era === "modern" ? ["cancelled 2", "passed 1"] : ["passed 1", "passed 2"]);
 }, { transports: ["memory"] });
 
-behaviour("two calls in flight may have the same id", async (connect) => {
+behaviour("two concurrent calls may have the same id", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const calls = [1, 2, 3].map((n) => started(client.callTool("wait", { n }, { id: 1, meta: { progressToken: 1 } })));
@@ -394,7 +398,7 @@ behaviour("two calls in flight may have the same id", async (connect) => {
   assertEquals(results.map(textOf).sort(), ["1", "2", "3"]);
 });
 
-behaviour("clients that use the same ids never get each other's responses", async (connect) => {
+behaviour("clients that use the same request ids never get each other's responses", async (connect) => {
   const echo = tool({
     name: "echo",
     input: z.object({ text: z.string() }),
@@ -418,7 +422,7 @@ behaviour("clients that use the same ids never get each other's responses", asyn
   }));
 });
 
-behaviour("ids come back unchanged", async (connect) => {
+behaviour("request ids are returned unchanged", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "" })] });
   for (const id of [0, -1, Number.MAX_SAFE_INTEGER, "", "0", 'é"\\\n😀', "x".repeat(256)]) {
     // The client refuses a response with another id.
@@ -426,7 +430,7 @@ behaviour("ids come back unchanged", async (connect) => {
   }
 });
 
-behaviour("a call that exceeds its timeout is ended, and its handler's signal aborts", async (connect) => {
+behaviour("a call that exceeds its timeout is ended, and the signal of its handler aborts", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } });
   const error = await assertRejects(() => client.callTool("wait"), McpError);
@@ -437,14 +441,14 @@ behaviour("a call that exceeds its timeout is ended, and its handler's signal ab
 });
 
 behaviour(
-  "calls beyond the limit wait, and calls beyond the queue are refused by the limit's name",
+  "calls beyond the concurrency limit wait, and calls beyond the queue are refused with the name of the limit",
   async (connect, { transport, era }) => {
     const { log, open, handlers } = waiting();
     const { client } = await connect({ handlers, limits: testLimits({ calls: { running: 2, waiting: 1 } }) });
     const [first, second] = [1, 2].map((n) => started(client.callTool("wait", { n })));
     await until(() => log.length === 2, "two calls run");
     const third = started(client.callTool("wait", { n: 3 }));
-    // Accepted in order: when the fourth has been refused, the third is in the queue.
+    // Calls are accepted in order: when the fourth call has been refused, the third call is in the queue.
     const error = await assertRejects(() => client.callTool("wait", { n: 4 }), McpError);
     assertStringIncludes(error.message, "calls.running, calls.waiting");
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 503 : 429);
@@ -455,7 +459,7 @@ behaviour(
   { transports: ["memory", "pipe"] },
 );
 
-behaviour("one client cannot take every slot", async (connect) => {
+behaviour("one client cannot occupy every slot", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client, join } = await connect({ handlers, limits: { calls: { runningPerClient: 2 } } }, {
     principal: { id: "ada" },
@@ -469,7 +473,7 @@ behaviour("one client cannot take every slot", async (connect) => {
   assertEquals((await Promise.all(calls)).map(textOf), ["1", "2", "3", "4"]);
 }, { perInstance: "limits" });
 
-behaviour("a result above the limit is an internal error", async (connect) => {
+behaviour("a result above the size limit is an internal error", async (connect) => {
   const give = tool({ name: "give", input: z.object({ n: z.number() }), run: ({ n }) => "x".repeat(n) });
   const { client, takeFaults } = await connect({ handlers: [give], limits: { calls: { resultBytes: 1000 } } });
   assertEquals(textOf(await client.callTool("give", { n: 500 })).length, 500);
@@ -481,34 +485,37 @@ behaviour("a result above the limit is an internal error", async (connect) => {
   );
 });
 
-behaviour("a message that is too deep or too long is refused by the limit's name", async (connect, { transport }) => {
-  const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
-  const limits = testLimits({ request: { depth: 20, methodCharacters: 30, idCharacters: 10 } });
-  const { client } = await connect({ handlers: [any], limits });
-  let deep: object = {};
-  for (let i = 0; i < 30; i++) deep = { deep };
-  const cases = [
-    ["request.depth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
-    ["request.methodCharacters", () => client.request("x".repeat(31))],
-    ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
-  ] as const;
-  for (const [name, send] of cases) {
-    // A response without an id cannot be matched on a shared channel.
-    const before = client.transcript.length;
-    const error = await assertRejects(send);
-    const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
-    assertStringIncludes(said, name);
-    if (transport !== "pipe") {
-      assert(
-        error instanceof McpError && error.status === 400 && error.code === -32600,
-        name,
-      );
+behaviour(
+  "a message that is nested too deeply or is too long is refused with the name of the limit",
+  async (connect, { transport }) => {
+    const any = tool({ name: "any", input: { type: "object" }, run: () => "taken" });
+    const limits = testLimits({ request: { depth: 20, methodCharacters: 30, idCharacters: 10 } });
+    const { client } = await connect({ handlers: [any], limits });
+    let deep: object = {};
+    for (let i = 0; i < 30; i++) deep = { deep };
+    const cases = [
+      ["request.depth", () => client.callTool("any", { deep }, { timeoutMs: 200 })],
+      ["request.methodCharacters", () => client.request("x".repeat(31))],
+      ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
+    ] as const;
+    for (const [name, send] of cases) {
+      // A response without an id cannot be matched on a shared channel.
+      const before = client.transcript.length;
+      const error = await assertRejects(send);
+      const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
+      assertStringIncludes(said, name);
+      if (transport !== "pipe") {
+        assert(
+          error instanceof McpError && error.status === 400 && error.code === -32600,
+          name,
+        );
+      }
     }
-  }
-  assertEquals(textOf(await client.callTool("any", {})), "taken");
-});
+    assertEquals(textOf(await client.callTool("any", {})), "taken");
+  },
+);
 
-behaviour("a closing server finishes running calls and accepts no new ones", async (connect, { transport }) => {
+behaviour("a closing server finishes running calls and accepts no new calls", async (connect, { transport }) => {
   const { log, open, handlers } = waiting();
   const { client, server } = await connect({ handlers });
   const running = started(client.callTool("wait", { n: 1 }));
@@ -524,7 +531,7 @@ behaviour("a closing server finishes running calls and accepts no new ones", asy
   await closing;
 }, { transports: ["memory", "pipe"] });
 
-behaviour("a closing server cancels calls that do not end in time", async (connect) => {
+behaviour("a closing server cancels calls that do not end before its deadline", async (connect) => {
   const { log, handlers } = waiting();
   const { client, server } = await connect({ handlers, limits: { calls: { closeMs: 30 } } });
   const running = client.callTool("wait", { n: 1 }).catch(() => {});

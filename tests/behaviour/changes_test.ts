@@ -79,72 +79,78 @@ behaviour("a burst of changes is sent as one notification", async (connect) => {
   await subscription.close();
 }, { perInstance: "later" });
 
-behaviour("a list that the server never had is not announced, but one that became empty is", async (connect) => {
-  const [work] = everywhere;
-  const { client, server } = await connect({ handlers: [work] });
-  const subscription = await client.subscribe(LISTS);
-  server.listChanged("prompts");
-  server.listChanged("resources");
-  server.handlers.remove(work);
-  await subscription.take(1);
-  server.listChanged("tools");
-  assertEquals((await subscription.take(2)).map(({ method }) => method), [
-    "notifications/tools/list_changed",
-    "notifications/tools/list_changed",
-  ]);
-  await subscription.close();
-});
+behaviour(
+  "a list that the server never had is not announced, but a list that became empty is announced",
+  async (connect) => {
+    const [work] = everywhere;
+    const { client, server } = await connect({ handlers: [work] });
+    const subscription = await client.subscribe(LISTS);
+    server.listChanged("prompts");
+    server.listChanged("resources");
+    server.handlers.remove(work);
+    await subscription.take(1);
+    server.listChanged("tools");
+    assertEquals((await subscription.take(2)).map(({ method }) => method), [
+      "notifications/tools/list_changed",
+      "notifications/tools/list_changed",
+    ]);
+    await subscription.close();
+  },
+);
 
-behaviour("a declared list is empty at first, and its first handler is announced", async (connect, way) => {
-  const { client, server, join } = await connect({ capabilities: { tools: true, resources: true, prompts: true } });
-  const { capabilities } = client.server;
-  if (way.era === "legacy") {
-    assertEquals(capabilities.tools, { listChanged: true });
-    assertEquals(capabilities.resources, { listChanged: true, subscribe: true });
-    assertEquals(capabilities.prompts, { listChanged: true });
-  }
-  const lists = await Promise.all([
-    client.listTools(),
-    client.listResources(),
-    client.listResourceTemplates(),
-    client.listPrompts(),
-  ]);
-  assertEquals(lists, [[], [], [], []]);
-  const added = [
-    tool({ name: "late", run: () => "" }),
-    resource({ uri: "x://late", name: "late", read: () => "" }),
-    prompt({ name: "late", run: () => "" }),
-  ];
-  const ask = [
-    () => client.callTool("other"),
-    () => client.readResource("x://other"),
-    () => client.getPrompt("other"),
-    () => client.request("tools/call", {}),
-    () => client.request("resources/read", {}),
-    () => client.request("prompts/get", { name: 5 }),
-  ];
-  const refusals = async () =>
-    await Promise.all(ask.map(async (send) => {
-      const { code, message } = await assertRejects(send, McpError);
-      return [code, message];
-    }));
-  const before = await refusals();
-  const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["x://late"] });
-  for (const list of ["tools", "resources", "prompts"] as const) server.listChanged(list);
-  await subscription.take(3);
-  server.handlers.add(...added);
-  const methods = (await subscription.take(6)).map(({ method }) => method);
-  const expected = ["prompts", "resources", "tools"].map((list) => `notifications/${list}/list_changed`);
-  assertEquals([methods.slice(0, 3).sort(), methods.slice(3).sort()], [expected, expected]);
-  server.resourceUpdated("x://late");
-  assertEquals((await subscription.take(7))[6].params.uri, "x://late");
-  assertEquals(await refusals(), before, "a server with handlers refuses in other words");
-  assertEquals((await client.listTools()).map(({ name }) => name), ["late"]);
-  server.handlers.remove(...added);
-  assertEquals(await client.listTools(), []);
-  assertEquals(await (await join()).listPrompts(), []);
-  await subscription.close();
-});
+behaviour(
+  "a declared list is empty at first, and the addition of its first handler is announced",
+  async (connect, way) => {
+    const { client, server, join } = await connect({ capabilities: { tools: true, resources: true, prompts: true } });
+    const { capabilities } = client.server;
+    if (way.era === "legacy") {
+      assertEquals(capabilities.tools, { listChanged: true });
+      assertEquals(capabilities.resources, { listChanged: true, subscribe: true });
+      assertEquals(capabilities.prompts, { listChanged: true });
+    }
+    const lists = await Promise.all([
+      client.listTools(),
+      client.listResources(),
+      client.listResourceTemplates(),
+      client.listPrompts(),
+    ]);
+    assertEquals(lists, [[], [], [], []]);
+    const added = [
+      tool({ name: "late", run: () => "" }),
+      resource({ uri: "x://late", name: "late", read: () => "" }),
+      prompt({ name: "late", run: () => "" }),
+    ];
+    const ask = [
+      () => client.callTool("other"),
+      () => client.readResource("x://other"),
+      () => client.getPrompt("other"),
+      () => client.request("tools/call", {}),
+      () => client.request("resources/read", {}),
+      () => client.request("prompts/get", { name: 5 }),
+    ];
+    const refusals = async () =>
+      await Promise.all(ask.map(async (send) => {
+        const { code, message } = await assertRejects(send, McpError);
+        return [code, message];
+      }));
+    const before = await refusals();
+    const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["x://late"] });
+    for (const list of ["tools", "resources", "prompts"] as const) server.listChanged(list);
+    await subscription.take(3);
+    server.handlers.add(...added);
+    const methods = (await subscription.take(6)).map(({ method }) => method);
+    const expected = ["prompts", "resources", "tools"].map((list) => `notifications/${list}/list_changed`);
+    assertEquals([methods.slice(0, 3).sort(), methods.slice(3).sort()], [expected, expected]);
+    server.resourceUpdated("x://late");
+    assertEquals((await subscription.take(7))[6].params.uri, "x://late");
+    assertEquals(await refusals(), before, "a server with handlers refuses with another message");
+    assertEquals((await client.listTools()).map(({ name }) => name), ["late"]);
+    server.handlers.remove(...added);
+    assertEquals(await client.listTools(), []);
+    assertEquals(await (await join()).listPrompts(), []);
+    await subscription.close();
+  },
+);
 
 behaviour("a declared list is not announced with listChanged: false", async (connect) => {
   const { client, server } = await connect({ capabilities: { tools: true, listChanged: false } });
@@ -156,7 +162,7 @@ behaviour("a declared list is not announced with listChanged: false", async (con
   await subscription.close();
 });
 
-behaviour("listChanged reaches clients whatever `allow` returns for the handlers", async (connect) => {
+behaviour("listChanged reaches clients regardless of what `allow` returns for the handlers", async (connect) => {
   const hidden = tool({ name: "hidden", allow: () => false, run: () => {} });
   const { client, server } = await connect({ handlers: [everywhere[0], hidden, fenced] });
   const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: [FENCE] });
@@ -186,19 +192,19 @@ behaviour("listChanged with `to` reaches only the callers that it selects", asyn
   const only = (id: string) => ({ to: (ctx: Context) => ctx.principal?.id === id });
   server.listChanged("tools", only("ada"));
   assertEquals(await count(), [0, 1, 0]);
-  // From a handler, and selected later.
+  // The first call is made by a handler, and its callers are selected later.
   await client.callTool("work");
   assertEquals(await count(), [0, 1, 1]);
   server.listChanged("tools", { to: async (ctx) => await only("bob").to(ctx) });
   assertEquals(await count(), [0, 1, 2]);
-  // In one burst, each call adds its callers.
+  // Within one burst, each call adds its callers.
   server.listChanged("tools", only("ada"));
   server.listChanged("tools", only("bob"));
   assertEquals(await count(), [0, 2, 3]);
   server.listChanged("tools", only("ada"));
   server.listChanged("tools");
   assertEquals(await count(), [1, 3, 4]);
-  // A function that fails selects nobody.
+  // A selecting function that throws selects no caller.
   server.listChanged("tools", {
     to(ctx) {
       if (ctx.principal?.id !== "ada") return false;
@@ -218,7 +224,7 @@ Deno.test("listChanged refuses an unknown list, and does nothing after close", a
   server.resourceUpdated("note://1");
 });
 
-Deno.test("resourceUpdated refuses what is not a text, such as the function of a resource with parameters", () => {
+Deno.test("resourceUpdated refuses a value that is not a string, such as the function of a resource with parameters", () => {
   const note = resource({ uri: "note://{id}", name: "note", read: () => "" });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [note] });
   for (const { resourceUpdated } of [server, fakeContext().server]) {
@@ -229,7 +235,7 @@ Deno.test("resourceUpdated refuses what is not a text, such as the function of a
   }
 });
 
-Deno.test("a fake context records the notifications", () => {
+Deno.test("a fake context records notifications", () => {
   const ctx = fakeContext();
   announce(ctx);
   assertEquals(ctx.announced, [{ kind: "resource", uri: "note://1" }, { kind: "list", list: "tools" }]);

@@ -1,4 +1,4 @@
-// Tools that ask the user before they run.
+// Tools with a confirmation question for the user.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { service, tool, ToolError } from "../../mod.ts";
 import { cache } from "../../src/ready/ready.ts";
@@ -7,7 +7,7 @@ import { z } from "zod";
 
 const input = z.object({ path: z.string().default("notes") });
 
-behaviour("a tool with a question runs once the user accepts it, each time", async (connect) => {
+behaviour("a tool with a confirmation runs after the user accepts, and asks before each run", async (connect) => {
   const asked: string[] = [];
   const ran: string[] = [];
   const ended: string[] = [];
@@ -43,27 +43,31 @@ behaviour("a tool with a question runs once the user accepts it, each time", asy
   assertEquals(ran, ["a", "a"]);
 });
 
-behaviour("a tool with a question refuses with words where nobody can be asked", async (connect) => {
-  let ran = 0;
-  const wipe = tool({
-    name: "wipe",
-    confirm: "Delete all?",
-    annotations: { readOnlyHint: true },
-    cache: cache({ ttlMs: 60_000 }),
-    run: () => ++ran,
-  });
-  const { client, join } = await connect({ handlers: [wipe] });
-  const refused = await client.callTool("wipe");
-  assert(refused.isError);
-  assertMatch(textOf(refused), /needs the consent of the user, whom this client cannot ask/);
-  // A result that is kept needs consent too.
-  const asking = await join({ onElicit: () => ({ action: "accept", content: {} }) });
-  assertEquals(textOf(await asking.callTool("wipe")), "1");
-  assert((await client.callTool("wipe")).isError);
-  assertEquals(ran, 1);
-}, { perInstance: "ready" });
+behaviour(
+  "a tool with a confirmation returns an error with a reason if the client cannot be asked",
+  async (connect) => {
+    let ran = 0;
+    const wipe = tool({
+      name: "wipe",
+      confirm: "Delete all?",
+      annotations: { readOnlyHint: true },
+      cache: cache({ ttlMs: 60_000 }),
+      run: () => ++ran,
+    });
+    const { client, join } = await connect({ handlers: [wipe] });
+    const refused = await client.callTool("wipe");
+    assert(refused.isError);
+    assertMatch(textOf(refused), /needs the consent of the user, whom this client cannot ask/);
+    // A result stored for an idempotency key needs consent too.
+    const asking = await join({ onElicit: () => ({ action: "accept", content: {} }) });
+    assertEquals(textOf(await asking.callTool("wipe")), "1");
+    assert((await client.callTool("wipe")).isError);
+    assertEquals(ran, 1);
+  },
+  { perInstance: "ready" },
+);
 
-behaviour("a question that cannot be made is an error, and the tool does not run", async (connect) => {
+behaviour("a confirmation function that throws is an error, and the tool does not run", async (connect) => {
   let ran = 0;
   const make = (name: string, confirm: () => string) => tool({ name, confirm, run: () => ++ran });
   const { client, takeFaults } = await connect({
@@ -86,7 +90,7 @@ behaviour("a question that cannot be made is an error, and the tool does not run
   assertEquals([ran, takeFaults().length], [0, 4]);
 });
 
-behaviour("a tool whose question is no text never runs", async (connect) => {
+behaviour("a tool whose confirmation is not a string never runs", async (connect) => {
   let ran = 0;
   const handlers = [true, 5, {}, [], "", null, false].map((confirm, i) =>
     tool({ name: `t${i}`, confirm: confirm as never, run: () => ++ran })

@@ -22,7 +22,7 @@ const handlers = [
   resource({ uri: "note://{id}", name: "note", complete: { id: fail }, read: fail }),
 ];
 
-/** Runs a function. What is printed meanwhile arrives in `printed`: the first line of each error, without the id. */
+/** Runs a function. The output during the run is added to `printed`: the first line of each error, without the id. */
 async function collect(run: (printed: string[]) => Promise<void>): Promise<void> {
   const printed: string[] = [];
   const { error } = console;
@@ -34,7 +34,7 @@ async function collect(run: (printed: string[]) => Promise<void>): Promise<void>
   }
 }
 
-behaviour("the default report of an error names what the call is about", async (connect, { era }) => {
+behaviour("the default report of an error names the handler of the call", async (connect, { era }) => {
   const use = async (call: Context, next: () => Promise<Record<string, unknown>>) => {
     if (call.params.name === "fine") fail();
     return await next();
@@ -57,11 +57,11 @@ behaviour("the default report of an error names what the call is about", async (
         { ref: { type: "ref/resource", uri: "note://{id}" }, argument: { name: "id", value: "" } },
         ['in completion/complete of "note://{id}":'],
       ],
-      // It is about no single tool, whatever the client writes.
+      // A list belongs to no single tool, whatever the client sends.
       ["tools/list", { name: "broken" }, ["in tools/list:"]],
     ];
   await collect(async (printed) => {
-    // One error too many is found among those of the next request, of which the last one repeats the first.
+    // An additional error would appear among the errors of the next request, because the last error repeats the first.
     for (const [method, params, expected] of [...requests, requests[0]]) {
       await client.request(method, params).catch(() => {});
       await until(() => printed.length >= expected.length, `${method} to be printed`);

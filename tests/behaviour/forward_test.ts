@@ -1,4 +1,4 @@
-// A handler that forwards requests to another server, whose questions reach the client of the handler.
+// A handler that forwards requests to another server, whose questions are sent to the handler's client.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
@@ -57,23 +57,26 @@ async function open(stack: AsyncDisposableStack, runs = { count: 0 }): Promise<C
 
 const roots = [{ uri: "file:///home" }];
 
-behaviour("questions of another server reach the client, and its answers go back", async (join) => {
-  await using stack = new AsyncDisposableStack();
-  const runs = { count: 0 };
-  const asked: string[] = [];
-  const { client } = await join(createForwarding(await open(stack, runs), ["book", "plain"]), {
-    roots,
-    onElicit({ message }) {
-      asked.push(message);
-      return { action: "accept", content: { value: message.toUpperCase() } };
-    },
-  });
-  assertEquals(textOf(await client.callTool("book")), "FROM-TO SEAT file:///home");
-  assertEquals(asked, ["from", "to", "seat"]);
-  // Once for each round of its own: asked twice at once, then once, then for the roots.
-  assertEquals(runs.count, 4);
-  assertEquals(textOf(await client.callTool("plain")), "plain");
-});
+behaviour(
+  "questions of another server reach the client, and the answers are returned to the other server",
+  async (join) => {
+    await using stack = new AsyncDisposableStack();
+    const runs = { count: 0 };
+    const asked: string[] = [];
+    const { client } = await join(createForwarding(await open(stack, runs), ["book", "plain"]), {
+      roots,
+      onElicit({ message }) {
+        asked.push(message);
+        return { action: "accept", content: { value: message.toUpperCase() } };
+      },
+    });
+    assertEquals(textOf(await client.callTool("book")), "FROM-TO SEAT file:///home");
+    assertEquals(asked, ["from", "to", "seat"]);
+    // The client is asked once per round of the upstream server: two questions, then one question, then the roots.
+    assertEquals(runs.count, 4);
+    assertEquals(textOf(await client.callTool("plain")), "plain");
+  },
+);
 
 behaviour("a handler forwards several requests with the same questions", async (join) => {
   await using stack = new AsyncDisposableStack();
@@ -85,7 +88,7 @@ behaviour("a handler forwards several requests with the same questions", async (
   assertEquals(textOf(await client.callTool("twice")), "from1-to2 seat3 file:///home, from4-to5 seat6 file:///home");
 });
 
-behaviour("the error of another server is passed on by forward", async (join) => {
+behaviour("forward throws the error of the other server", async (join) => {
   await using stack = new AsyncDisposableStack();
   const { client } = await join(createForwarding(await open(stack), ["refuse"]));
   const error = await assertRejects(() => client.callTool("refuse"), McpError, "Sign in first");
@@ -99,7 +102,7 @@ behaviour("a question that the client cannot answer is refused before it is sent
   assertEquals(error.code, era === "modern" ? -32021 : -32600);
 });
 
-behaviour("a forwarded result that is not valid is a fault", async (join) => {
+behaviour("a forwarded result that is not valid is reported as a fault", async (join) => {
   const asks = (inputRequests: unknown) => ({ resultType: "input_required", inputRequests, requestState: "s" });
   const wrong: readonly unknown[] = [
     undefined,
@@ -119,7 +122,7 @@ behaviour("a forwarded result that is not valid is a fault", async (join) => {
   }
 });
 
-behaviour("the state of another server does not reach the client unsealed", async (join) => {
+behaviour("the state of another server reaches the client only sealed", async (join) => {
   const state = "state-of-the-other-server";
   const question = { method: "elicitation/create", params: { message: "?", requestedSchema: form } };
   const asks = { resultType: "input_required", inputRequests: { q: question }, requestState: state };

@@ -1,4 +1,5 @@
-// Output guards see all that a client gets of a handler: encoded values of any kind, errors, log and progress messages.
+// Output guards process everything that a client gets from a handler: encoded values of any kind, errors, log and
+// progress messages.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import type { OutputGuard } from "../../mod.ts";
@@ -26,7 +27,7 @@ class Account {
   }
 }
 
-/** Values of every kind that holds the secret somewhere. */
+/** Values of every kind that contains the secret at some place. */
 const values: Readonly<Record<string, () => unknown>> = {
   map: () => new Map([["at", { key: SECRET }]]),
   mapKey: () => new Map([[{ key: SECRET }, 1]]),
@@ -53,7 +54,7 @@ const values: Readonly<Record<string, () => unknown>> = {
   link: () => ({ type: "resource_link", uri: `a:${SECRET}`, name: SECRET }),
 };
 
-behaviour("a secret in a value of any kind survives no guard", async (connect) => {
+behaviour("guards find the secret in values of every kind", async (connect) => {
   const odd: unknown[] = [];
   const guards = { output: [redactor(odd)] };
   const names = Object.keys(values);
@@ -79,7 +80,7 @@ behaviour("a secret in a value of any kind survives no guard", async (connect) =
   assertEquals(odd, []);
 });
 
-behaviour("guarded results are those of a handler without guards", async (connect) => {
+behaviour("results with guards equal the results of the same handler without guards", async (connect) => {
   const pass = { output: [() => undefined] };
   const kinds = Object.keys(values).filter((kind) => kind !== "boxed");
   const handlers = kinds.flatMap((kind) => [
@@ -100,7 +101,7 @@ behaviour("guarded results are those of a handler without guards", async (connec
   }
 });
 
-behaviour("errors of every kind pass the guards of the handler and of the server", async (connect) => {
+behaviour("errors of every kind are processed by the guards of the handler and of the server", async (connect) => {
   const odd: unknown[] = [];
   const parts: string[] = [];
   const note: OutputGuard = (_value, _ctx, part) => void parts.push(part);
@@ -154,13 +155,13 @@ behaviour("errors of every kind pass the guards of the handler and of the server
   const error = await assertRejects(() => client.callTool("protocol")) as McpError;
   assertEquals([error.code, error.data], [-31001, { deep: [{ key: "[redacted]" }] }]);
   assertEquals([...new Set(parts)], ["error"]);
-  // Each error is reported once, as the handler threw it.
+  // Each error is reported once, in the form in which the handler threw it.
   const faults = takeFaults().map(({ error }) => String(error));
   assertEquals(faults.filter((fault) => fault.includes(SECRET)).length, 7, faults.join("\n"));
   assertEquals(faults.length, 7);
 });
 
-behaviour("a guard that fails or returns no words for an error fails closed", async (connect) => {
+behaviour("the client gets an internal error if a guard fails or returns no text for an error", async (connect) => {
   const guards = (guard: OutputGuard) => ({ output: [guard] });
   const run = () => {
     throw new ToolError(SECRET);
@@ -197,12 +198,12 @@ behaviour("a guard that fails or returns no words for an error fails closed", as
   assertEquals(takeFaults().length, 4);
 });
 
-behaviour("log and progress messages pass the guards, in order, before the result", async (connect) => {
+behaviour("log and progress messages pass through the guards, in order, before the result", async (connect) => {
   const odd: unknown[] = [];
   const seen: [string, unknown][] = [];
   const slow: OutputGuard = async (value, _ctx, part) => {
     seen.push([part, value]);
-    // The first guard takes longest. Messages keep their order all the same.
+    // The guard takes longest for the first message. The messages are still sent in order.
     for (let turns = 5 - seen.length; turns > 0; turns--) await new Promise((resolve) => setTimeout(resolve, 0));
     if (value === "drop") throw new ToolError("not this one");
     return undefined;
@@ -238,7 +239,7 @@ behaviour("log and progress messages pass the guards, in order, before the resul
   assertEquals(odd, []);
 });
 
-behaviour("a cached or a kept result passes the guards too", async (connect) => {
+behaviour("a cached result and a result stored for an idempotency key pass through the guards too", async (connect) => {
   const odd: unknown[] = [];
   const large = tool({
     name: "large",
@@ -252,7 +253,7 @@ behaviour("a cached or a kept result passes the guards too", async (connect) => 
   assertEquals([page.includes(SECRET), page.includes("[redacted]")], [false, true]);
 }, { perInstance: "services" });
 
-behaviour("the output schema checks what the guards leave", async (connect) => {
+behaviour("the output schema validates the value that the guards return", async (connect) => {
   const output = z.object({ total: z.number() });
   const guarded = (guard: OutputGuard<{ total: number }>) => ({ output: [guard as OutputGuard] });
   const { client, takeFaults } = await connect({

@@ -1,4 +1,4 @@
-// Guards, encoders, published schemas, schemas for a caller, and words for errors, in every era and transport.
+// Guards, encoders, published schemas, schemas for a caller, and mapped errors, in every era and transport.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -17,7 +17,7 @@ import { z } from "zod";
 const path = z.object({ path: z.string() });
 const SECRET = /sk-\w+/g;
 
-/** Replaces secrets in every text of a value. */
+/** Replaces the secrets in every text of a value. */
 function redact(value: unknown): unknown {
   if (typeof value === "string") return value.replace(SECRET, "[redacted]");
   if (Array.isArray(value)) return value.map(redact);
@@ -25,7 +25,7 @@ function redact(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redact(part)]));
 }
 
-behaviour("an input guard keeps, changes or refuses what a tool, a resource and a prompt get", async (connect) => {
+behaviour("an input guard keeps, changes or refuses the input of a tool, a resource and a prompt", async (connect) => {
   const seen: unknown[] = [];
   const check = (given: string) => {
     seen.push(given);
@@ -73,13 +73,13 @@ behaviour("an input guard keeps, changes or refuses what a tool, a resource and 
   assertEquals([refused.isError, textOf(refused)], [true, "The path is outside; stay below the folder."]);
   await assertRejects(() => client.readResource("file://out"), Error, "outside");
   await assertRejects(() => client.getPrompt("show", { path: "out" }), Error, "outside");
-  // A guard sees only what the schema accepts.
+  // A guard sees only input that the schema accepts.
   seen.length = 0;
   assertEquals((await client.callTool("read", { path: 5 })).isError, true);
   assertEquals(seen, []);
 });
 
-behaviour("a redacted value survives in no copy of a result", async (connect) => {
+behaviour("a redacted value appears in no copy of a result", async (connect) => {
   const guards = { output: [redact] };
   const values: readonly (() => unknown)[] = [
     () => ({ key: "sk-abc", list: ["sk-abc"] }),
@@ -114,7 +114,7 @@ behaviour("a redacted value survives in no copy of a result", async (connect) =>
   }
 });
 
-behaviour("guards of the server are around those of a handler, in order", async (connect) => {
+behaviour("guards of the server run around the guards of a handler, in order", async (connect) => {
   const log: string[] = [];
   const note = (name: string) => () => void log.push(name);
   const db = service("db", () => "db");
@@ -175,7 +175,7 @@ const money: Encoder = {
 };
 const price = new Money(1250, "EUR");
 
-behaviour("encoders convert own types wherever they are, the first that fits", async (connect) => {
+behaviour("an encoder converts custom types at any depth; the first matching encoder is used", async (connect) => {
   const dates: Encoder = { test: (value) => value instanceof Date, encode: (day: Date) => day.getUTCFullYear() };
   const never: Encoder = { test: (value) => value instanceof Money, encode: () => "never" };
   const values = {
@@ -203,7 +203,7 @@ behaviour("encoders convert own types wherever they are, the first that fits", a
   const got = await Promise.all(
     [...tools, typed].map(async ({ name }) => {
       const result = await client.callTool(name);
-      // Older revisions have no structured content that is a list.
+      // Before 2026-07-28, structured content cannot be a list.
       const { structuredContent: structured = textOf(result) } = result;
       return [name, typeof structured === "string" && structured.startsWith("[") ? JSON.parse(structured) : structured];
     }),
@@ -225,17 +225,20 @@ behaviour("encoders convert own types wherever they are, the first that fits", a
   assertStringIncludes(JSON.stringify(await client.getPrompt("tell")), text);
 }, { versions: ["2025-11-25"] });
 
-behaviour("an output guard sees a value after its encoder, and its own value is encoded too", async (connect) => {
-  const seen: unknown[] = [];
-  const cap = (value: unknown) => {
-    seen.push(value);
-    return value === "12.50 EUR" ? new Money(1000, "EUR") : undefined;
-  };
-  const offer = tool({ name: "offer", guards: { output: [cap] }, run: () => price });
-  const { client } = await connect({ handlers: [offer], encoders: [money] });
-  assertEquals(textOf(await client.callTool("offer")), "10.00 EUR");
-  assertEquals(seen, ["12.50 EUR"]);
-});
+behaviour(
+  "an output guard gets a value after its encoder, and the value that it returns is encoded too",
+  async (connect) => {
+    const seen: unknown[] = [];
+    const cap = (value: unknown) => {
+      seen.push(value);
+      return value === "12.50 EUR" ? new Money(1000, "EUR") : undefined;
+    };
+    const offer = tool({ name: "offer", guards: { output: [cap] }, run: () => price });
+    const { client } = await connect({ handlers: [offer], encoders: [money] });
+    assertEquals(textOf(await client.callTool("offer")), "10.00 EUR");
+    assertEquals(seen, ["12.50 EUR"]);
+  },
+);
 
 behaviour("an encoder may be an object with state", async (connect) => {
   class Prices implements Encoder {
@@ -251,7 +254,7 @@ behaviour("an encoder may be an object with state", async (connect) => {
   assertEquals(textOf(await client.callTool("offer")), `${price.cents} of Money`);
 }, { versions: ["2025-11-25"] });
 
-behaviour("publishSchema changes what clients see, and no validation", async (connect) => {
+behaviour("publishSchema changes the schema that clients see, but not the validation", async (connect) => {
   const raw = { type: "object", properties: { a: { type: "number", description: "first" } }, required: ["a"] } as const;
   const add = tool({ name: "add", input: raw, output: z.object({ sum: z.number() }), run: ({ a }) => ({ sum: a }) });
   const plain = tool({ name: "plain", run: () => "" });
@@ -261,7 +264,7 @@ behaviour("publishSchema changes what clients see, and no validation", async (co
     publishSchema(schema, { tool, use }) {
       about.push(`${tool} ${use}`);
       if (use === "output") return { ...schema, description: "What add returns" };
-      // The copy may be changed.
+      // The function may change its copy of the schema.
       schema.properties = {};
       return { ...schema, examples: [{ a: 1 }] };
     },
@@ -274,7 +277,7 @@ behaviour("publishSchema changes what clients see, and no validation", async (co
   assertEquals((await client.callTool("add", { a: 2 })).structuredContent, { sum: 2 });
 });
 
-behaviour("a tool differs by caller, on lists and in calls", async (connect) => {
+behaviour("the schema of a tool depends on the caller, in lists and in calls", async (connect) => {
   const free = z.object({ size: z.number().max(10) });
   const paid = z.object({ size: z.number().max(1000) });
   const make = tool({
@@ -298,14 +301,14 @@ behaviour("a tool differs by caller, on lists and in calls", async (connect) => 
   assertEquals(await seen(rich), ["Up to 1000", true, "private"]);
   assertEquals((await client.callTool("make", { size: 100 })).isError, true);
   assertEquals(textOf(await rich.callTool("make", { size: 100 })), "made 100");
-  // A tool that fails for a caller does not exist for it.
+  // A tool whose schema function throws for a caller does not exist for that caller.
   const broken = await join({ principal: { id: "broken" } });
   assertEquals(await broken.listTools(), []);
   await assertRejects(() => broken.callTool("make", { size: 1 }), Error, "Unknown tool");
   assertEquals(takeFaults().length, 2);
 });
 
-behaviour("mapError of a handler comes before that of the server, for all kinds", async (connect) => {
+behaviour("mapError of a handler runs before mapError of the server, for all kinds of handlers", async (connect) => {
   const fail = (): never => {
     throw new RangeError("secret");
   };

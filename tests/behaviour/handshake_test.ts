@@ -28,7 +28,7 @@ behaviour("the server states its name and capabilities", async (connect, { era }
   assert(!("prompts" in Object(said?.capabilities)), "a capability without handlers");
 });
 
-behaviour("a result names its server, and only the first one shows its images", async (connect) => {
+behaviour("a result names its server, and only the first result contains its icons", async (connect) => {
   const handlers = [
     noop,
     tool({ name: "tagged", run: () => ({ content: [], _meta: { "example.com/tag": 1 } }) }),
@@ -71,7 +71,7 @@ behaviour("the handshake agrees on the revision that the client asked for", asyn
 }, { eras: ["legacy"], versions: LEGACY_VERSIONS });
 
 for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
-  behaviour(`a handshake for revision "${asked}" gets the newest revision that has one`, async (connect) => {
+  behaviour(`a handshake for revision "${asked}" negotiates the newest revision with a handshake`, async (connect) => {
     const { client } = await connect({}, { revisions: [asked] });
     assertEquals(client.server.version, "2025-11-25");
   }, { eras: ["legacy"] });
@@ -100,13 +100,13 @@ behaviour("handlers see the same facts about the client in every era", async (co
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
   });
-  // Another instance may learn of the level a moment later.
+  // Another instance may receive the log level a moment later.
   await until(async () => {
     seen.length = 0;
     await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
     return JSON.stringify(seen).includes('"logLevel":"error"');
   }, "the level is known");
-  // A session id carries the name and version only.
+  // A session id contains only the name and the version of the client.
   const info = era === "modern" || transport === "pipe"
     ? { name: "looker", version: "9", title: "Looker" }
     : { name: "looker", version: "9" };

@@ -1,4 +1,5 @@
-// What a tool learns of a running server: its endpoints, how to enter one, and how to turn development on.
+// The facts that a tool can read from a running server: its endpoints, how to connect to an endpoint, and the switch
+// for development.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, mount, type Server, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -52,7 +53,7 @@ Deno.test("a mount has the endpoints of its servers, in order", () => {
   assert(listEndpoints(whole).every(({ server }, i) => server === servers[i]));
 });
 
-Deno.test("an endpoint with parameters has a path and a server for each of their values", async () => {
+Deno.test("an endpoint with parameters has a path and a server for each combination of values", async () => {
   const [endpoint] = listEndpoints(tenants());
   const params = { tenant: "a b", room: "1" };
   assertEquals(endpoint.toPath(params), "/tenants/a%20b/rooms/1/mcp");
@@ -66,7 +67,7 @@ Deno.test("an endpoint with parameters has a path and a server for each of their
   await assertRejects(() => endpoint.enter(), TypeError, "it has parameters");
 });
 
-Deno.test("an endpoint without parameters takes none", async () => {
+Deno.test("connecting to an endpoint without parameters refuses parameters", async () => {
   const [endpoint] = listEndpoints(plain());
   assertEquals(endpoint.toPath({}), "/mcp");
   assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, "it has no parameter tenant");
@@ -75,7 +76,7 @@ Deno.test("an endpoint without parameters takes none", async () => {
   assertEquals(textOf(await client.callTool("ping")), "pong");
 });
 
-Deno.test("develop() turns warnings on, and `development: false` keeps them off", async () => {
+Deno.test("develop() enables development warnings, and `development: false` keeps them disabled", async () => {
   for (const [development, count] of [[undefined, 1], [false, 0]] as const) {
     const server = mount([plain({ development })]);
     const [endpoint] = listEndpoints(server);
@@ -92,7 +93,7 @@ Deno.test("develop() turns warnings on, and `development: false` keeps them off"
   }
 });
 
-Deno.test("a server of another copy of the library is a server", async () => {
+Deno.test("isServer() accepts a server that another copy of the library created", async () => {
   const folder = await makeFolder();
   try {
     const copy: typeof import("../../mod.ts") = await import(new URL("mod.ts", folder).href);

@@ -34,14 +34,16 @@ function counter(run: (count: number, signal: AbortSignal) => unknown = () => {}
   return { pay, runs };
 }
 
-/** With and without a store. */
+/** The tests run with and without a store. */
 const stores = { memory: () => ({}), "a store": () => ({ store: memoryStore() }) } as const;
 
 async function fails(call: Promise<unknown>): Promise<McpError> {
   return await assertRejects(() => call, McpError);
 }
 
-/** Makes two calls with the same key, and cancels the first one while it runs. Returns what waits for the second one. */
+/**
+ * Makes two calls with the same key, and cancels the first call while it runs. Returns the promise of the second call.
+ */
 async function cancelFirst(client: Connection, runs: readonly unknown[]) {
   const controller = new AbortController();
   const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
@@ -58,12 +60,12 @@ for (const [title, options] of Object.entries(stores)) {
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
     const first = await client.callTool("pay", { key: "a" });
     for (let i = 0; i < 3; i++) assertEquals(await client.callTool("pay", { key: "a" }), first);
-    // The same input, written in another way.
+    // The same input with its keys in another order.
     assertEquals(await client.callTool("pay", { amount: 1, key: "a" }), first);
     assertEquals(runs.length, 1);
     assertEquals((await client.callTool("pay", { key: "b" })).structuredContent, { count: 2, amount: 1 });
     for (let i = 0; i < 2; i++) await client.callTool("pay", {});
-    assertEquals(runs.length, 4, "a call without a key is an ordinary one");
+    assertEquals(runs.length, 4, "a call without a key always runs");
   });
 
   behaviour(`the same key with another input is refused: ${title}`, async (join) => {
@@ -94,7 +96,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals(runs.length, 1);
   });
 
-  behaviour(`errors are not kept: ${title}`, async (join) => {
+  behaviour(`errors are not stored: ${title}`, async (join) => {
     const { pay, runs } = counter((count) => {
       if (count === 1) throw new ToolError("no money");
       if (count === 2) throw McpError.rateLimited("slowly");
@@ -110,7 +112,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals(runs.length, 4);
   });
 
-  behaviour(`each caller has keys of its own: ${title}`, async (join) => {
+  behaviour(`each caller has its own keys: ${title}`, async (join) => {
     const { pay, runs } = counter();
     const { client, join: more } = await join({ handlers: [pay], ...options() }, { principal: ada });
     const bob = await more({ principal: { id: "bob" } });
@@ -121,34 +123,37 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals(runs.length, 2);
   });
 
-  behaviour(`a call that asks gives its claim back, and goes on in the next round: ${title}`, async (join) => {
-    let runs = 0;
-    const made: string[] = [];
-    const sell = tool({
-      name: "sell",
-      input,
-      idempotencyKey: ({ key }) => key,
-      async run(_input, ctx) {
-        runs++;
-        const id = await ctx.once("id", () => `order ${runs}`);
-        const { action } = await ctx.elicit("sure", { message: "Sell?", schema: z.object({ ok: z.boolean() }) });
-        made.push(id);
-        return action === "accept" ? `sold ${id}` : "kept";
-      },
-    });
-    const asked: string[] = [];
-    const { client } = await join({ handlers: [sell], ...options() }, {
-      principal: ada,
-      onElicit: ({ message }) => {
-        asked.push(message);
-        return { action: "accept", content: { ok: true } };
-      },
-    });
-    for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("sell", { key: "a" })), "sold order 1");
-    assertEquals([made.length, asked.length], [1, 1]);
-  });
+  behaviour(
+    `a call that elicits releases its claim on the key, and continues in the next round: ${title}`,
+    async (join) => {
+      let runs = 0;
+      const made: string[] = [];
+      const sell = tool({
+        name: "sell",
+        input,
+        idempotencyKey: ({ key }) => key,
+        async run(_input, ctx) {
+          runs++;
+          const id = await ctx.once("id", () => `order ${runs}`);
+          const { action } = await ctx.elicit("sure", { message: "Sell?", schema: z.object({ ok: z.boolean() }) });
+          made.push(id);
+          return action === "accept" ? `sold ${id}` : "kept";
+        },
+      });
+      const asked: string[] = [];
+      const { client } = await join({ handlers: [sell], ...options() }, {
+        principal: ada,
+        onElicit: ({ message }) => {
+          asked.push(message);
+          return { action: "accept", content: { ok: true } };
+        },
+      });
+      for (let i = 0; i < 2; i++) assertEquals(textOf(await client.callTool("sell", { key: "a" })), "sold order 1");
+      assertEquals([made.length, asked.length], [1, 1]);
+    },
+  );
 
-  behaviour(`a call whose first call is cancelled runs itself: ${title}`, async (join) => {
+  behaviour(`a waiting call runs itself after the first call is cancelled: ${title}`, async (join) => {
     const { pay, runs } = counter((count, signal) =>
       count === 1
         ? new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
@@ -159,7 +164,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals((await second()).structuredContent, { count: 2, amount: 1 });
   });
 
-  behaviour(`the result of a cancelled call whose handler went on is kept: ${title}`, async (join) => {
+  behaviour(`the result of a cancelled call whose handler continued is stored: ${title}`, async (join) => {
     const { pass, open } = gate();
     const { pay, runs } = counter((count) => count === 1 ? pass : undefined);
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
@@ -169,7 +174,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals(runs.length, 1);
   });
 
-  behaviour(`a call that waits can be cancelled alone: ${title}`, async (join) => {
+  behaviour(`a waiting call can be cancelled without ending the first call: ${title}`, async (join) => {
     const { pass, open } = gate();
     const { pay, runs } = counter(() => pass);
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
@@ -177,7 +182,7 @@ for (const [title, options] of Object.entries(stores)) {
     await until(() => runs.length === 1, "the first one runs");
     const controller = new AbortController();
     const second = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
-    // A later call with another input is refused, so the second one waits.
+    // A later call with another input is refused, which shows that the second call waits.
     await fails(client.callTool("pay", { key: "a", amount: 2 }));
     controller.abort();
     await assertRejects(() => second);
@@ -185,7 +190,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals((await first).structuredContent, { count: 1, amount: 1 });
   });
 
-  behaviour(`a call that waits has a timeout of its own: ${title}`, async (join) => {
+  behaviour(`a waiting call has its own timeout: ${title}`, async (join) => {
     const { pass, open } = gate();
     const { pay, runs } = counter(() => pass);
     const limits = { calls: { timeoutMs: 200 } };
@@ -196,7 +201,7 @@ for (const [title, options] of Object.entries(stores)) {
     const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
     for (const { message } of errors) assertStringIncludes(message, "it took longer than 200 ms");
     open();
-    // The handler has gone on, so its effect has happened. On a loaded machine, a call may take too long again.
+    // The handler has continued, so its effect has happened. On a loaded machine, a call may time out again.
     let last: unknown;
     await until(async () => {
       last = await other.callTool("pay", { key: "a" }).then((result) => result.structuredContent, () => undefined);
@@ -206,7 +211,7 @@ for (const [title, options] of Object.entries(stores)) {
   });
 
   behaviour(
-    `middleware and guards run for a repeated call too, and what is kept has passed the output guards: ${title}`,
+    `middleware and guards run for a repeated call too, and the stored result has passed the output guards: ${title}`,
     async (join) => {
       const seen: string[] = [];
       const note = (name: string) => async <T>(_call: unknown, next: () => Promise<T>) => {
@@ -233,7 +238,7 @@ for (const [title, options] of Object.entries(stores)) {
   );
 }
 
-behaviour("without a principal a key holds for the session or the connection", async (join) => {
+behaviour("without a principal a key is valid for the session or the connection", async (join) => {
   const { pay, runs } = counter();
   const { client, join: more } = await join({ handlers: [pay] });
   const first = await client.callTool("pay", { key: "a" });
@@ -243,7 +248,7 @@ behaviour("without a principal a key holds for the session or the connection", a
   assertEquals(runs.length, 2);
 }, { transports: ["pipe"] });
 
-behaviour("without a principal a key holds for the session over HTTP", async (join) => {
+behaviour("without a principal a key is valid for the session over HTTP", async (join) => {
   const { pay, runs } = counter();
   const { client, join: more } = await join({ handlers: [pay] });
   const first = await client.callTool("pay", { key: "a" });
@@ -252,7 +257,7 @@ behaviour("without a principal a key holds for the session over HTTP", async (jo
   assertEquals(runs.length, 2);
 }, { transports: ["memory", "http"], eras: ["legacy"] });
 
-behaviour("a caller whom nobody can tell from others cannot use a key", async (join) => {
+behaviour("a caller without an identity cannot use a key", async (join) => {
   const { pay, runs } = counter();
   const { client } = await join({ handlers: [pay] });
   const error = await fails(client.callTool("pay", { key: "a" }));
@@ -263,7 +268,7 @@ behaviour("a caller whom nobody can tell from others cannot use a key", async (j
   assertEquals(runs.length, 1);
 }, { transports: ["memory", "http"], eras: ["modern"] });
 
-behaviour("a key that is not a string, or an unusable one, runs nothing", async (join) => {
+behaviour("a key that is not a string, is empty or is too long is refused before the handler runs", async (join) => {
   const values: readonly unknown[] = [
     null,
     0,
@@ -283,7 +288,7 @@ behaviour("a key that is not a string, or an unusable one, runs nothing", async 
   const pay = tool({
     name: "pay",
     input: z.object({ at: z.number(), late: z.boolean() }),
-    // As code without types may.
+    // JavaScript without types may return such a value.
     idempotencyKey: ({ at, late }) => (late ? Promise.resolve(values[at]) : values[at]) as string,
     run: () => void runs++,
   });
@@ -313,7 +318,7 @@ behaviour("a key that is not a string, or an unusable one, runs nothing", async 
   assertEquals(runs, 2);
 });
 
-behaviour("a function for the key that throws, or asks, fails the call", async (join) => {
+behaviour("a function for the key that throws, or that elicits, fails the call", async (join) => {
   let runs = 0;
   const make = (name: string, key: () => Promise<string>) =>
     tool({
@@ -337,7 +342,7 @@ behaviour("a function for the key that throws, or asks, fails the call", async (
   assertEquals(runs, 0);
 });
 
-Deno.test("inputs that schemas change are the same if they are written alike, or mean the same", async () => {
+Deno.test("inputs that a schema transforms are equal if either their raw or their parsed values are equal", async () => {
   let runs = 0;
   let calls = 0;
   const pay = tool({
@@ -368,13 +373,13 @@ Deno.test("inputs that schemas change are the same if they are written alike, or
   );
   assertEquals((await fails(client.callTool("pay", { key: "a", at, tags: ["y"] }))).code, -32602);
   assertEquals(textOf(await client.callTool("plain", { key: "a" })), "2");
-  // What the schema drops or adds makes no difference.
+  // Properties that the schema drops or adds make no difference.
   assertEquals(textOf(await client.callTool("plain", { unit: "EUR", key: "a", unknown: 1 })), "2");
   assertEquals((await fails(client.callTool("plain", { key: "a", unit: "USD" }))).code, -32602);
   await server.close();
 });
 
-Deno.test("a key is forgotten after its time", async () => {
+Deno.test("a key expires after its time to live", async () => {
   const clock = fakeClock();
   const { pay, runs } = counter(undefined, 60_000);
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock });
@@ -389,7 +394,7 @@ Deno.test("a key is forgotten after its time", async () => {
   await server.close();
 });
 
-Deno.test("a key in a store is forgotten after its time", async () => {
+Deno.test("a key in a store expires after its time to live", async () => {
   const { pay, runs } = counter(undefined, 200);
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], store: memoryStore() });
   await using client = await connectTest(server, { principal: ada });
@@ -401,7 +406,7 @@ Deno.test("a key in a store is forgotten after its time", async () => {
   await server.close();
 });
 
-Deno.test("a key is not forgotten while its handler runs", async () => {
+Deno.test("a key does not expire while its handler runs", async () => {
   const clock = fakeClock();
   const { pass, open } = gate();
   const { pay, runs } = counter(() => pass, 1000);
@@ -418,7 +423,7 @@ Deno.test("a key is not forgotten while its handler runs", async () => {
   await server.close();
 });
 
-Deno.test("middleware that changes the result of a repeated call changes nothing that is kept", async () => {
+Deno.test("middleware that changes the result of a repeated call does not change the stored result", async () => {
   const { pay } = counter();
   const results: unknown[] = [];
   const server = createServer({
@@ -439,7 +444,7 @@ Deno.test("middleware that changes the result of a repeated call changes nothing
   await server.close();
 });
 
-Deno.test("tools of one server have keys of their own, also in groups", async () => {
+Deno.test("tools of one server have separate keys, in groups too", async () => {
   const { pay, runs } = counter();
   const both = [group("one", [pay]), group("two", [pay])];
   const server = createServer({ name: "s", version: "1.0.0", handlers: both });
@@ -450,7 +455,7 @@ Deno.test("tools of one server have keys of their own, also in groups", async ()
   await server.close();
 });
 
-Deno.test("a token for the effects is the same in each run, and differs between keys and callers", async () => {
+Deno.test("the idempotency token is the same in each run, and differs between keys and callers", async () => {
   const tokens: (string | undefined)[] = [];
   const pay = tool({
     name: "pay",
@@ -475,7 +480,7 @@ Deno.test("a token for the effects is the same in each run, and differs between 
   await server.close();
 });
 
-Deno.test("options of idempotency that cannot be used are refused", () => {
+Deno.test("invalid idempotency options are refused", () => {
   const run = () => "";
   const key = () => "a";
   const refuse = (options: object, message: string) =>

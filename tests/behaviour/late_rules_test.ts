@@ -1,11 +1,11 @@
-// Rules that are added while something is on its way to a handler.
+// Visibility rules that are added while a call is waiting for its handler.
 import { assertEquals, assertRejects } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, until } from "../support/behaviour.ts";
 
-behaviour("a call that waited does not run after a rule that was added meanwhile", async (connect) => {
+behaviour("a waiting call does not run if a rule that was added meanwhile disables its handler", async (connect) => {
   const { pass, open } = gate();
   let runs = 0;
   let isHeld = false;

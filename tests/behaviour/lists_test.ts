@@ -28,7 +28,7 @@ behaviour("a list is sent in pages, in order of registration", async (connect) =
   }
 });
 
-behaviour("callers share the page of a list only if they may see the same entries", async (connect) => {
+behaviour("callers share a page of a list only if both may see the same entries", async (connect) => {
   const sees = new Map([["ada", "abc"], ["bob", "abc"], ["eve", "b"], ["mel", "abcd"]]);
   const handlers = [..."abcde"].map((name) =>
     tool({ name, allow: ({ principal }) => !!sees.get(principal?.id ?? "")?.includes(name), run: () => name })
@@ -47,7 +47,7 @@ behaviour("callers share the page of a list only if they may see the same entrie
   for (const [id, names] of sees) assertEquals(await list(id), names.replace("c", ""), `${id}, after a removal`);
 });
 
-behaviour("answers in the request of a list change nothing for other callers", async (connect) => {
+behaviour("input responses in a list request change nothing for other callers", async (connect) => {
   const { client } = await connect({ handlers: five, ttlMs: 5000 });
   await client.request("tools/list", { inputResponses: {} }).catch(() => {});
   assertEquals((await client.request("tools/list")).ttlMs, 5000);
@@ -97,7 +97,7 @@ behaviour("handlers can be added and removed while the server runs", async (conn
   assertEquals(textOf(await client.callTool("b")), "b");
 });
 
-behaviour("a handler is removed by its kind and name, with what came along with it", async (connect) => {
+behaviour("removing a handler by kind and name also removes what was added with it", async (connect) => {
   const ask = () =>
     prompt({ name: "a", input: z.object({ x: z.string() }), complete: { x: () => ["1"] }, run: () => "" });
   const note = () => resource({ uri: "note://{id}", name: "a", read: () => "text" });
@@ -112,7 +112,7 @@ behaviour("a handler is removed by its kind and name, with what came along with 
   assertEquals(values, ["1"]);
 });
 
-Deno.test("a server lists its handlers, which can build another server", () => {
+Deno.test("a server lists its handlers, which can be used to create another server", () => {
   const review = prompt({
     name: "review",
     complete: { x: () => [] },
@@ -129,7 +129,7 @@ Deno.test("a server lists its handlers, which can build another server", () => {
   assertEquals(server.handlers.list(), [b, review]);
 });
 
-behaviour("a handler that conflicts with the others is refused, and nothing changes", async (connect) => {
+behaviour("a handler that conflicts with the registered handlers is refused, and nothing changes", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });
   assertThrows(() => server.handlers.add(make("b"), make("a")), TypeError, '"a"');
   assertThrows(() => server.handlers.add(make("b"), make("b")), TypeError, '"b"');
@@ -145,24 +145,27 @@ behaviour("a feature whose last handler was removed has an empty list", async (c
   assertEquals((await client.listTools()).length, 0);
 });
 
-behaviour("subscribers are notified of list changes, once per burst, and of nothing else", async (connect) => {
-  const { client, server, join } = await connect({ handlers: [make("a")] });
-  const other = await join();
-  const tools = await client.subscribe({ toolsListChanged: true });
-  const nothing = await other.subscribe({});
-  assertEquals(tools.granted, { toolsListChanged: true });
-  for (const name of ["b", "c", "d"]) server.handlers.add(make(name));
-  const [first] = await tools.take(1);
-  assertEquals(first.method, "notifications/tools/list_changed");
-  server.handlers.add(make("e"));
-  await tools.take(2);
-  assertEquals((await client.listTools()).length, 5);
-  assertEquals(tools.received.length, 2);
-  assertEquals(nothing.received, []);
-  await tools.close();
-  server.handlers.add(make("f"));
-  assertEquals((await client.listTools()).length, 6);
-});
+behaviour(
+  "subscribers are notified of list changes, once per burst, and get no other notifications",
+  async (connect) => {
+    const { client, server, join } = await connect({ handlers: [make("a")] });
+    const other = await join();
+    const tools = await client.subscribe({ toolsListChanged: true });
+    const nothing = await other.subscribe({});
+    assertEquals(tools.granted, { toolsListChanged: true });
+    for (const name of ["b", "c", "d"]) server.handlers.add(make(name));
+    const [first] = await tools.take(1);
+    assertEquals(first.method, "notifications/tools/list_changed");
+    server.handlers.add(make("e"));
+    await tools.take(2);
+    assertEquals((await client.listTools()).length, 5);
+    assertEquals(tools.received.length, 2);
+    assertEquals(nothing.received, []);
+    await tools.close();
+    server.handlers.add(make("f"));
+    assertEquals((await client.listTools()).length, 6);
+  },
+);
 
 behaviour("a subscription is granted only the notifications that the server can send", async (connect) => {
   const { client } = await connect({ handlers: [make("a")] });
@@ -196,7 +199,7 @@ behaviour("several subscriptions of one client each get their own notifications"
   await client.listTools();
 });
 
-behaviour("a closing server ends subscriptions with a last word", async (connect, { transport }) => {
+behaviour("a closing server ends subscriptions with a final result", async (connect, { transport }) => {
   const { client, server } = await connect({
     handlers: [make("a")],
     title: "Long",
@@ -223,7 +226,7 @@ behaviour("a closing server ends subscriptions with a last word", async (connect
   }
 }, { eras: ["modern"] });
 
-behaviour("a server that has nothing but subscriptions closes at once", async (connect) => {
+behaviour("a server with subscriptions but no running calls closes immediately", async (connect) => {
   const slow = tool({ name: "slow", run: () => turn().then(() => "done") });
   const { client, server } = await connect({ handlers: [slow], limits: { calls: { closeMs: 60_000 } } });
   await client.subscribe({ toolsListChanged: true });
@@ -242,35 +245,38 @@ behaviour("a closing server ends the stream of a session", async (connect) => {
 
 for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)]) {
   const kind = hides(true) instanceof Promise ? "a promise" : "a value";
-  behaviour(`a handler hidden from a caller does not exist for it (allow gives ${kind})`, async (connect, { era }) => {
-    const secret = tool({
-      name: "secret",
-      allow: ({ principal }) => hides(principal?.id === "ada"),
-      run: () => "shown",
-    });
-    const handlers = [make("a"), secret, make("b"), make("c")];
-    const { client: eve, join } = await connect({ handlers, limits: testLimits({ calls: { pageItems: 2 } }) }, {
-      principal: { id: "eve" },
-    });
-    const ada = await join({ principal: { id: "ada" } });
-    const nobody = await join();
-    assertEquals((await listPages(ada)).flat(), ["a", "secret", "b", "c"]);
-    assertEquals((await listPages(eve)).flat(), ["a", "b", "c"]);
-    assertEquals((await listPages(nobody)).flat(), ["a", "b", "c"]);
-    assertEquals(textOf(await ada.callTool("secret")), "shown");
-    const refused = await assertRejects(() => eve.callTool("secret"), McpError);
-    const unknown = await assertRejects(() => eve.callTool("zecret"), McpError);
-    assertEquals([refused.code, refused.data], [-32602, undefined]);
-    assertEquals(
-      refused.message,
-      unknown.message.replace("zecret", "secret"),
-      "the refusal reveals the handler",
-    );
-    if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
-  });
+  behaviour(
+    `a handler that is hidden from a caller does not exist for that caller (allow gives ${kind})`,
+    async (connect, { era }) => {
+      const secret = tool({
+        name: "secret",
+        allow: ({ principal }) => hides(principal?.id === "ada"),
+        run: () => "shown",
+      });
+      const handlers = [make("a"), secret, make("b"), make("c")];
+      const { client: eve, join } = await connect({ handlers, limits: testLimits({ calls: { pageItems: 2 } }) }, {
+        principal: { id: "eve" },
+      });
+      const ada = await join({ principal: { id: "ada" } });
+      const nobody = await join();
+      assertEquals((await listPages(ada)).flat(), ["a", "secret", "b", "c"]);
+      assertEquals((await listPages(eve)).flat(), ["a", "b", "c"]);
+      assertEquals((await listPages(nobody)).flat(), ["a", "b", "c"]);
+      assertEquals(textOf(await ada.callTool("secret")), "shown");
+      const refused = await assertRejects(() => eve.callTool("secret"), McpError);
+      const unknown = await assertRejects(() => eve.callTool("zecret"), McpError);
+      assertEquals([refused.code, refused.data], [-32602, undefined]);
+      assertEquals(
+        refused.message,
+        unknown.message.replace("zecret", "secret"),
+        "the refusal reveals the handler",
+      );
+      if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
+    },
+  );
 }
 
-behaviour("an allow that throws reveals nothing to the client", async (connect) => {
+behaviour("a client cannot detect a handler whose allow throws", async (connect) => {
   const broken = tool({
     name: "broken",
     allow() {
@@ -286,7 +292,7 @@ behaviour("an allow that throws reveals nothing to the client", async (connect) 
   assertEquals(textOf(await client.callTool("a")), "a");
 });
 
-behaviour("lists stay whole while handlers change under load", async (connect) => {
+behaviour("each listed page is consistent while handlers change under load", async (connect) => {
   const { client, server } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: 100 } }) });
   let busy = true;
   const reading = Promise.all(Array.from({ length: 5 }, async () => {

@@ -1,4 +1,4 @@
-// Middleware runs for every method that is answered, in every era and over every transport.
+// Middleware runs for every method that the server answers, in every era and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
@@ -11,7 +11,7 @@ const handlers = [
 ];
 
 for (const waits of [false, true]) {
-  behaviour(`middleware sees every method${waits ? ", and may take its time" : ""}`, async (connect, { era }) => {
+  behaviour(`middleware runs for every method${waits ? ", and may be slow" : ""}`, async (connect, { era }) => {
     const seen: string[] = [];
     const ended: string[] = [];
     const use: Middleware = async (call, next) => {
@@ -23,7 +23,7 @@ for (const waits of [false, true]) {
       return result;
     };
     const { client, server } = await connect({ handlers, use: [use] });
-    // A session opens a stream of its own, which is no method.
+    // A session opens a stream for notifications, which is not a method.
     const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["x://1"] });
     const ref = { type: "ref/resource", uri: "x://{id}" };
     const wanted: [string, Record<string, unknown>?][] = [
@@ -59,67 +59,81 @@ for (const waits of [false, true]) {
   });
 }
 
-behaviour("middleware refuses whatever it wants to, and nothing is left of it", async (connect, { era, transport }) => {
-  let refused = "";
-  const use: Middleware = async (call, next) => {
-    await turn();
-    if (call.method === refused) throw new McpError(4050, "Not today", { method: call.method });
-    return await next();
-  };
-  const { client, join } = await connect({ handlers, use: [use], limits: { connections: { streams: 1 } } });
-  const fail = async (method: string, params?: Record<string, unknown>) => {
-    refused = method;
-    const error = await assertRejects(() => client.request(method, params), McpError, "Not today");
-    assertEquals([error.code, error.data], [4050, { method }]);
-    assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200, method);
-  };
-  if (era === "modern") {
-    for (let i = 0; i < 3; i++) await fail("subscriptions/listen", { notifications: {} });
+behaviour(
+  "middleware can refuse any method, and a refused call uses no resources afterwards",
+  async (connect, { era, transport }) => {
+    let refused = "";
+    const use: Middleware = async (call, next) => {
+      await turn();
+      if (call.method === refused) throw new McpError(4050, "Not today", { method: call.method });
+      return await next();
+    };
+    const { client, join } = await connect({ handlers, use: [use], limits: { connections: { streams: 1 } } });
+    const fail = async (method: string, params?: Record<string, unknown>) => {
+      refused = method;
+      const error = await assertRejects(() => client.request(method, params), McpError, "Not today");
+      assertEquals([error.code, error.data], [4050, { method }]);
+      assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200, method);
+    };
+    if (era === "modern") {
+      for (let i = 0; i < 3; i++) await fail("subscriptions/listen", { notifications: {} });
+      refused = "";
+      // The refused subscriptions occupy no slot.
+      await (await client.subscribe({ toolsListChanged: true })).close();
+      await fail("server/discover");
+    } else {
+      for (
+        const [method, params] of [
+          ["ping"],
+          ["logging/setLevel", { level: "error" }],
+          ["resources/subscribe", { uri: "x://1" }],
+          ["resources/unsubscribe", { uri: "x://1" }],
+        ] as const
+      ) await fail(method, params);
+      refused = "initialize";
+      assertEquals((await assertRejects(() => join(), McpError, "Not today")).code, 4050);
+    }
     refused = "";
-    // The refused subscriptions hold no slot.
-    await (await client.subscribe({ toolsListChanged: true })).close();
-    await fail("server/discover");
-  } else {
-    for (
-      const [method, params] of [
-        ["ping"],
-        ["logging/setLevel", { level: "error" }],
-        ["resources/subscribe", { uri: "x://1" }],
-        ["resources/unsubscribe", { uri: "x://1" }],
-      ] as const
-    ) await fail(method, params);
-    refused = "initialize";
-    assertEquals((await assertRejects(() => join(), McpError, "Not today")).code, 4050);
-  }
-  refused = "";
-  assertEquals((await client.listTools()).length, 1);
-});
+    assertEquals((await client.listTools()).length, 1);
+  },
+);
 
-behaviour("middleware knows who shakes hands, and what the client gets", async (connect, { version }) => {
-  const seen: unknown[] = [];
-  const use: Middleware = async (call, next) => {
-    if (call.method !== "initialize") return await next();
-    const { client, principal, params, http } = call;
-    seen.push([client.version, client.info?.name, client.capabilities, principal?.id, params.protocolVersion, !!http]);
-    // The server sends no notification before the response, which carries the session id.
-    await call.log.emergency("hello");
-    await call.progress(1);
-    await turn();
-    await assertRejects(() => call.roots(), TypeError, "Cannot ask the client in initialize");
-    return { ...await next(), instructions: `For ${principal?.id}` };
-  };
-  const { client } = await connect({ handlers, use: [use] }, {
-    principal: { id: "ada" },
-    capabilities: { roots: {} },
-  });
-  const { http } = { http: seen.length && (seen[0] as unknown[])[5] };
-  assertEquals(seen, [[version, "test", { roots: {} }, "ada", version, http]]);
-  assertEquals(client.handshake?.instructions, "For ada");
-  assertEquals(client.received, []);
-  assertEquals((await client.listTools()).length, 1, "the session is open");
-}, { eras: ["legacy"], versions: LEGACY_VERSIONS });
+behaviour(
+  "middleware can read the client's info in a handshake, and the server's response",
+  async (connect, { version }) => {
+    const seen: unknown[] = [];
+    const use: Middleware = async (call, next) => {
+      if (call.method !== "initialize") return await next();
+      const { client, principal, params, http } = call;
+      seen.push([
+        client.version,
+        client.info?.name,
+        client.capabilities,
+        principal?.id,
+        params.protocolVersion,
+        !!http,
+      ]);
+      // The server sends no notification before the response, which contains the session id.
+      await call.log.emergency("hello");
+      await call.progress(1);
+      await turn();
+      await assertRejects(() => call.roots(), TypeError, "Cannot ask the client in initialize");
+      return { ...await next(), instructions: `For ${principal?.id}` };
+    };
+    const { client } = await connect({ handlers, use: [use] }, {
+      principal: { id: "ada" },
+      capabilities: { roots: {} },
+    });
+    const { http } = { http: seen.length && (seen[0] as unknown[])[5] };
+    assertEquals(seen, [[version, "test", { roots: {} }, "ada", version, http]]);
+    assertEquals(client.handshake?.instructions, "For ada");
+    assertEquals(client.received, []);
+    assertEquals((await client.listTools()).length, 1, "the session is open");
+  },
+  { eras: ["legacy"], versions: LEGACY_VERSIONS },
+);
 
-behaviour("middleware learns that a client has ended its subscription", async (connect) => {
+behaviour("middleware is notified when a client ends its subscription", async (connect) => {
   const log: unknown[] = [];
   const { pass, open } = gate();
   const use: Middleware = async (call, next) => {
@@ -143,7 +157,7 @@ behaviour("middleware learns that a client has ended its subscription", async (c
   assertEquals(log.length, 3);
 }, { eras: ["modern"] });
 
-behaviour("a subscription that cannot be opened fails behind middleware as it does without", async (connect) => {
+behaviour("a subscription that cannot be opened fails the same way with and without middleware", async (connect) => {
   for (const use of [[], [((_call, next) => next()) as Middleware]]) {
     const { client } = await connect({ handlers, use, limits: testLimits({ streams: { watchedUris: 1 } }) });
     const notifications = { resourceSubscriptions: ["a:1", "a:2"] };
@@ -185,7 +199,7 @@ behaviour(
   { eras: ["modern"], transports: ["http", "pipe"], perInstance: "limits" },
 );
 
-Deno.test("a ping before the handshake passes middleware too", async () => {
+Deno.test("a ping before the handshake passes through middleware too", async () => {
   const seen: unknown[] = [];
   const use: Middleware = async ({ method, client }, next) => {
     seen.push([method, client.capabilities]);
@@ -202,43 +216,46 @@ Deno.test("a ping before the handshake passes middleware too", async () => {
   assertEquals([JSON.parse(written).result, seen], [{}, [["ping", {}]]]);
 });
 
-behaviour("next() rejects with the reason of the call, even if the handler ignores its signal", async (connect) => {
-  const caught: unknown[] = [];
-  const { pass, open } = gate();
-  const stubborn = tool({
-    name: "stubborn",
-    async run() {
-      await pass;
-      return "late";
-    },
-  });
-  const watch: Middleware = async (call, next) => {
-    try {
-      return await next();
-    } catch (error) {
-      assert(error === call.signal.reason);
-      caught.push(error);
-      throw error;
-    }
-  };
-  const own = tool({ name: "own", use: [watch], run: () => pass });
-  const options = { handlers: [stubborn, own], use: [watch], limits: { calls: { timeoutMs: 20 } } };
-  const { client } = await connect(options);
-  const late = await assertRejects(() => client.callTool("stubborn"), McpError);
-  await until(() => caught.length === 1, "the middleware of the server");
-  const [{ why, code, name, message }] = caught.map(Object);
-  assertEquals([why, code, name], ["timeout", -32603, "TimeoutError"]);
-  assertEquals([late.code, late.message], [code, message]);
-  await assertRejects(() => client.callTool("own"), McpError);
-  await until(() => caught.length === 3, "that of the handler too");
-  open();
-});
+behaviour(
+  "next() rejects with the reason of the cancellation, even if the handler ignores its signal",
+  async (connect) => {
+    const caught: unknown[] = [];
+    const { pass, open } = gate();
+    const stubborn = tool({
+      name: "stubborn",
+      async run() {
+        await pass;
+        return "late";
+      },
+    });
+    const watch: Middleware = async (call, next) => {
+      try {
+        return await next();
+      } catch (error) {
+        assert(error === call.signal.reason);
+        caught.push(error);
+        throw error;
+      }
+    };
+    const own = tool({ name: "own", use: [watch], run: () => pass });
+    const options = { handlers: [stubborn, own], use: [watch], limits: { calls: { timeoutMs: 20 } } };
+    const { client } = await connect(options);
+    const late = await assertRejects(() => client.callTool("stubborn"), McpError);
+    await until(() => caught.length === 1, "the middleware of the server");
+    const [{ why, code, name, message }] = caught.map(Object);
+    assertEquals([why, code, name], ["timeout", -32603, "TimeoutError"]);
+    assertEquals([late.code, late.message], [code, message]);
+    await assertRejects(() => client.callTool("own"), McpError);
+    await until(() => caught.length === 3, "the middleware of the tool too");
+    open();
+  },
+);
 
-behaviour("next() of a call that the client cancels rejects, and nobody need wait for it", async (connect) => {
+behaviour("next() of a call that the client cancels rejects, and causes no unhandled rejection", async (connect) => {
   const { pass, open } = gate();
   const reasons: unknown[] = [];
   const calls: (() => Promise<unknown>)[] = [];
-  // Middleware that does not wait must not end the process.
+  // Middleware that does not await next() must not end the process.
   const careless: Middleware = async (call, next) => {
     calls.push(next);
     if (call.params.name !== "waits") return await next();
@@ -266,7 +283,7 @@ behaviour("next() of a call that the client cancels rejects, and nobody need wai
   await turn(3);
 });
 
-behaviour("middleware can tell a question from a failure", async (connect, { era }) => {
+behaviour("middleware can distinguish an open question from a failure", async (connect, { era }) => {
   const seen: unknown[] = [];
   const watch: Middleware = async (_call, next) => {
     try {

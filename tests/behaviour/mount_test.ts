@@ -1,4 +1,4 @@
-// Several servers on one port: each keeps what is its own, and all share their services.
+// Several servers on one port: each server keeps its own state, and all servers share their services.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -17,7 +17,7 @@ const list = async (client: Connection) => (await client.listTools()).map(({ nam
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http"] as const) {
-    Deno.test(`each mounted server answers at its own path (${era} over ${transport})`, async () => {
+    Deno.test(`each mounted server responds at its own path (${era} over ${transport})`, async () => {
       const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
       const tenants = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", handlers: [whoami] });
       const app = mount([named("notes"), named("admin", { auth }), tenants], {
@@ -38,14 +38,14 @@ for (const era of ["modern", "legacy"] as const) {
       app.handlers.add(tool({ name: "all", run: () => "all" }));
       for (const client of [notes, admin, acme]) assertEquals(textOf(await client.callTool("all")), "all");
       const names = [notes, admin, acme].map(({ server }) => server.info?.name);
-      // Without a handshake, the client of the test kit does not ask for the name.
+      // Without a handshake, the client of the test kit does not request the server's name.
       if (era === "legacy") assertEquals(names, ["notes", "admin", "tenants"]);
       await app.close();
     });
   }
 }
 
-Deno.test("another path gets 404, which lists nothing", async () => {
+Deno.test("another path gets 404, and the response names no server", async () => {
   const app = mount([named("notes"), named("admin")]);
   for (const path of ["/", "/mcp", "/notes", "/notes/mcp/", "/notes%2fmcp"]) {
     const response = await app.fetch(new Request(`http://localhost${path}`, { method: "POST" }));
@@ -56,7 +56,7 @@ Deno.test("another path gets 404, which lists nothing", async () => {
   await app.close();
 });
 
-Deno.test("a session of one server is not valid at another", async () => {
+Deno.test("a session of one server is refused by another server", async () => {
   const secret = "a secret of at least thirty-two characters";
   const app = mount([named("notes", { secret }), named("admin", { secret })]);
   const id = await startSession("http://localhost/notes/mcp", app.fetch);
@@ -103,7 +103,7 @@ Deno.test("mounted servers share their services, which are disposed after the la
   assertEquals(events, ["made", "disposed"]);
 });
 
-Deno.test("mistakes are found when servers are mounted", () => {
+Deno.test("mount throws for servers that cannot be mounted together", () => {
   const at = (name: string, path: string) => named(name, { path });
   assertThrows(() => mount([]), TypeError, "there is no server");
   assertThrows(() => mount([named("a"), at("b", "/a/mcp")]), TypeError, "Cannot mount b: a has the path /a/mcp too");
@@ -119,7 +119,7 @@ Deno.test("mistakes are found when servers are mounted", () => {
   const other = createServer({ name: "other", version: "1.0.0", path: "/other/mcp" });
   assertThrows(() => mount([other, twice]), TypeError, "it is mounted already");
   assertThrows(() => mount([other], { handlers: [{ handlers: [], to: ["nobody"] }] }), TypeError, "no server");
-  // Neither has changed it.
+  // Neither call has changed the server.
   assertEquals(mount([other]).servers, [other]);
 });
 
@@ -137,7 +137,7 @@ Deno.test("routes of each server's authentication are served without credentials
   await app.close();
 });
 
-Deno.test("other transports take one of the servers, and say so", async () => {
+Deno.test("other transports serve a single server, and refuse the mounted servers with an error that names them", async () => {
   const app = mount([named("notes"), named("admin")]);
   const [notes] = app.servers;
   const several = "these are notes, admin; use one of the servers of mount()";

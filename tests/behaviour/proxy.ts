@@ -1,18 +1,18 @@
-// A proxy as a module on published entry points, which a test checks: one connection to another server for all callers,
-// of both eras. Each question of that server reaches the caller whose request asks.
+// A proxy as a module on published entry points, which a test checks: one connection to an upstream server for all
+// callers, of both eras. Each question of the upstream server reaches the caller whose request caused it.
 import { type Context, createServer, type Server, tool } from "@x/mcp";
 import { type Client, connect, type ListedTool, type Target } from "@x/mcp/client";
 
 const META = "io.modelcontextprotocol/";
 
-/** A proxy, and its end. */
+/** A proxy, and a function that closes it. */
 export interface Proxy extends AsyncDisposable {
   readonly server: Server;
 }
 
-/** Creates a proxy that offers the tools that a server has now. */
+/** Creates a proxy with the current tools of a server. */
 export async function createProxy(target: Target, era: "modern" | "legacy"): Promise<Proxy> {
-  // A session has the capabilities of its beginning.
+  // A session keeps the capabilities that the client declared in its handshake.
   const upstream = await connect(target, { era, capabilities: { elicitation: { form: {} }, roots: {} } });
   const handlers = (await upstream.listTools()).map((listed) =>
     tool.from(listed, (input, ctx) => forward(upstream, { listed, input, ctx }))
@@ -41,7 +41,7 @@ function forward(upstream: Client, { listed: { name }, input, ctx }: Call) {
       signal: ctx.signal,
       onProgress: ({ progress, ...more }) => void ctx.progress(progress, more),
       meta: { [META + "clientCapabilities"]: ctx.client.capabilities, [META + "logLevel"]: ctx.client.logLevel },
-      // A session asks while the request runs.
+      // In a session, the server asks while the request is running.
       onElicit: ({ message, requestedSchema }) => ctx.elicit(`${asked++}`, { message, schema: requestedSchema }),
       roots: () => ctx.roots(),
     })

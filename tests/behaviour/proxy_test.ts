@@ -37,7 +37,7 @@ for (const upstreamEra of ["modern", "legacy"] as const) {
   for (const era of ["modern", "legacy"] as const) {
     const way = `${era} callers of a ${upstreamEra} server`;
 
-    Deno.test(`a proxy puts each question to the caller whose request asks (${way})`, async () => {
+    Deno.test(`a proxy sends each question to the caller whose request caused it (${way})`, async () => {
       await using stack = new AsyncDisposableStack();
       const upstream = createUpstream();
       stack.defer(() => upstream.close());
@@ -67,7 +67,7 @@ for (const upstreamEra of ["modern", "legacy"] as const) {
       await Promise.all(Array.from({ length: 12 }, (_, flight) => call(flight)));
     });
 
-    Deno.test(`a proxy passes lists, refusals and errors on (${way})`, async () => {
+    Deno.test(`a proxy forwards lists, refusals and errors (${way})`, async () => {
       await using stack = new AsyncDisposableStack();
       const upstream = createUpstream();
       stack.defer(() => upstream.close());

@@ -1,4 +1,4 @@
-// The limits of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
+// The limits of single handlers: timeout, concurrency, rate of calls, and size of results.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { prompt, resource, tool } from "../../mod.ts";
@@ -13,7 +13,7 @@ async function fails(run: () => Promise<unknown>): Promise<McpError> {
   return error;
 }
 
-behaviour("every kind of handler has a timeout of its own", async (connect) => {
+behaviour("every kind of handler has its own timeout", async (connect) => {
   const reached: LimitEvent[] = [];
   const clock = fakeClock();
   const { pass, open } = gate();
@@ -76,129 +76,139 @@ const reader = (timeoutMs: number) =>
       ),
   });
 
-behaviour("a resource that a handler reads obeys its own timeout, and the handler goes on", async (connect) => {
-  const clock = fakeClock();
-  const started: string[] = [];
-  const aborted: string[] = [];
-  const short = quota({ timeoutMs: 30 });
-  const { pass, open } = gate();
-  const slow = resource({
-    uri: "x://slow",
-    name: "slow",
-    quota: short,
-    read: (uri, { signal }) => {
-      started.push(uri);
-      return new Promise<never>((_, reject) =>
-        signal.addEventListener("abort", () => {
-          aborted.push(signal.reason.name);
-          reject(signal.reason);
-        })
+behaviour(
+  "a resource that a handler reads has its own timeout, and the handler continues after it",
+  async (connect) => {
+    const clock = fakeClock();
+    const started: string[] = [];
+    const aborted: string[] = [];
+    const short = quota({ timeoutMs: 30 });
+    const { pass, open } = gate();
+    const slow = resource({
+      uri: "x://slow",
+      name: "slow",
+      quota: short,
+      read: (uri, { signal }) => {
+        started.push(uri);
+        return new Promise<never>((_, reject) =>
+          signal.addEventListener("abort", () => {
+            aborted.push(signal.reason.name);
+            reject(signal.reason);
+          })
+        );
+      },
+    });
+    // The resource ignores the cancellation of its call.
+    const deaf = resource({
+      uri: "x://deaf",
+      name: "deaf",
+      quota: short,
+      read: (uri) => {
+        started.push(uri);
+        return pass.then(() => "late");
+      },
+    });
+    const nested = resource({ uri: "x://nested", name: "nested", read: (_, ctx) => ctx.readResource("x://slow") });
+    const { client } = await connect({ clock, handlers: [reader(5000), slow, deaf, nested] });
+    for (const uri of ["x://slow", "x://deaf", "x://nested"]) {
+      started.length = 0;
+      const call = client.callTool("reader", { uri });
+      await until(() => started.length > 0, "the resource starts");
+      await clock.advance(30);
+      assertEquals(
+        textOf(await call),
+        "caught -32603 Cannot finish the call: it took longer than 30 ms (handler.timeoutMs)",
+        uri,
       );
-    },
-  });
-  // It ignores the end of its call.
-  const deaf = resource({
-    uri: "x://deaf",
-    name: "deaf",
-    quota: short,
-    read: (uri) => {
-      started.push(uri);
-      return pass.then(() => "late");
-    },
-  });
-  const nested = resource({ uri: "x://nested", name: "nested", read: (_, ctx) => ctx.readResource("x://slow") });
-  const { client } = await connect({ clock, handlers: [reader(5000), slow, deaf, nested] });
-  for (const uri of ["x://slow", "x://deaf", "x://nested"]) {
-    started.length = 0;
-    const call = client.callTool("reader", { uri });
-    await until(() => started.length > 0, "the resource starts");
-    await clock.advance(30);
-    assertEquals(
-      textOf(await call),
-      "caught -32603 Cannot finish the call: it took longer than 30 ms (handler.timeoutMs)",
-      uri,
-    );
-  }
-  assertEquals(aborted, ["TimeoutError", "TimeoutError"]);
-  open();
-});
-
-behaviour("while a resource that a handler reads waits for an answer or a place, no time counts", async (connect) => {
-  const clock = fakeClock();
-  const reached: string[] = [];
-  let asked = 0;
-  let held = 0;
-  const answering = gate();
-  const holding = gate();
-  const schema = z.object({ ok: z.boolean() });
-  const asking = resource({
-    uri: "x://asking",
-    name: "asking",
-    quota: quota({ timeoutMs: 1000 }),
-    read: async (_, ctx) => (await ctx.elicit("a", { message: "Sure?", schema })).action,
-  });
-  const single = resource({
-    uri: "x://single",
-    name: "single",
-    quota: quota({ timeoutMs: Infinity, concurrency: 1 }),
-    read: () => {
-      held++;
-      return holding.pass.then(() => "single");
-    },
-  });
-  const { client } = await connect({
-    clock,
-    handlers: [reader(1000), asking, single],
-    observer: { limit: ({ limit }) => void reached.push(limit) },
-  }, {
-    onElicit: async () => {
-      asked++;
-      await answering.pass;
-      return { action: "accept", content: { ok: true } };
-    },
-  });
-  const answered = client.callTool("reader", { uri: "x://asking" });
-  await until(() => asked > 0, "the resource asks");
-  await clock.advance(5000);
-  answering.open();
-  assertEquals(textOf(await answered), "accept");
-  const first = client.readResource("x://single");
-  await until(() => held > 0, "the resource holds its place");
-  const second = client.callTool("reader", { uri: "x://single" });
-  await until(() => reached.includes("handler.concurrency"), "the second read waits");
-  await clock.advance(5000);
-  holding.open();
-  assertEquals(Object((await first).contents[0]).text, "single");
-  assertEquals(textOf(await second), "single");
-}, { perInstance: "limits" });
-
-behaviour("the time of an answer does not count towards the timeout, and that of the handler does", async (connect) => {
-  const clock = fakeClock();
-  let ended = 0;
-  const ask = tool({
-    name: "ask",
-    input: z.object({ workMs: z.number() }),
-    quota: quota({ timeoutMs: 120 }),
-    async run({ workMs }, ctx) {
-      await ctx.elicit("a", { message: "Sure?", schema: z.object({ ok: z.boolean() }) });
-      await clock.advance(workMs);
-      ended++;
-      return "done";
-    },
-  });
-  const onElicit = async () => {
-    await clock.advance(250);
-    return { action: "accept" as const, content: { ok: true } };
-  };
-  const { client } = await connect({ clock, handlers: [ask] }, { onElicit });
-  assertEquals(textOf(await client.callTool("ask", { workMs: 100 })), "done");
-  const { message } = await fails(() => client.callTool("ask", { workMs: 400 }));
-  assertStringIncludes(message, "handler.timeoutMs");
-  await until(() => ended === 2, "the end of the handler");
-});
+    }
+    assertEquals(aborted, ["TimeoutError", "TimeoutError"]);
+    open();
+  },
+);
 
 behaviour(
-  "only so many calls of a handler run at once; others wait their turn, or are refused",
+  "while a resource that a handler reads waits for an answer or a slot, the timeout is paused",
+  async (connect) => {
+    const clock = fakeClock();
+    const reached: string[] = [];
+    let asked = 0;
+    let held = 0;
+    const answering = gate();
+    const holding = gate();
+    const schema = z.object({ ok: z.boolean() });
+    const asking = resource({
+      uri: "x://asking",
+      name: "asking",
+      quota: quota({ timeoutMs: 1000 }),
+      read: async (_, ctx) => (await ctx.elicit("a", { message: "Sure?", schema })).action,
+    });
+    const single = resource({
+      uri: "x://single",
+      name: "single",
+      quota: quota({ timeoutMs: Infinity, concurrency: 1 }),
+      read: () => {
+        held++;
+        return holding.pass.then(() => "single");
+      },
+    });
+    const { client } = await connect({
+      clock,
+      handlers: [reader(1000), asking, single],
+      observer: { limit: ({ limit }) => void reached.push(limit) },
+    }, {
+      onElicit: async () => {
+        asked++;
+        await answering.pass;
+        return { action: "accept", content: { ok: true } };
+      },
+    });
+    const answered = client.callTool("reader", { uri: "x://asking" });
+    await until(() => asked > 0, "the resource asks");
+    await clock.advance(5000);
+    answering.open();
+    assertEquals(textOf(await answered), "accept");
+    const first = client.readResource("x://single");
+    await until(() => held > 0, "the resource holds its slot");
+    const second = client.callTool("reader", { uri: "x://single" });
+    await until(() => reached.includes("handler.concurrency"), "the second read waits");
+    await clock.advance(5000);
+    holding.open();
+    assertEquals(Object((await first).contents[0]).text, "single");
+    assertEquals(textOf(await second), "single");
+  },
+  { perInstance: "limits" },
+);
+
+behaviour(
+  "the time of an answer does not count towards the timeout, and the time of the handler does",
+  async (connect) => {
+    const clock = fakeClock();
+    let ended = 0;
+    const ask = tool({
+      name: "ask",
+      input: z.object({ workMs: z.number() }),
+      quota: quota({ timeoutMs: 120 }),
+      async run({ workMs }, ctx) {
+        await ctx.elicit("a", { message: "Sure?", schema: z.object({ ok: z.boolean() }) });
+        await clock.advance(workMs);
+        ended++;
+        return "done";
+      },
+    });
+    const onElicit = async () => {
+      await clock.advance(250);
+      return { action: "accept" as const, content: { ok: true } };
+    };
+    const { client } = await connect({ clock, handlers: [ask] }, { onElicit });
+    assertEquals(textOf(await client.callTool("ask", { workMs: 100 })), "done");
+    const { message } = await fails(() => client.callTool("ask", { workMs: 400 }));
+    assertStringIncludes(message, "handler.timeoutMs");
+    await until(() => ended === 2, "the end of the handler");
+  },
+);
+
+behaviour(
+  "a handler has a concurrency limit; further calls wait in its queue, or are refused",
   async (connect, way) => {
     const { pass, open } = gate();
     const refused: RefusedEvent[] = [];
@@ -221,7 +231,7 @@ behaviour(
     });
     const calls = [1, 2, 3].map(() => started(client.callTool("work")));
     await until(() => running === 2 && reached.length === 1, "two calls run, and one waits");
-    // One client has a quarter of the queue.
+    // One client may use a quarter of the queue.
     const { code, message } = await fails(() => client.callTool("work"));
     assertEquals(code, -31503);
     assertStringIncludes(message, "(handler.concurrency)");
@@ -251,7 +261,7 @@ behaviour("the time in the queue of a handler does not count towards its timeout
   assertEquals(results.map(textOf), Array(5).fill("done"));
 }, { perInstance: "limits" });
 
-behaviour("a call that waits for its turn can be cancelled", async (connect) => {
+behaviour("a call in the queue of a handler can be cancelled", async (connect) => {
   const { pass, open } = gate();
   const runs: number[] = [];
   const work = tool({
@@ -285,7 +295,7 @@ behaviour("a call that waits for its turn can be cancelled", async (connect) => 
   assertEquals(runs, [1, 3]);
 }, { perInstance: "limits" });
 
-behaviour("a handler that ignores its cancellation keeps its place until it ends", async (connect) => {
+behaviour("a handler that ignores its cancellation holds its slot until it ends", async (connect) => {
   const { pass, open } = gate();
   let running = 0;
   let most = 0;
@@ -313,7 +323,7 @@ behaviour("a handler that ignores its cancellation keeps its place until it ends
   assertEquals(most, 1);
 }, { perInstance: "limits" });
 
-behaviour("a client may call a handler at its rate", async (connect, way) => {
+behaviour("a client may call a handler up to its rate limit", async (connect, way) => {
   const refused: RefusedEvent[] = [];
   const reached: LimitEvent[] = [];
   const seen: string[] = [];
@@ -341,7 +351,7 @@ behaviour("a client may call a handler at its rate", async (connect, way) => {
   await client.readResource("x://r");
   seen.length = 0;
   const complete = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
-  // Completers count apart, because they run with each key that a user types.
+  // Completion requests count separately, because a client sends them with each typed character.
   await complete();
   await complete();
   const errors = [
@@ -371,14 +381,14 @@ behaviour("a client may call a handler at its rate", async (connect, way) => {
   if (way.transport === "http") {
     assert(client.transcript.some((line) => /^← 429/.test(line)), client.transcript.join("\n"));
   }
-  // A principal has a rate of its own.
+  // A principal has its own rate.
   if (way.transport !== "pipe") {
     const ada = await join({ principal: { id: "ada" } });
     assertEquals(textOf(await ada.callTool("t")), "t");
   }
 }, { perInstance: "limits" });
 
-behaviour("a result that is too large is refused with words for the model", async (connect) => {
+behaviour("a result that is too large is refused with a message for the model", async (connect) => {
   const small = quota({ resultBytes: 2000 });
   const { client } = await connect({
     handlers: [
@@ -396,7 +406,7 @@ behaviour("a result that is too large is refused with words for the model", asyn
   }
 });
 
-behaviour("a result that is too large is cut, with a note", async (connect) => {
+behaviour("a result that is too large is truncated, with a note", async (connect) => {
   const small = quota({ resultBytes: 2000, onLarge: "cut" });
   const long = "äöü\n😀".repeat(2000);
   const { client } = await connect({
@@ -423,39 +433,42 @@ behaviour("a result that is too large is cut, with a note", async (connect) => {
   check(textOf({ content: [messages[0].content] }), textOf({ content: [messages[1].content] }));
 });
 
-behaviour("a result that is too large is kept behind a link, in pages, for its caller", async (connect, way) => {
-  const lines = Array.from({ length: 1000 }, (_, i) => `line ${i} äöü`).join("\n");
-  const all = tool({ name: "all", quota: quota({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
-  const { client, join } = await connect({ handlers: [all] });
-  const { content } = await client.callTool("all");
-  assertStringIncludes(textOf({ content }), "Read the resource result://all/");
-  const link = Object(content[1]);
-  assertEquals(link.type, "resource_link");
-  let text = "";
-  let pages = 0;
-  for (let uri: string | undefined = link.uri; uri;) {
-    const { contents }: { contents: readonly unknown[] } = await client.readResource(uri);
-    const [page, next] = contents.map(Object);
-    assertEquals(page.uri, uri);
-    assert(JSON.stringify(contents).length < 4200, "the page is too long");
-    text += page.text;
-    pages++;
-    uri = next?.uri;
-    if (next) assertStringIncludes(next.text, `Next page: ${uri}`);
-  }
-  assertEquals(text, lines);
-  assertEquals(Object(content[1]).name, `Page 1 of ${pages}`);
-  assertEquals(await client.listResources(), []);
-  assertEquals(await client.listResourceTemplates(), []);
-  for (const uri of [`${link.uri}9`, "result://all/x/1"]) {
-    assertStringIncludes((await fails(() => client.readResource(uri))).message, "not found");
-  }
-  if (way.transport === "pipe") return;
-  const ada = await join({ principal: { id: "ada" } });
-  assertStringIncludes((await fails(() => ada.readResource(link.uri))).message, "not found");
-});
+behaviour(
+  "a result that is too large is stored behind a resource link, in pages, for its caller only",
+  async (connect, way) => {
+    const lines = Array.from({ length: 1000 }, (_, i) => `line ${i} äöü`).join("\n");
+    const all = tool({ name: "all", quota: quota({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
+    const { client, join } = await connect({ handlers: [all] });
+    const { content } = await client.callTool("all");
+    assertStringIncludes(textOf({ content }), "Read the resource result://all/");
+    const link = Object(content[1]);
+    assertEquals(link.type, "resource_link");
+    let text = "";
+    let pages = 0;
+    for (let uri: string | undefined = link.uri; uri;) {
+      const { contents }: { contents: readonly unknown[] } = await client.readResource(uri);
+      const [page, next] = contents.map(Object);
+      assertEquals(page.uri, uri);
+      assert(JSON.stringify(contents).length < 4200, "the page is too long");
+      text += page.text;
+      pages++;
+      uri = next?.uri;
+      if (next) assertStringIncludes(next.text, `Next page: ${uri}`);
+    }
+    assertEquals(text, lines);
+    assertEquals(Object(content[1]).name, `Page 1 of ${pages}`);
+    assertEquals(await client.listResources(), []);
+    assertEquals(await client.listResourceTemplates(), []);
+    for (const uri of [`${link.uri}9`, "result://all/x/1"]) {
+      assertStringIncludes((await fails(() => client.readResource(uri))).message, "not found");
+    }
+    if (way.transport === "pipe") return;
+    const ada = await join({ principal: { id: "ada" } });
+    assertStringIncludes((await fails(() => ada.readResource(link.uri))).message, "not found");
+  },
+);
 
-behaviour("a handler that reads a resource with the same limits takes one place", async (connect) => {
+behaviour("a handler that reads a resource with the same limits occupies one slot", async (connect) => {
   const one = quota({ concurrency: { calls: 1, waiting: 0 }, timeoutMs: 2000 });
   const read = tool({
     name: "read",
@@ -478,7 +491,7 @@ behaviour("a handler that reads a resource with the same limits takes one place"
   });
   const first = started(client.callTool("read"));
   await until(() => running === 1, "the resource is read");
-  // The place is taken until the outer handler ends.
+  // The slot is occupied until the outer handler ends.
   assertEquals((await fails(() => client.readResource("x://c"))).code, -31503);
   open();
   isHeld = false;
@@ -487,7 +500,7 @@ behaviour("a handler that reads a resource with the same limits takes one place"
   assertEquals(await client.readResource("x://b").then(({ contents }) => Object(contents[0]).text), "b");
 }, { perInstance: "limits" });
 
-behaviour("the time in the queue of a handler counts as time that a call waited", async (connect) => {
+behaviour("the time in the queue of a handler counts as waiting time of the call", async (connect) => {
   const calls: CallEvent[] = [];
   const reached: LimitEvent[] = [];
   const clock = fakeClock();
@@ -524,7 +537,7 @@ behaviour("the time in the queue of a handler counts as time that a call waited"
   assertEquals(times, [[120, 120], [0, 270], [270, 420]]);
 }, { perInstance: "limits" });
 
-behaviour("a completer has the concurrency of its handler, and counts apart from it", async (connect) => {
+behaviour("a completer has the concurrency limit of its handler, and its calls count separately", async (connect) => {
   const { pass, open } = gate();
   let running = 0;
   let most = 0;

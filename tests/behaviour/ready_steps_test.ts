@@ -11,7 +11,7 @@ import { behaviour, gate, textOf, until } from "../support/behaviour.ts";
 const annotations = { readOnlyHint: true };
 const input = z.object({ a: z.unknown(), b: z.string().default("b") });
 
-behaviour("a cache returns the result for an equal input, until it is too old", async (connect) => {
+behaviour("a cache returns the stored result for an equal input until it expires", async (connect) => {
   const clock = fakeClock();
   let runs = 0;
   const count = tool({
@@ -25,7 +25,7 @@ behaviour("a cache returns the result for an equal input, until it is too old", 
   const call = async (args: Record<string, unknown>) =>
     (await client.callTool("count", args)).structuredContent as { readonly run: number };
   assertEquals(await call({ a: { x: 1, y: 2 } }), { a: { x: 1, y: 2 }, b: "b", run: 1 } as object);
-  // Equal once validated, whatever the order of the keys.
+  // Inputs are compared after validation, so the order of keys makes no difference.
   assertEquals((await call({ b: "b", a: { y: 2, x: 1 } })).run, 1);
   assertEquals((await call({ a: { x: 1, y: "2" } })).run, 2);
   assertEquals((await call({ a: { x: 1, y: 2 }, b: "c" })).run, 3);
@@ -35,49 +35,53 @@ behaviour("a cache returns the result for an equal input, until it is too old", 
   assertEquals((await call({ a: { x: 1, y: 2 } })).run, 4);
 }, { perInstance: "ready" });
 
-behaviour("a cache keeps any value that can be copied, and guards and encoders see it each time", async (connect) => {
-  const runs: Record<string, number> = {};
-  const values: Record<string, () => unknown> = {
-    map: () => new Map([["at", new Date(0)]]),
-    bytes: () => new Uint8Array([1, 2]),
-    nothing: () => undefined,
-    list: () => [{ deep: new Set([1n]) }],
-    full: () => ({ content: [{ type: "text", text: "full" }] }),
-    stream: () => new Response("text").body,
-    own: () =>
-      new (class Own {
-        readonly a = 1;
-      })(),
-  };
-  let guarded = 0;
-  const guards = {
-    output: [(value: unknown) => {
-      guarded++;
-      // A guard may change what it gets, but not what is kept.
-      if (value instanceof Map) value.set("run", guarded);
-    }],
-  };
-  const pick = tool({
-    name: "pick",
-    annotations,
-    input: z.object({ kind: z.string() }),
-    cache: cache({ ttlMs: 60_000 }),
-    guards,
-    run: ({ kind }) => {
-      runs[kind] = (runs[kind] ?? 0) + 1;
-      return values[kind]() as string;
-    },
-  });
-  const { client } = await connect({ handlers: [pick] });
-  for (const kind of Object.keys(values)) {
-    const [first, second] = [await client.callTool("pick", { kind }), await client.callTool("pick", { kind })];
-    if (kind !== "map") assertEquals(second, first, kind);
-    assertEquals(runs[kind], ["stream", "own"].includes(kind) ? 2 : 1, kind);
-  }
-  assertEquals(guarded, 2 * Object.keys(values).length);
-}, { perInstance: "ready" });
+behaviour(
+  "a cache stores any value that can be copied, and guards and encoders process the value each time",
+  async (connect) => {
+    const runs: Record<string, number> = {};
+    const values: Record<string, () => unknown> = {
+      map: () => new Map([["at", new Date(0)]]),
+      bytes: () => new Uint8Array([1, 2]),
+      nothing: () => undefined,
+      list: () => [{ deep: new Set([1n]) }],
+      full: () => ({ content: [{ type: "text", text: "full" }] }),
+      stream: () => new Response("text").body,
+      own: () =>
+        new (class Own {
+          readonly a = 1;
+        })(),
+    };
+    let guarded = 0;
+    const guards = {
+      output: [(value: unknown) => {
+        guarded++;
+        // A guard may change the value that it gets, but not the stored value.
+        if (value instanceof Map) value.set("run", guarded);
+      }],
+    };
+    const pick = tool({
+      name: "pick",
+      annotations,
+      input: z.object({ kind: z.string() }),
+      cache: cache({ ttlMs: 60_000 }),
+      guards,
+      run: ({ kind }) => {
+        runs[kind] = (runs[kind] ?? 0) + 1;
+        return values[kind]() as string;
+      },
+    });
+    const { client } = await connect({ handlers: [pick] });
+    for (const kind of Object.keys(values)) {
+      const [first, second] = [await client.callTool("pick", { kind }), await client.callTool("pick", { kind })];
+      if (kind !== "map") assertEquals(second, first, kind);
+      assertEquals(runs[kind], ["stream", "own"].includes(kind) ? 2 : 1, kind);
+    }
+    assertEquals(guarded, 2 * Object.keys(values).length);
+  },
+  { perInstance: "ready" },
+);
 
-behaviour("a cache keeps no failures, and nothing of calls that use rounds", async (connect) => {
+behaviour("a cache stores no failures, and no results of calls that use rounds", async (connect) => {
   let runs = 0;
   const kinds: Record<string, () => unknown> = {
     words: () => {
@@ -130,30 +134,34 @@ behaviour("a cache keeps no failures, and nothing of calls that use rounds", asy
   assertEquals([textOf(await client.callTool("once")), textOf(await client.callTool("once"))], ["1 3", "1 4"]);
 }, { perInstance: "ready" });
 
-behaviour("no principal gets a cached result of another one, nor of itself with other scopes", async (connect, way) => {
-  if (way.transport === "pipe") return;
-  let runs = 0;
-  const who = tool({
-    name: "who",
-    annotations,
-    cache: cache({ ttlMs: 60_000 }),
-    run: (_input, { principal }) => `${principal?.id} ${++runs}`,
-  });
-  const { client, join } = await connect({ handlers: [who] });
-  const principals = [
-    { id: "ada" },
-    { id: "bob" },
-    { id: "ada", scopes: ["a"] },
-    { id: "ada", scopes: ["a"], plan: "paid" },
-    { id: "undefined" },
-  ];
-  const all = [client, ...await Promise.all(principals.map((principal) => join({ principal })))];
-  const first = [];
-  for (const each of all) first.push(textOf(await each.callTool("who")));
-  assertEquals(first, ["undefined 1", "ada 2", "bob 3", "ada 4", "ada 5", "undefined 6"]);
-  const again = await join({ principal: { id: "bob", expiresAt: Date.now() + 60_000 } });
-  assertEquals(textOf(await again.callTool("who")), "bob 3");
-}, { perInstance: "ready" });
+behaviour(
+  "a principal never gets a result that was cached for another principal, or for itself with other scopes",
+  async (connect, way) => {
+    if (way.transport === "pipe") return;
+    let runs = 0;
+    const who = tool({
+      name: "who",
+      annotations,
+      cache: cache({ ttlMs: 60_000 }),
+      run: (_input, { principal }) => `${principal?.id} ${++runs}`,
+    });
+    const { client, join } = await connect({ handlers: [who] });
+    const principals = [
+      { id: "ada" },
+      { id: "bob" },
+      { id: "ada", scopes: ["a"] },
+      { id: "ada", scopes: ["a"], plan: "paid" },
+      { id: "undefined" },
+    ];
+    const all = [client, ...await Promise.all(principals.map((principal) => join({ principal })))];
+    const first = [];
+    for (const each of all) first.push(textOf(await each.callTool("who")));
+    assertEquals(first, ["undefined 1", "ada 2", "bob 3", "ada 4", "ada 5", "undefined 6"]);
+    const again = await join({ principal: { id: "bob", expiresAt: Date.now() + 60_000 } });
+    assertEquals(textOf(await again.callTool("who")), "bob 3");
+  },
+  { perInstance: "ready" },
+);
 
 behaviour("a cache is bounded in entries and bytes, and can be cleared", async (connect, way) => {
   if (way.transport === "pipe") return;
@@ -178,7 +186,7 @@ behaviour("a cache is bounded in entries and bytes, and can be cleared", async (
     return runs > before ? "runs" : "kept";
   };
   assertEquals([await call(1, 1), await call(1, 1)], ["runs", "kept"]);
-  // A quarter of eight entries is the share of one client, which loses what it used least recently.
+  // A client may use two of eight entries. Beyond this share, its least recently used entry is deleted.
   assertEquals([await call(1, 2), await call(1, 1), await call(1, 3)], ["runs", "kept", "runs"]);
   assertEquals([await call(1, 1), await call(1, 2)], ["kept", "runs"]);
   assertEquals([await call(20_000, 9), await call(20_000, 9)], ["runs", "runs"]);
@@ -192,7 +200,7 @@ behaviour("a cache is bounded in entries and bytes, and can be cleared", async (
   assertEquals([await call(1, 2), await call(1, 7, true), await call(1, 7, true)], ["runs", "runs", "kept"]);
 }, { perInstance: "ready" });
 
-behaviour("equal calls at the same time each run, so that one that is cancelled stops no other", async (connect) => {
+behaviour("equal concurrent calls each run, so that cancelling a call affects no other call", async (connect) => {
   const { pass, open } = gate();
   let runs = 0;
   const slow = tool({
@@ -218,7 +226,7 @@ behaviour("equal calls at the same time each run, so that one that is cancelled 
   assertEquals(textOf(await client.callTool("slow")), "2");
 }, { perInstance: "ready" });
 
-behaviour("a tool is retried after failures, and not after what it says", async (connect) => {
+behaviour("a tool is retried after failures, but not after a ToolError", async (connect) => {
   const clock = fakeClock();
   const runs: string[] = [];
   const disposed: string[] = [];
@@ -266,11 +274,11 @@ behaviour("a tool is retried after failures, and not after what it says", async 
   // Without a session, the handler runs again with the answer.
   assert(asks.runs <= 2);
   assertEquals(asks.faults, ["Error: after a question"]);
-  // The services live for all attempts of one call.
+  // The services are shared by all attempts of one call.
   await until(() => disposed.filter((end) => end === "result").length === 1, "the transaction of the success ends");
 }, { perInstance: "ready" });
 
-behaviour("retries end with the call, and before its timeout", async (connect, way) => {
+behaviour("retries stop when the call ends, and before its timeout", async (connect, way) => {
   const clock = fakeClock();
   let runs = 0;
   const signals: AbortSignal[] = [];
@@ -289,7 +297,7 @@ behaviour("retries end with the call, and before its timeout", async (connect, w
     run,
   });
   const { client, takeFaults } = await connect({ clock, handlers: [long, short] });
-  // Over HTTP in 2026-07-28, a lost client is noticed by its stream, which opens after a time.
+  // Over HTTP in 2026-07-28, the server detects a disconnected client by its stream, which opens after a delay.
   if (way.era === "legacy" || way.transport === "pipe") {
     const abort = new AbortController();
     const cancelled = client.callTool("long", {}, { signal: abort.signal }).catch(() => "cancelled");
@@ -301,13 +309,14 @@ behaviour("retries end with the call, and before its timeout", async (connect, w
     assertEquals(runs, 1);
   }
   runs = 0;
-  // A delay within the last millisecond is as unlikely as a test that fails by it: 1 in 1000 for each further run.
+  // Each further run has a chance of 1 in 1000 that the random delay is within the last millisecond, which fails the
+  // test.
   assert((await client.callTool("short")).isError);
   assert(runs < 5, `${runs} runs`);
   takeFaults();
 }, { perInstance: "ready" });
 
-behaviour("a circuit opens after failures in a row, and lets one call through per interval", async (connect) => {
+behaviour("a circuit opens after consecutive failures, and allows one call per interval", async (connect) => {
   const clock = fakeClock();
   const limits: LimitEvent[] = [];
   let [runs, isDown] = [0, true];
@@ -329,7 +338,7 @@ behaviour("a circuit opens after failures in a row, and lets one call through pe
   });
   const call = async (words = false) => textOf(await client.callTool("search", { words }));
   for (let i = 0; i < 2; i++) await call();
-  // Words for the model are an answer: the tool works.
+  // A ToolError is an answer: the tool works.
   assertEquals(await call(true), "nothing found");
   await call();
   assertEquals(takeFaults().length, 3);
@@ -352,7 +361,7 @@ behaviour("a circuit opens after failures in a row, and lets one call through pe
   takeFaults();
 }, { perInstance: "ready" });
 
-behaviour("one client that makes a tool fail does not take it from others", async (connect, way) => {
+behaviour("failures of one client do not open the circuit for other clients", async (connect, way) => {
   if (way.transport === "pipe") return;
   const parse = tool({
     name: "parse",
@@ -375,7 +384,7 @@ behaviour("one client that makes a tool fail does not take it from others", asyn
   takeFaults();
 }, { perInstance: "ready" });
 
-behaviour("a timeout counts as a failure, also of a handler that never ends", async (connect) => {
+behaviour("a timeout counts as a failure, even if the handler never ends", async (connect) => {
   const clock = fakeClock();
   let runs = 0;
   const hang = tool({
@@ -396,7 +405,7 @@ behaviour("a timeout counts as a failure, also of a handler that never ends", as
   assertEquals(runs, 1);
 }, { perInstance: "ready" });
 
-behaviour("a cache answers while the circuit is open, and a refusal is not retried", async (connect) => {
+behaviour("a cache returns stored results while the circuit is open, and a refusal is not retried", async (connect) => {
   let runs = 0;
   const both = tool({
     name: "both",
@@ -413,7 +422,7 @@ behaviour("a cache answers while the circuit is open, and a refusal is not retri
   });
   const { client, takeFaults } = await connect({ handlers: [both] });
   assertEquals(textOf(await client.callTool("both", { fails: false })), "up");
-  // The third attempt meets the open circuit.
+  // The third attempt is refused by the open circuit.
   assertMatch(textOf(await client.callTool("both", { fails: true })), /not available/);
   assertEquals(runs, 3);
   assertEquals(textOf(await client.callTool("both", { fails: false })), "up");
@@ -421,7 +430,7 @@ behaviour("a cache answers while the circuit is open, and a refusal is not retri
   assertEquals([runs, takeFaults().length], [3, 0]);
 }, { perInstance: "ready" });
 
-Deno.test("steps that do not fit are errors at the start", () => {
+Deno.test("invalid combinations of steps throw at the start", () => {
   const run = () => "";
   const cached = { cache: cache({ ttlMs: 1 }), run };
   const words = "it has a cache, but is not marked as read-only";
@@ -447,7 +456,7 @@ Deno.test("steps that do not fit are errors at the start", () => {
   assertThrows(() => retry({ attempts: 2.5 }), TypeError, "attempts is 2.5; it must be a whole number");
 });
 
-behaviour("a function that selects errors fails closed", async (connect) => {
+behaviour("an error selector that throws selects no error", async (connect) => {
   let runs = 0;
   const odd = tool({
     name: "odd",

@@ -1,4 +1,4 @@
-// The capabilities that a handler needs are checked before it runs, and before the response has a status.
+// The capabilities that a handler requires are checked before it runs, and before the response has a status.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { type ClientCapabilities, prompt, type Requirement, resource, tool } from "../../mod.ts";
@@ -16,71 +16,79 @@ const NEEDS: readonly (readonly [requires: readonly Requirement[], wanted: Clien
   [["roots", "sampling", "elicitation"], { roots: {}, sampling: {}, elicitation: { form: {} } }],
 ];
 
-behaviour("a handler does not run for a client that lacks what it needs", async (connect, { era, transport }) => {
-  const ran: string[] = [];
-  const handlers = NEEDS.flatMap(([requires], i) => [
-    tool({ name: `t${i}`, requires, run: () => void ran.push(`t${i}`) }),
-    prompt({
-      name: `p${i}`,
-      requires,
-      run() {
-        ran.push(`p${i}`);
-        return "p";
-      },
-    }),
-    resource({
-      uri: `x://r${i}`,
-      name: "r",
-      requires,
-      read() {
-        ran.push(`r${i}`);
-        return "r";
-      },
-    }),
-    resource({
-      uri: `y${i}://{id}`,
-      name: "r",
-      requires,
-      read() {
-        ran.push(`y${i}`);
-        return "r";
-      },
-    }),
-  ]);
-  const seen: string[] = [];
-  const use = [async (call: { method: string }, next: () => Promise<Record<string, unknown>>) => {
-    seen.push(call.method);
-    return await next();
-  }];
-  const { client, join } = await connect({ handlers, use }, { capabilities: {} });
-  seen.length = 0;
-  for (const [i, [, requiredCapabilities]] of NEEDS.entries()) {
-    const attempts = [
-      () => client.callTool(`t${i}`),
-      () => client.getPrompt(`p${i}`),
-      () => client.readResource(`x://r${i}`),
-      () => client.readResource(`y${i}://1`),
-    ];
-    for (const attempt of attempts) {
-      const error = await assertRejects(attempt, McpError, "did not declare");
-      assertEquals(error.code, era === "modern" ? -32021 : -32600);
-      assertEquals(error.data, { requiredCapabilities });
-      assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
+behaviour(
+  "a handler does not run for a client that lacks a required capability",
+  async (connect, { era, transport }) => {
+    const ran: string[] = [];
+    const handlers = NEEDS.flatMap(([requires], i) => [
+      tool({ name: `t${i}`, requires, run: () => void ran.push(`t${i}`) }),
+      prompt({
+        name: `p${i}`,
+        requires,
+        run() {
+          ran.push(`p${i}`);
+          return "p";
+        },
+      }),
+      resource({
+        uri: `x://r${i}`,
+        name: "r",
+        requires,
+        read() {
+          ran.push(`r${i}`);
+          return "r";
+        },
+      }),
+      resource({
+        uri: `y${i}://{id}`,
+        name: "r",
+        requires,
+        read() {
+          ran.push(`y${i}`);
+          return "r";
+        },
+      }),
+    ]);
+    const seen: string[] = [];
+    const use = [async (call: { method: string }, next: () => Promise<Record<string, unknown>>) => {
+      seen.push(call.method);
+      return await next();
+    }];
+    const { client, join } = await connect({ handlers, use }, { capabilities: {} });
+    seen.length = 0;
+    for (const [i, [, requiredCapabilities]] of NEEDS.entries()) {
+      const attempts = [
+        () => client.callTool(`t${i}`),
+        () => client.getPrompt(`p${i}`),
+        () => client.readResource(`x://r${i}`),
+        () => client.readResource(`y${i}://1`),
+      ];
+      for (const attempt of attempts) {
+        const error = await assertRejects(attempt, McpError, "did not declare");
+        assertEquals(error.code, era === "modern" ? -32021 : -32600);
+        assertEquals(error.data, { requiredCapabilities });
+        assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
+      }
     }
-  }
-  assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
-  assertEquals((await client.listTools()).length, NEEDS.length, "what cannot be called is still listed");
-  for (const [i, [, capabilities]] of NEEDS.entries()) {
-    const able = await join({ capabilities });
-    await able.callTool(`t${i}`);
-    await able.getPrompt(`p${i}`);
-    await able.readResource(`x://r${i}`);
-    await able.readResource(`y${i}://1`);
-  }
-  assertEquals(ran.length, 4 * NEEDS.length);
-}, { versions: LEGACY_VERSIONS });
+    assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
+    assertEquals(
+      (await client.listTools()).length,
+      NEEDS.length,
+      "a handler that the client cannot call is still listed",
+    );
+    for (const [i, [, capabilities]] of NEEDS.entries()) {
+      const able = await join({ capabilities });
+      await able.callTool(`t${i}`);
+      await able.getPrompt(`p${i}`);
+      await able.readResource(`x://r${i}`);
+      await able.readResource(`y${i}://1`);
+    }
+    assertEquals(ran.length, 4 * NEEDS.length);
+  },
+  { versions: LEGACY_VERSIONS },
+);
 
-behaviour("what is missing is named, and what the client has is not", async (connect) => {
+behaviour("an error names the missing capabilities, and omits the declared capabilities", async (connect) => {
   const all: Requirement[] = [
     "elicitation",
     "elicitation.url",
@@ -115,21 +123,24 @@ behaviour("what is missing is named, and what the client has is not", async (con
   }
 });
 
-behaviour("`allow` decides before needs do, and needs before the arguments", async (connect, { era }) => {
-  const missing = era === "modern" ? -32021 : -32600;
-  const handlers = [
-    tool({ name: "hidden", requires: ["sampling"], allow: () => false, run: () => "x" }),
-    tool({ name: "late", requires: ["sampling"], allow: () => Promise.resolve(true), run: () => "x" }),
-    tool({ name: "strict", requires: ["sampling"], input: z.object({ a: z.string() }), run: () => "x" }),
-  ];
-  const { client } = await connect({ handlers }, { capabilities: {} });
-  const codes = await Promise.all(["hidden", "unknown", "late", "strict"].map(async (name) => {
-    return (await assertRejects(() => client.callTool(name, { a: 1 }), McpError)).code;
-  }));
-  assertEquals(codes, [-32602, -32602, missing, missing]);
-});
+behaviour(
+  "`allow` runs before the check of requirements, which runs before the validation of arguments",
+  async (connect, { era }) => {
+    const missing = era === "modern" ? -32021 : -32600;
+    const handlers = [
+      tool({ name: "hidden", requires: ["sampling"], allow: () => false, run: () => "x" }),
+      tool({ name: "late", requires: ["sampling"], allow: () => Promise.resolve(true), run: () => "x" }),
+      tool({ name: "strict", requires: ["sampling"], input: z.object({ a: z.string() }), run: () => "x" }),
+    ];
+    const { client } = await connect({ handlers }, { capabilities: {} });
+    const codes = await Promise.all(["hidden", "unknown", "late", "strict"].map(async (name) => {
+      return (await assertRejects(() => client.callTool(name, { a: 1 }), McpError)).code;
+    }));
+    assertEquals(codes, [-32602, -32602, missing, missing]);
+  },
+);
 
-behaviour("a header that differs from its parameter is told before what the handler needs", async (connect, way) => {
+behaviour("a header that differs from its parameter is reported before a missing capability", async (connect, way) => {
   const region = { type: "string", "x-mcp-header": "Region" } as const;
   const input = { type: "object", properties: { region } } as const;
   const { client } = await connect({
@@ -142,7 +153,7 @@ behaviour("a header that differs from its parameter is told before what the hand
   assert(way);
 }, { eras: ["modern"], transports: ["http"] });
 
-behaviour("a client without a session has nothing that a handler could need", async (connect) => {
+behaviour("a client without a session counts as having no capability that a handler could require", async (connect) => {
   const { server } = await connect({ handlers: [tool({ name: "t", requires: ["roots"], run: () => "x" })] });
   const response = await server.fetch(
     new Request("http://localhost/mcp", {
@@ -154,7 +165,7 @@ behaviour("a client without a session has nothing that a handler could need", as
   assertEquals((await response.json()).error.code, -32600);
 }, { eras: ["legacy"], transports: ["memory"] });
 
-Deno.test("a need that does not exist is refused when its handler is made", () => {
+Deno.test("an unknown requirement throws when its handler is created", () => {
   for (const need of ["tasks", "elicitation.form", "sampling.", "__proto__", "toString", "", 1, null]) {
     const requires = [need] as Requirement[];
     assertThrows(() => tool({ name: "t", requires, run: () => "x" }), TypeError, "Cannot make tool");

@@ -1,4 +1,5 @@
-// Work before a question: in development the server warns of it, because clients without a session repeat it.
+// Work before a question: in development the server warns of it, because the work is repeated for clients without a
+// session.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
@@ -24,7 +25,7 @@ const noisy = tool({
   },
 });
 
-behaviour("work before a question is reported once, for each question and in every revision", async (join) => {
+behaviour("work before a question is reported once for each question, in every revision", async (join) => {
   const { client: connected } = await join({ handlers: [noisy] }, client);
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
   const warnings = await collectWarnings(async () => void [await call(), await call()]);
@@ -37,7 +38,7 @@ behaviour("work before a question is reported once, for each question and in eve
   ]);
 }, { perInstance: "observer" });
 
-behaviour("a slow await before a question is reported, and work in ctx.once is not", async (join) => {
+behaviour("a slow await before a question is reported, and work in ctx.once is accepted", async (join) => {
   const clock = fakeClock();
   const slow = tool({
     name: "slow",
@@ -69,7 +70,7 @@ behaviour("a slow await before a question is reported, and work in ctx.once is n
   assertStringIncludes(warnings[0], "it takes 150 ms, and again");
 }, { perInstance: "observer" });
 
-behaviour("a change that is announced before a question is reported, and one after it is not", async (join) => {
+behaviour("a notification before a question is reported, and a notification after it is accepted", async (join) => {
   const announcing = tool({
     name: "announcing",
     async run(_input, ctx) {
@@ -95,7 +96,7 @@ behaviour("a change that is announced before a question is reported, and one aft
   await subscription.close();
 }, { perInstance: "observer" });
 
-behaviour("prompts and resources are reported like tools", async (join) => {
+behaviour("prompts and resources are checked in the same way as tools", async (join) => {
   const work = async (ctx: Context) => {
     await ctx.log.warning("begin");
     await ask(ctx, "sure");
@@ -117,7 +118,7 @@ behaviour("prompts and resources are reported like tools", async (join) => {
   ]);
 }, { perInstance: "observer" });
 
-Deno.test("development: true warns without a test kit, and false silences the test kit", async () => {
+Deno.test("development: true warns without a test kit, and false disables the warnings in the test kit", async () => {
   const warnOf = async (development: boolean) => {
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
     if (development) listEndpoints(server)[0].develop();

@@ -1,4 +1,5 @@
-// `allow` of a resource decides on single resources: the others do not exist, and nobody is notified of their changes.
+// `allow` of a resource with parameters decides on concrete resources: a hidden resource does not exist for the caller,
+// who gets no notification of its changes.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { resource, resourceProvider, service } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
@@ -26,7 +27,7 @@ const file = resourceProvider({
 });
 const fixed = resource({ uri: "fixed://1", name: "fixed", allow: (_, uri) => uri === "fixed://1", read: () => "1" });
 
-behaviour("allow of a resource decides on single resources", async (connect) => {
+behaviour("allow of a resource with parameters decides on each concrete resource", async (connect) => {
   const { client: ada, server, join } = await connect({ handlers: [note, file, fixed] }, { principal: { id: "ada" } });
   const bob = await join({ principal: { id: "bob" } });
   for (
@@ -44,7 +45,7 @@ behaviour("allow of a resource decides on single resources", async (connect) => 
     assertEquals(hidden, missing);
   }
   await ada.readResource("fixed://1");
-  // The template and its list are those of each caller.
+  // Each caller sees the template and its own list of resources.
   assertEquals((await ada.listResourceTemplates()).map(({ name }) => name), ["note"]);
   assertEquals((await ada.listResources()).map(({ uri }) => uri), ["note://ada/1"]);
   const ref = { type: "ref/resource", uri: "note://{user}/{title}" } as const;
@@ -56,7 +57,7 @@ behaviour("allow of a resource decides on single resources", async (connect) => 
   for (const uri of uris.toReversed()) server.resourceUpdated(uri);
   assertEquals((await watching.take(2)).map(({ params }) => params.uri).sort(), ["file://ada/x", "note://ada/x"]);
   assertEquals((await others.take(2)).map(({ params }) => params.uri).sort(), ["file://bob/x", "note://bob/x"]);
-  // Variables are decoded, and a list has none.
+  // Variables are decoded, and a list has no variables.
   subjects.length = 0;
   await assertRejects(() => ada.readResource("note://%62ob/x"));
   // Changes that another instance announces may be checked at the same time.

@@ -19,7 +19,7 @@ const handlers = [
 const asResource = { type: "resource", resource: { uri: "result:audio", mimeType: "audio/wav", blob: "AQ==" } };
 const asText = { type: "text", text: "A file: file:///a.txt" };
 
-behaviour("each revision gets only the fields it knows", async (connect, { version }) => {
+behaviour("each revision gets only the fields that it defines", async (connect, { version }) => {
   const { client } = await connect({ handlers });
   const isStructured = version >= "2025-06-18";
   const [object, list] = await client.listTools();
@@ -55,30 +55,33 @@ behaviour("a missing resource has the error code of the revision", async (connec
   }]);
 }, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });
 
-behaviour("clients that subscribed to a resource are notified of its changes, and no others", async (connect) => {
-  const { client, server, join } = await connect({ handlers });
-  const other = await join();
-  const watching = await client.subscribe({ resourceSubscriptions: ["note://1", "note://gone"] });
-  const elsewhere = await other.subscribe({ resourceSubscriptions: ["note://3"], toolsListChanged: true });
-  server.resourceUpdated("note://1");
-  server.resourceUpdated("note://2");
-  server.resourceUpdated("note://1");
-  const [news] = await watching.take(1);
-  assertEquals([news.method, news.params.uri], ["notifications/resources/updated", "note://1"]);
-  server.resourceUpdated("note://3");
-  await elsewhere.take(1);
-  server.resourceUpdated("note://1");
-  await watching.take(2);
-  assertEquals(watching.received.map(({ params }) => params.uri), ["note://1", "note://1"]);
-  assertEquals(elsewhere.received.map(({ params }) => params.uri), ["note://3"]);
-  await watching.close();
-  server.resourceUpdated("note://1");
-  server.resourceUpdated("note://3");
-  await elsewhere.take(2);
-  assertEquals(watching.received.length, 2);
-});
+behaviour(
+  "clients that subscribed to a resource are notified of its changes, and other clients are not",
+  async (connect) => {
+    const { client, server, join } = await connect({ handlers });
+    const other = await join();
+    const watching = await client.subscribe({ resourceSubscriptions: ["note://1", "note://gone"] });
+    const elsewhere = await other.subscribe({ resourceSubscriptions: ["note://3"], toolsListChanged: true });
+    server.resourceUpdated("note://1");
+    server.resourceUpdated("note://2");
+    server.resourceUpdated("note://1");
+    const [news] = await watching.take(1);
+    assertEquals([news.method, news.params.uri], ["notifications/resources/updated", "note://1"]);
+    server.resourceUpdated("note://3");
+    await elsewhere.take(1);
+    server.resourceUpdated("note://1");
+    await watching.take(2);
+    assertEquals(watching.received.map(({ params }) => params.uri), ["note://1", "note://1"]);
+    assertEquals(elsewhere.received.map(({ params }) => params.uri), ["note://3"]);
+    await watching.close();
+    server.resourceUpdated("note://1");
+    server.resourceUpdated("note://3");
+    await elsewhere.take(2);
+    assertEquals(watching.received.length, 2);
+  },
+);
 
-behaviour("the limit on a client's watched resources is enforced and named", async (connect, { era }) => {
+behaviour("the limit of watched resources per client is enforced, and the error names it", async (connect, { era }) => {
   const { client } = await connect({ handlers, limits: testLimits({ streams: { watchedUris: 2 } }) });
   const uris = ["a:1", "a:2", "a:3"];
   const error = await assertRejects(
@@ -93,74 +96,88 @@ behaviour("the limit on a client's watched resources is enforced and named", asy
   assertEquals((await assertRejects(() => client.request("resources/subscribe", {}), McpError)).code, -32602);
 });
 
-behaviour("the limit on a client's subscriptions is enforced and named", async (connect, { transport }) => {
-  const { client } = await connect({ handlers, limits: { connections: { streams: 2 } } });
-  const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
-  const error = await assertRejects(() => client.subscribe({}), McpError, "streams");
-  assertEquals(error.status, transport === "pipe" ? undefined : 503);
-  await first.close();
-  // Over HTTP the server notices a closed stream a moment later.
-  let again: unknown;
-  await until(() => {
-    if (!again) client.subscribe({}).then((opened) => again = opened, () => {});
-    return again !== undefined;
-  }, "there is room again");
-}, { eras: ["modern"], perInstance: "limits" });
+behaviour(
+  "the limit of subscriptions per client is enforced, and the error names it",
+  async (connect, { transport }) => {
+    const { client } = await connect({ handlers, limits: { connections: { streams: 2 } } });
+    const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
+    const error = await assertRejects(() => client.subscribe({}), McpError, "streams");
+    assertEquals(error.status, transport === "pipe" ? undefined : 503);
+    await first.close();
+    // Over HTTP the server detects a closed stream a moment later.
+    let again: unknown;
+    await until(() => {
+      if (!again) client.subscribe({}).then((opened) => again = opened, () => {});
+      return again !== undefined;
+    }, "there is room again");
+  },
+  { eras: ["modern"], perInstance: "limits" },
+);
 
-behaviour("values that JSON makes no object of are no structured content before 2026-07-28", async (connect, way) => {
-  class Money {
-    toJSON() {
-      return "5 EUR";
+behaviour(
+  "a value that is not a JSON object is not sent as structured content before 2026-07-28",
+  async (connect, way) => {
+    class Money {
+      toJSON() {
+        return "5 EUR";
+      }
     }
-  }
-  class Point {
-    x = 1;
-  }
-  const values: Record<string, [value: unknown, json: unknown]> = {
-    date: [new Date(0), "1970-01-01T00:00:00.000Z"],
-    url: [new URL("https://x.example/"), "https://x.example/"],
-    text: [new Money(), "5 EUR"],
-    boxed: [new String("x"), "x"],
-    list: [[1, 2], [1, 2]],
-    mixed: [{ toJSON: () => [1] }, [1]],
-    nothing: [{ toJSON: () => null }, null],
-    plain: [{ at: new Date(0) }, { at: "1970-01-01T00:00:00.000Z" }],
-    point: [new Point(), { x: 1 }],
-    bare: [Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
-    made: [{ toJSON: () => ({ b: 2 }) }, { b: 2 }],
-  };
-  const names = Object.keys(values);
-  const { client } = await connect({
-    handlers: [
-      ...names.map((name) => tool({ name, run: () => values[name][0] as object })),
-      ...names.map((name) =>
-        tool({ name: `${name}-full`, run: () => ({ content: [], structuredContent: values[name][0] }) })
-      ),
-    ],
-  });
-  for (const name of names) {
-    const [, json] = values[name];
-    const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
-    const isSent = way.version === "2026-07-28" || isObject && way.version >= "2025-06-18";
-    const given = await client.callTool(name);
-    assertEquals(given.content, [{ type: "text", text: JSON.stringify(json) }], name);
-    if (json !== null) assertEquals(given.structuredContent, isSent ? json : undefined, name);
-    const full = await client.callTool(`${name}-full`);
-    if (json !== null) assertEquals(full.structuredContent, isSent ? json : undefined, name);
-    // Dropped structured content is sent as text instead.
-    assertEquals(full.content, isSent ? [] : [{ type: "text", text: JSON.stringify(json) }], name);
-  }
-}, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });
+    class Point {
+      x = 1;
+    }
+    const values: Record<string, [value: unknown, json: unknown]> = {
+      date: [new Date(0), "1970-01-01T00:00:00.000Z"],
+      url: [new URL("https://x.example/"), "https://x.example/"],
+      text: [new Money(), "5 EUR"],
+      boxed: [new String("x"), "x"],
+      list: [[1, 2], [1, 2]],
+      mixed: [{ toJSON: () => [1] }, [1]],
+      nothing: [{ toJSON: () => null }, null],
+      plain: [{ at: new Date(0) }, { at: "1970-01-01T00:00:00.000Z" }],
+      point: [new Point(), { x: 1 }],
+      bare: [Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
+      made: [{ toJSON: () => ({ b: 2 }) }, { b: 2 }],
+    };
+    const names = Object.keys(values);
+    const { client } = await connect({
+      handlers: [
+        ...names.map((name) => tool({ name, run: () => values[name][0] as object })),
+        ...names.map((name) =>
+          tool({ name: `${name}-full`, run: () => ({ content: [], structuredContent: values[name][0] }) })
+        ),
+      ],
+    });
+    for (const name of names) {
+      const [, json] = values[name];
+      const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
+      const isSent = way.version === "2026-07-28" || isObject && way.version >= "2025-06-18";
+      const given = await client.callTool(name);
+      assertEquals(given.content, [{ type: "text", text: JSON.stringify(json) }], name);
+      if (json !== null) assertEquals(given.structuredContent, isSent ? json : undefined, name);
+      const full = await client.callTool(`${name}-full`);
+      if (json !== null) assertEquals(full.structuredContent, isSent ? json : undefined, name);
+      // The value is sent as text instead of structured content.
+      assertEquals(full.content, isSent ? [] : [{ type: "text", text: JSON.stringify(json) }], name);
+    }
+  },
+  { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] },
+);
 
-behaviour("properties whose schema is true or false are objects before 2026-07-28", async (connect, { version }) => {
-  const properties = { any: true, none: false, text: { type: "string" } } as const;
-  const schema = { type: "object", properties } as const;
-  const { client } = await connect({ handlers: [tool({ name: "t", input: schema, output: schema, run: () => ({}) })] });
-  const [{ inputSchema, outputSchema }] = await client.listTools();
-  const wanted = version === "2026-07-28" ? properties : { any: {}, none: { not: {} }, text: { type: "string" } };
-  assertEquals(Object(inputSchema).properties, wanted);
-  if (version >= "2025-06-18") assertEquals(Object(outputSchema).properties, wanted);
-}, { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] });
+behaviour(
+  "property schemas that are true or false are sent as objects before 2026-07-28",
+  async (connect, { version }) => {
+    const properties = { any: true, none: false, text: { type: "string" } } as const;
+    const schema = { type: "object", properties } as const;
+    const { client } = await connect({
+      handlers: [tool({ name: "t", input: schema, output: schema, run: () => ({}) })],
+    });
+    const [{ inputSchema, outputSchema }] = await client.listTools();
+    const wanted = version === "2026-07-28" ? properties : { any: {}, none: { not: {} }, text: { type: "string" } };
+    assertEquals(Object(inputSchema).properties, wanted);
+    if (version >= "2025-06-18") assertEquals(Object(outputSchema).properties, wanted);
+  },
+  { versions: LEGACY_VERSIONS, transports: ["memory", "pipe"] },
+);
 
 const choices = z.object({
   one: z.enum(["a", "b"]),
@@ -171,83 +188,91 @@ const choices = z.object({
   "many: red": z.boolean().optional(),
 });
 
-behaviour("a form has the choices that its revision knows, and the same answer", async (connect, { version }) => {
-  const pick = tool({
-    name: "pick",
-    run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
-  });
-  const isOld = version < "2025-11-25";
-  const asked: Record<string, unknown>[] = [];
-  const answers = isOld
-    ? [
-      {
-        one: "a",
-        titled: "x",
-        "many: red": false,
-        "many:: red": true,
-        "many: green": true,
-        "maybe: p": true,
-        "maybe: q": false,
-        "chosen: m": true,
+behaviour(
+  "a form has the kinds of choices that its revision defines, and gives the same answer",
+  async (connect, { version }) => {
+    const pick = tool({
+      name: "pick",
+      run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+    });
+    const isOld = version < "2025-11-25";
+    const asked: Record<string, unknown>[] = [];
+    const answers = isOld
+      ? [
+        {
+          one: "a",
+          titled: "x",
+          "many: red": false,
+          "many:: red": true,
+          "many: green": true,
+          "maybe: p": true,
+          "maybe: q": false,
+          "chosen: m": true,
+        },
+        { one: "b", titled: "y" },
+      ]
+      : [
+        { one: "a", titled: "x", many: ["red", "green"], maybe: ["p"], chosen: ["m"], "many: red": false },
+        { one: "b", titled: "y", many: [] },
+      ];
+    const { client } = await connect({ handlers: [pick] }, {
+      capabilities: { elicitation: {} },
+      answer({ params }) {
+        asked.push(params);
+        return { action: "accept", content: answers[asked.length - 1] };
       },
-      { one: "b", titled: "y" },
-    ]
-    : [
-      { one: "a", titled: "x", many: ["red", "green"], maybe: ["p"], chosen: ["m"], "many: red": false },
-      { one: "b", titled: "y", many: [] },
-    ];
-  const { client } = await connect({ handlers: [pick] }, {
-    capabilities: { elicitation: {} },
-    answer({ params }) {
-      asked.push(params);
-      return { action: "accept", content: answers[asked.length - 1] };
-    },
-  });
-  const first = JSON.parse(textOf(await client.callTool("pick")));
-  assertEquals(first, {
-    action: "accept",
-    content: { one: "a", titled: "x", many: ["red", "green"], maybe: ["p"], chosen: ["m"], "many: red": false },
-  });
-  const second = JSON.parse(textOf(await client.callTool("pick")));
-  assertEquals(second.content, { one: "b", titled: "y", many: [], chosen: ["n"] });
-  if (!isOld) return;
-  assertEquals(asked[0].requestedSchema, {
-    type: "object",
-    properties: {
-      one: { type: "string", enum: ["a", "b"] },
-      titled: { type: "string", default: "y", enum: ["x", "y"], enumNames: ["The X", "The Y"] },
-      "many:: red": { type: "boolean", title: "Colors: red", description: "Of the car" },
-      "many: green": { type: "boolean", title: "Colors: green", description: "Of the car" },
-      "maybe: p": { type: "boolean", title: "maybe: p" },
-      "maybe: q": { type: "boolean", title: "maybe: q" },
-      "chosen: m": { type: "boolean", title: "chosen: m" },
-      "chosen: n": { type: "boolean", title: "chosen: n", default: true },
-      "many: red": { type: "boolean" },
-    },
-    required: ["one"],
-  });
-}, { versions: ["2025-11-25", "2025-06-18"] });
+    });
+    const first = JSON.parse(textOf(await client.callTool("pick")));
+    assertEquals(first, {
+      action: "accept",
+      content: { one: "a", titled: "x", many: ["red", "green"], maybe: ["p"], chosen: ["m"], "many: red": false },
+    });
+    const second = JSON.parse(textOf(await client.callTool("pick")));
+    assertEquals(second.content, { one: "b", titled: "y", many: [], chosen: ["n"] });
+    if (!isOld) return;
+    assertEquals(asked[0].requestedSchema, {
+      type: "object",
+      properties: {
+        one: { type: "string", enum: ["a", "b"] },
+        titled: { type: "string", default: "y", enum: ["x", "y"], enumNames: ["The X", "The Y"] },
+        "many:: red": { type: "boolean", title: "Colors: red", description: "Of the car" },
+        "many: green": { type: "boolean", title: "Colors: green", description: "Of the car" },
+        "maybe: p": { type: "boolean", title: "maybe: p" },
+        "maybe: q": { type: "boolean", title: "maybe: q" },
+        "chosen: m": { type: "boolean", title: "chosen: m" },
+        "chosen: n": { type: "boolean", title: "chosen: n", default: true },
+        "many: red": { type: "boolean" },
+      },
+      required: ["one"],
+    });
+  },
+  { versions: ["2025-11-25", "2025-06-18"] },
+);
 
-behaviour("a client that declares forms by mode gets all choices, whatever revision it negotiated", async (connect) => {
-  const pick = tool({
-    name: "pick",
-    run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
-  });
-  const asked: Record<string, unknown>[] = [];
-  const content = { one: "a", titled: "x", many: ["red"], maybe: [], chosen: ["m"], "many: red": false };
-  const { client } = await connect({ handlers: [pick] }, {
-    capabilities: { elicitation: { form: {} } },
-    answer({ params }) {
-      asked.push(params);
-      return { action: "accept", content };
-    },
-  });
-  assertEquals(JSON.parse(textOf(await client.callTool("pick"))), { action: "accept", content });
-  const { properties }: { properties?: Record<string, unknown> } = Object(asked[0].requestedSchema);
-  assertEquals(Object(properties?.many).type, "array");
-}, { versions: ["2025-11-25", "2025-06-18"] });
+behaviour(
+  "a client that declares form elicitation by mode gets all kinds of choices in every revision",
+  async (connect) => {
+    const pick = tool({
+      name: "pick",
+      run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
+    });
+    const asked: Record<string, unknown>[] = [];
+    const content = { one: "a", titled: "x", many: ["red"], maybe: [], chosen: ["m"], "many: red": false };
+    const { client } = await connect({ handlers: [pick] }, {
+      capabilities: { elicitation: { form: {} } },
+      answer({ params }) {
+        asked.push(params);
+        return { action: "accept", content };
+      },
+    });
+    assertEquals(JSON.parse(textOf(await client.callTool("pick"))), { action: "accept", content });
+    const { properties }: { properties?: Record<string, unknown> } = Object(asked[0].requestedSchema);
+    assertEquals(Object(properties?.many).type, "array");
+  },
+  { versions: ["2025-11-25", "2025-06-18"] },
+);
 
-behaviour("a user who declines a form with choices has declined it", async (connect) => {
+behaviour("declining a form with choices is reported as a decline", async (connect) => {
   const pick = tool({
     name: "pick",
     run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),
@@ -256,7 +281,7 @@ behaviour("a user who declines a form with choices has declined it", async (conn
   assertEquals(textOf(await client.callTool("pick")), '{"action":"decline"}');
 }, { versions: ["2025-06-18"] });
 
-behaviour("messages to a model hold what their revision knows", async (connect, { version }) => {
+behaviour("sampling messages contain only the content that the revision defines", async (connect, { version }) => {
   const text = (text: string) => ({ type: "text", text }) as const;
   const audio = { type: "audio", data: "AQ==", mimeType: "audio/wav" } as const;
   let messages: SamplingMessage[] = [];

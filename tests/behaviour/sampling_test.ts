@@ -43,7 +43,7 @@ const BAD: readonly (readonly [at: number, messages: readonly SamplingMessage[]]
   [1, [assistant(use("a")), user()]],
 ];
 
-behaviour("tool uses without their results are not sent to a model", async (connect) => {
+behaviour("a sampling request with tool uses but without their results is refused", async (connect) => {
   let messages: readonly SamplingMessage[] = [];
   const asked: unknown[] = [];
   const ask = tool({
@@ -68,7 +68,7 @@ behaviour("tool uses without their results are not sent to a model", async (conn
 });
 
 behaviour(
-  "messages that use tools go to models that can use them, whether or not tools are offered",
+  "messages with tool uses are sent only to clients that support tools in sampling, even if the request offers no tool",
   async (connect) => {
     const ask = tool({
       name: "ask",
@@ -86,38 +86,41 @@ behaviour(
   },
 );
 
-behaviour("only a client that shows its model the context of servers is asked to", async (connect) => {
-  const contexts = ["none", "thisServer", "allServers", undefined] as const;
-  const ask = tool({
-    name: "ask",
-    async run(_input, ctx) {
-      for (const [i, includeContext] of contexts.entries()) {
-        await ctx.sample(`q${i}`, { messages: [user(text)], maxTokens: 1, includeContext });
-      }
-    },
-  });
-  const { join } = await connect({ handlers: [ask] });
-  const cases: [ClientCapabilities, unknown[]][] = [
-    [{ sampling: { context: {} } }, [...contexts]],
-    [{ sampling: {} }, ["none", undefined, undefined, undefined]],
-    [{ sampling: { tools: {} } }, ["none", undefined, undefined, undefined]],
-    [JSON.parse('{"sampling":{"context":true}}'), ["none", undefined, undefined, undefined]],
-  ];
-  for (const [capabilities, wanted] of cases) {
-    const asked: unknown[] = [];
-    const client = await join({
-      capabilities,
-      answer({ params }) {
-        assertEquals(Object.keys(params).sort(), [
-          ...params.includeContext ? ["includeContext"] : [],
-          "maxTokens",
-          "messages",
-        ]);
-        asked.push(params.includeContext);
-        return { role: "assistant", content: text, model: "m" };
+behaviour(
+  "includeContext is sent only to a client that declared the sampling capability for context",
+  async (connect) => {
+    const contexts = ["none", "thisServer", "allServers", undefined] as const;
+    const ask = tool({
+      name: "ask",
+      async run(_input, ctx) {
+        for (const [i, includeContext] of contexts.entries()) {
+          await ctx.sample(`q${i}`, { messages: [user(text)], maxTokens: 1, includeContext });
+        }
       },
     });
-    await client.callTool("ask");
-    assertEquals(asked, wanted);
-  }
-});
+    const { join } = await connect({ handlers: [ask] });
+    const cases: [ClientCapabilities, unknown[]][] = [
+      [{ sampling: { context: {} } }, [...contexts]],
+      [{ sampling: {} }, ["none", undefined, undefined, undefined]],
+      [{ sampling: { tools: {} } }, ["none", undefined, undefined, undefined]],
+      [JSON.parse('{"sampling":{"context":true}}'), ["none", undefined, undefined, undefined]],
+    ];
+    for (const [capabilities, wanted] of cases) {
+      const asked: unknown[] = [];
+      const client = await join({
+        capabilities,
+        answer({ params }) {
+          assertEquals(Object.keys(params).sort(), [
+            ...params.includeContext ? ["includeContext"] : [],
+            "maxTokens",
+            "messages",
+          ]);
+          asked.push(params.includeContext);
+          return { role: "assistant", content: text, model: "m" };
+        },
+      });
+      await client.callTool("ask");
+      assertEquals(asked, wanted);
+    }
+  },
+);

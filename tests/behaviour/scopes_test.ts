@@ -1,4 +1,4 @@
-// The scopes that a handler needs are checked before it runs, and before the response has a status.
+// The scopes that a handler requires are checked before it runs, and before the response has a status.
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceProvider, type ServerOptions, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
@@ -52,7 +52,7 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
   }
   assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
   assertEquals(textOf(await client.callTool("open")), "open");
-  assertEquals((await client.listTools()).length, 2, "what cannot be called is still listed");
+  assertEquals((await client.listTools()).length, 2, "a handler that the caller cannot call is still listed");
   for (const principal of [writer, { id: "all", scopes: allScopes }]) {
     ran.length = 0;
     const able = await join({ principal });
@@ -61,14 +61,17 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
   }
 });
 
-behaviour("a caller without a principal has scopes only in its own process", async (connect, { transport }) => {
-  const { client } = await connect({ handlers: makeHandlers([]) });
-  const called = client.callTool("tool");
-  if (transport === "pipe") assertEquals(textOf(await called), "tool");
-  else assertEquals((await assertRejects(() => called, McpError)).status, 403);
-});
+behaviour(
+  "a caller without a principal has scopes only in the process of the server",
+  async (connect, { transport }) => {
+    const { client } = await connect({ handlers: makeHandlers([]) });
+    const called = client.callTool("tool");
+    if (transport === "pipe") assertEquals(textOf(await called), "tool");
+    else assertEquals((await assertRejects(() => called, McpError)).status, 403);
+  },
+);
 
-behaviour("an authentication decides which scopes cover others", async (connect) => {
+behaviour("satisfies of an authentication decides which scopes include other scopes", async (connect) => {
   const auth = {
     authenticate: () => undefined,
     satisfies: (granted: readonly string[], needed: readonly string[]) =>
@@ -82,7 +85,7 @@ behaviour("an authentication decides which scopes cover others", async (connect)
   await assertRejects(() => other.callTool("tool"), McpError, "it needs the scopes");
 });
 
-behaviour("a caller that lacks a scope learns nothing of changes of the resource", async (connect, { era }) => {
+behaviour("a caller that lacks a scope gets no notification of changes of the resource", async (connect, { era }) => {
   const { server, join } = await connect({ handlers: makeHandlers([]) }, { principal: reader });
   const [able, unable] = [await join({ principal: writer }), await join({ principal: reader })];
   const uris = { resourceSubscriptions: ["note://fixed"] };
@@ -95,7 +98,7 @@ behaviour("a caller that lacks a scope learns nothing of changes of the resource
   await untold.close();
 });
 
-behaviour("in a batch, a refusal refuses one message", async (connect) => {
+behaviour("in a batch, a missing scope refuses a single message", async (connect) => {
   const { server } = await connect({ handlers: makeHandlers([]) }, { principal: reader });
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const call = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
@@ -144,7 +147,7 @@ Deno.test("the challenge names all scopes of the operation, with the parameters 
   }
 });
 
-Deno.test("a handler cannot need something that is no list of scopes", () => {
+Deno.test("scopes of a handler that are not a list of scopes throw", () => {
   for (const scopes of ["notes:read", {}, null, [""], ["a b"], ['a"'], ["\u00e4"]] as unknown as string[][]) {
     for (
       const make of [

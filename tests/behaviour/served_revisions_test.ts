@@ -1,4 +1,5 @@
-// The option `revisions`: clients of those listed are served, all others learn which they are.
+// The option `revisions`: clients of the listed revisions are served, and other clients get the list of supported
+// revisions.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Revision, type ServerOptions, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
@@ -23,7 +24,7 @@ const lists: readonly (readonly Revision[])[] = [
 ];
 
 for (const transport of ["memory", "pipe", "http"] as const) {
-  Deno.test(`clients of the listed revisions are served, and no others, over ${transport}`, async () => {
+  Deno.test(`only clients of the listed revisions are served, over ${transport}`, async () => {
     for (const revisions of lists) {
       for (const revision of ALL) {
         const connected = connectTest(serve(revisions), { transport, revisions: [revision] });
@@ -41,7 +42,7 @@ for (const transport of ["memory", "pipe", "http"] as const) {
             requested: revision,
           }], `${revisions} for ${revision}`);
         } else {
-          // It may go on with the revision that the server offers.
+          // The client may continue with the revision that the server offers.
           const offered = OLDER.find((each) => revisions.includes(each));
           const client = await connected.catch((error: Error) => error);
           const said = client instanceof Error ? client.message : client.server.version;
@@ -53,7 +54,7 @@ for (const transport of ["memory", "pipe", "http"] as const) {
   });
 }
 
-Deno.test("a client that speaks all revisions finds one that is listed", async () => {
+Deno.test("a client that supports all revisions negotiates a listed revision", async () => {
   for (const revisions of lists) {
     const server = serve(revisions);
     const fetch = (request: Request) => server.fetch(request);
@@ -77,7 +78,7 @@ function toRequest(method: string, headers: Record<string, string>, params: obje
   });
 }
 
-Deno.test("a request that states another revision is refused, by its header alone too", async () => {
+Deno.test("a request that states an unlisted revision is refused, even if only its header states it", async () => {
   const cases: readonly (readonly [revisions: readonly Revision[], stated: string])[] = [
     [[NEWEST], "2025-11-25"],
     [[NEWEST, "2025-11-25"], "2025-06-18"],
@@ -115,7 +116,7 @@ Deno.test("a session of a revision that is no longer listed is unknown", async (
   await Promise.all([before.close(), after.close()]);
 });
 
-Deno.test("a list that is empty, or has something else than a revision, is refused", () => {
+Deno.test("a list that is empty, or contains a value other than a revision, is refused", () => {
   const wrong: readonly unknown[] = [[], ["2026-07-27"], [NEWEST, "latest"], [undefined], [null], NEWEST, {}, [[
     NEWEST,
   ]]];

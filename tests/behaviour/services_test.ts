@@ -1,10 +1,10 @@
-// Services in every era and over every transport: made once per lifetime, and disposed with how the call ended.
+// Services in every era and over every transport: made once per lifetime, and disposed with the outcome of the call.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { prompt, resource, resourceProvider, service, type ServiceEnd, tool, ToolError } from "../../mod.ts";
 import type { Connection } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
-/** A service that records what happens to it. */
+/** A service that records its lifecycle in a log. */
 function recorder() {
   const log: string[] = [];
   let made = 0;
@@ -41,7 +41,7 @@ behaviour("a service is made once per lifetime, and disposed in reverse order", 
   assertEquals(log.at(-1), "dispose db result");
 }, { perInstance: "services" });
 
-behaviour("concurrent first uses share one make, which no cancelled caller aborts", async (connect) => {
+behaviour("concurrent first uses share one make, and a cancelled caller does not abort it", async (connect) => {
   const { pass, open } = gate();
   let made = 0;
   const slow = service("slow", async ({ signal }) => {
@@ -62,7 +62,7 @@ behaviour("concurrent first uses share one make, which no cancelled caller abort
   assertEquals(made, 1);
 }, { perInstance: "services" });
 
-behaviour("a service for one call learns how the call ended", async (connect) => {
+behaviour("a service for one call gets the outcome of the call", async (connect) => {
   const { log, tx } = recorder();
   const end = tool({
     name: "end",
@@ -120,7 +120,7 @@ behaviour("a cancelled call disposes its services, even if the handler ignores i
   await cancelHang(await connect({ handlers: [hang] }), log);
 });
 
-behaviour("a service that a cancelled handler gets is disposed too", async (connect) => {
+behaviour("a service that a cancelled handler requests is disposed too", async (connect) => {
   const { log, tx } = recorder();
   const kept = service("kept", () => 1);
   const { promise: never } = Promise.withResolvers<never>();
@@ -153,7 +153,7 @@ behaviour("a call that is cancelled while a service is made does not run", async
   const log: string[] = [];
   const tx = service("tx", async ({ signal }) => {
     log.push("making");
-    // Over HTTP, the server notices a lost client some time later.
+    // Over HTTP, the server detects a disconnected client some time later.
     await until(() => signal.aborted, "the call is cancelled");
     log.push(`aborted: ${signal.aborted}`);
     return 1;
@@ -169,25 +169,28 @@ behaviour("a call that is cancelled while a service is made does not run", async
   assertEquals(log, ["making", "aborted: true", "cancelled"]);
 });
 
-behaviour("a failed make is not remembered, and the model reads what mapError says", async (connect) => {
-  let attempts = 0;
-  const flaky = service("flaky", () => {
-    if (++attempts === 1) throw new RangeError("down");
-    if (attempts === 2) throw new ToolError("log in first");
-    return attempts;
-  }, { per: () => "key" });
-  const use = tool({ name: "use", services: { flaky }, run: (_, { services: { flaky } }) => flaky });
-  const { client, takeFaults } = await connect({
-    handlers: [use],
-    mapError: (error) => error instanceof RangeError ? `it is ${error.message}` : undefined,
-  });
-  const first = textOf(await client.callTool("use"));
-  assertEquals([first, textOf(await client.callTool("use"))], ["it is down", "log in first"]);
-  assertEquals(textOf(await client.callTool("use")), "3");
-  assertEquals(takeFaults().map(({ subject }) => subject), ["use"]);
-});
+behaviour(
+  "a make that failed runs again for the next call, and the model gets the text of mapError",
+  async (connect) => {
+    let attempts = 0;
+    const flaky = service("flaky", () => {
+      if (++attempts === 1) throw new RangeError("down");
+      if (attempts === 2) throw new ToolError("log in first");
+      return attempts;
+    }, { per: () => "key" });
+    const use = tool({ name: "use", services: { flaky }, run: (_, { services: { flaky } }) => flaky });
+    const { client, takeFaults } = await connect({
+      handlers: [use],
+      mapError: (error) => error instanceof RangeError ? `it is ${error.message}` : undefined,
+    });
+    const first = textOf(await client.callTool("use"));
+    assertEquals([first, textOf(await client.callTool("use"))], ["it is down", "log in first"]);
+    assertEquals(textOf(await client.callTool("use")), "3");
+    assertEquals(takeFaults().map(({ subject }) => subject), ["use"]);
+  },
+);
 
-behaviour("if one make fails, the services made for the call are disposed", async (connect) => {
+behaviour("if one make fails, the services already made for the call are disposed", async (connect) => {
   const log: string[] = [];
   const make = (name: string) =>
     service(name, () => name, { per: "call", dispose: (name, end) => void log.push(`${name} ${end}`) });
@@ -201,7 +204,7 @@ behaviour("if one make fails, the services made for the call are disposed", asyn
   assertEquals(log, ["b error", "a error"]);
 });
 
-behaviour("a commit that fails fails the call", async (connect) => {
+behaviour("the call fails if its commit fails", async (connect) => {
   const tx = service("tx", () => 1, {
     per: "call",
     dispose: (_, end) => {
@@ -214,7 +217,7 @@ behaviour("a commit that fails fails the call", async (connect) => {
   assertEquals([result.isError, textOf(result)], [true, "Somebody else has changed it."]);
 });
 
-behaviour("every function of every kind of handler has its services", async (connect) => {
+behaviour("every function of every kind of handler gets its services", async (connect) => {
   const { db, tx } = recorder();
   const seen: string[] = [];
   const services = { db, tx };
@@ -274,7 +277,7 @@ behaviour("every function of every kind of handler has its services", async (con
   assertEquals(take().filter((each) => each.startsWith("list")), ["list db", "list db"]);
 });
 
-behaviour("services are made after the input is validated, and middleware sees none", async (connect) => {
+behaviour("services are made after the input is validated, and middleware gets no services", async (connect) => {
   const { log, db } = recorder();
   const strict = tool({
     name: "strict",
@@ -288,14 +291,14 @@ behaviour("services are made after the input is validated, and middleware sees n
   });
   const { client, takeFaults } = await connect({ handlers: [strict] });
   await client.callTool("strict", {});
-  // The first request over HTTP has started the services.
+  // The first request over HTTP has started the services of the server.
   assertEquals(log.filter((line) => line !== "make db"), []);
   await client.callTool("strict", { n: 1 });
   assertStringIncludes(log.join(), "middleware ");
   assertEquals(takeFaults(), []);
 });
 
-behaviour("after a question, services of the call start again", async (connect, { era }) => {
+behaviour("after a question, services of the call are made again", async (connect, { era }) => {
   const { log, tx } = recorder();
   const schema = { type: "object", properties: { yes: { type: "boolean" } } } as const;
   const ask = tool({
@@ -387,6 +390,6 @@ behaviour("a service that fails in allow hides the handler and is reported", asy
   const { client, takeFaults } = await connect({ handlers: [hidden] });
   assertEquals(await client.listTools(), []);
   await assertRejects(() => client.callTool("hidden"), Error, "Unknown tool");
-  // The start of the first request reports it too, over HTTP.
+  // Over HTTP, the start of the first request reports the failure too.
   assertEquals(takeFaults().every(({ error }) => error instanceof RangeError), true);
 });

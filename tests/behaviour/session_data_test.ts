@@ -1,4 +1,5 @@
-// ctx.session(): what the server's `session` returned, once per session, or per request where there are no sessions.
+// ctx.session(): the value that the server's `session` returned, once per session, or once per request if there are no
+// sessions.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type Context, createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -42,7 +43,7 @@ behaviour("without `session`, ctx.session is undefined", async (connect) => {
   assertEquals(textOf(await client.callTool("bare")), "undefined");
 });
 
-/** Data that cannot be kept, made anew for each call, and the state of the error. */
+/** Data that cannot be stored, created for each call, and the state in the error. */
 const UNUSABLE: Readonly<Record<string, readonly [make: () => unknown, state: string]>> = {
   "a map": [() => new Map(), HELD],
   "a set within an object": [() => ({ roles: new Set(["a"]) }), HELD],
@@ -62,7 +63,7 @@ const UNUSABLE: Readonly<Record<string, readonly [make: () => unknown, state: st
 };
 
 behaviour(
-  "data that cannot be kept are the same error in every revision, when the function has returned",
+  "session data that cannot be stored causes the same error in every revision, after the function has returned",
   async (connect, { era }) => {
     let make: () => unknown = () => "x".repeat(2046);
     const { client, join, takeFaults } = await connect({ handlers: [show], session: () => make() });
@@ -78,28 +79,31 @@ behaviour(
   },
 );
 
-behaviour("ctx.session(session) has the type of the function, and refuses any other function", async (connect) => {
-  const session = ({ client }: Context) => ({ name: client.info?.name ?? "unknown", visits: 1 });
-  const typed = tool({
-    name: "typed",
-    run(_, { session: read }) {
-      const { name, visits } = read(session);
-      const length: number = name.length + visits;
-      // @ts-expect-error: the function returns no such field
-      read(session).tenant;
-      return `${name} ${length}`;
-    },
-  });
-  const other = tool({ name: "other", run: (_, ctx) => ctx.session(() => ({ name: "forged" })).name });
-  const change = tool({ name: "change", run: (_, ctx) => Object.assign(ctx.session(session), { visits: 2 }) && "" });
-  const { client, takeFaults } = await connect({ handlers: [typed, other, change], session });
-  assertEquals(textOf(await client.callTool("typed")), "test 5");
-  assertEquals((await client.callTool("other")).isError, true);
-  assertEquals((await client.callTool("change")).isError, true);
-  const messages = takeFaults().map(({ error }) => Object(error).message);
-  assertStringIncludes(messages[0], "Cannot read the session: pass the function that createServer has as session");
-  assertEquals(textOf(await client.callTool("typed")), "test 5");
-});
+behaviour(
+  "ctx.session(session) has the return type of the function, and refuses any other function",
+  async (connect) => {
+    const session = ({ client }: Context) => ({ name: client.info?.name ?? "unknown", visits: 1 });
+    const typed = tool({
+      name: "typed",
+      run(_, { session: read }) {
+        const { name, visits } = read(session);
+        const length: number = name.length + visits;
+        // @ts-expect-error: the function returns no such field
+        read(session).tenant;
+        return `${name} ${length}`;
+      },
+    });
+    const other = tool({ name: "other", run: (_, ctx) => ctx.session(() => ({ name: "forged" })).name });
+    const change = tool({ name: "change", run: (_, ctx) => Object.assign(ctx.session(session), { visits: 2 }) && "" });
+    const { client, takeFaults } = await connect({ handlers: [typed, other, change], session });
+    assertEquals(textOf(await client.callTool("typed")), "test 5");
+    assertEquals((await client.callTool("other")).isError, true);
+    assertEquals((await client.callTool("change")).isError, true);
+    const messages = takeFaults().map(({ error }) => Object(error).message);
+    assertStringIncludes(messages[0], "Cannot read the session: pass the function that createServer has as session");
+    assertEquals(textOf(await client.callTool("typed")), "test 5");
+  },
+);
 
 Deno.test("the data of a session over HTTP survives a restart, without a store", async () => {
   let started = 0;

@@ -1,11 +1,11 @@
-// The numbers of a server, and a server that is closed at the end of a block.
+// The statistics of a server, and a server that is closed at the end of a block.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, mount, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 
-behaviour("stats count the calls that run and wait, and their bytes", async (connect, { transport }) => {
+behaviour("stats count running and waiting calls, and their bytes", async (connect, { transport }) => {
   const { pass, open } = gate();
   const wait = tool({
     name: "wait",
@@ -31,7 +31,7 @@ behaviour("stats count the calls that run and wait, and their bytes", async (con
   assertEquals(server.stats().waiting, 0);
 }, { perInstance: "limits" });
 
-behaviour("stats say that the server closes while a call runs", async (connect) => {
+behaviour("stats report that the server is closing while a call runs", async (connect) => {
   const { pass, open } = gate();
   const wait = tool({
     name: "wait",
@@ -62,7 +62,7 @@ behaviour("stats count sessions and streams", async (connect, { era }) => {
   await until(() => server.stats().streams === 0, "the stream has ended");
 }, { transports: ["http"], perInstance: "limits" });
 
-Deno.test("stats count concrete paths, and those of mount are sums", async () => {
+Deno.test("stats count concrete paths, and stats of mount are sums over its servers", async () => {
   const { pass, open } = gate();
   const wait = tool({
     name: "wait",

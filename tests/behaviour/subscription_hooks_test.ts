@@ -1,4 +1,4 @@
-// A provider learns of the first and the last subscriber of each URI, however a subscription ends.
+// A provider is notified of the first and the last subscriber of each URI, however a subscription ends.
 import { assertEquals } from "@std/assert";
 import {
   type Context,
@@ -32,7 +32,7 @@ function provide(options: Partial<ResourceProviderOptions> = {}) {
   return { calls, provider };
 }
 
-behaviour("a provider learns of the first and the last subscriber of a URI", async (connect) => {
+behaviour("a provider is notified of the first and the last subscriber of a URI", async (connect) => {
   const { calls, provider } = provide();
   const { ends, observer } = countEnds();
   const { client, join } = await connect({
@@ -58,7 +58,7 @@ behaviour("a provider learns of the first and the last subscriber of a URI", asy
   assertEquals(calls, ["- note://1"]);
 }, { perInstance: "hooks" });
 
-behaviour("what subscribe announces reaches its subscribers", async (connect) => {
+behaviour("changes that subscribe announces reach the new subscribers", async (connect) => {
   const timers = new Map<string, ReturnType<typeof setInterval>>();
   const { provider } = provide({
     subscribe: (uri, { resourceUpdated }) => void timers.set(uri, setInterval(() => resourceUpdated(uri), 5)),
@@ -71,7 +71,7 @@ behaviour("what subscribe announces reaches its subscribers", async (connect) =>
   await subscription.close();
 }, { perInstance: "hooks" });
 
-behaviour("the last subscriber may leave by closing its connection, or with the server", async (connect) => {
+behaviour("the last subscriber is removed when its connection closes, or with the server", async (connect) => {
   const { calls, provider } = provide();
   const { client, server, join } = await connect({ handlers: [provider] });
   const leaving = await join();
@@ -86,7 +86,7 @@ behaviour("the last subscriber may leave by closing its connection, or with the 
   assertEquals(calls, ["- note://2"]);
 }, { perInstance: "hooks" });
 
-Deno.test("a session that expires has left its resources", async () => {
+Deno.test("an expired session is removed from the subscribers of its resources", async () => {
   const { calls, provider } = provide();
   const clock = fakeClock();
   const server = createServer({ name: "s", version: "1.0.0", handlers: [provider], clock });
@@ -105,7 +105,7 @@ Deno.test("a session that expires has left its resources", async () => {
   await server.close();
 });
 
-behaviour("callers from which `allow` hides the provider do not count", async (connect) => {
+behaviour("callers from which `allow` hides the provider do not count as subscribers", async (connect) => {
   let decided = 0;
   const isAda = ({ principal }: Context) => (decided++, principal?.id === "ada");
   for (const allow of [isAda, async (ctx: Context) => (await turn(), isAda(ctx))]) {
@@ -120,9 +120,9 @@ behaviour("callers from which `allow` hides the provider do not count", async (c
     const seen = await ada.subscribe({ resourceSubscriptions: ["note://1"] });
     await until(() => calls.length === 1, "the subscriber");
     await seen.close();
-    await until(() => calls.length === 2, "the subscriber to leave");
+    await until(() => calls.length === 2, "the subscriber to unsubscribe");
     assertEquals(calls, ["+ note://1", "- note://1"]);
-    // One that leaves before `allow` has decided was never there.
+    // A client that unsubscribes before `allow` has decided never counts as a subscriber.
     decided = 0;
     await (await ada.subscribe({ resourceSubscriptions: ["note://2"] })).close();
     await until(() => decided > 0, "the decision on the next subscriber");

@@ -1,4 +1,4 @@
-// A path with parameters: each concrete path is an endpoint of its own, and nothing of one is valid at another.
+// A path with parameters: each concrete path is a separate endpoint, and state of one endpoint is refused at another.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -95,7 +95,7 @@ tenants("handlers, allow and services read the converted parameters", async (sta
   assertStringIncludes(JSON.stringify(await acme.getPrompt("hello")), "Hello acme");
 });
 
-tenants("handlers may depend on the parameters, and are made once for each path", async (start, join) => {
+tenants("handlers may depend on the parameters, and are created once for each path", async (start, join) => {
   const made: string[] = [];
   const server = start({
     handlers: async ({ tenant, floor }) => {
@@ -113,7 +113,7 @@ tenants("handlers may depend on the parameters, and are made once for each path"
   assertEquals(made.toSorted(), ["acme 2", "bee 2"]);
 });
 
-tenants("changes reach the clients of one tenant, or of all", async (start, join) => {
+tenants("changes reach the clients of one tenant, or of all tenants", async (start, join) => {
   const note = resource({ uri: "note:/1", name: "note", read: () => "" });
   const touch = tool({ name: "touch", run: (_, { server }) => server.resourceUpdated("note:/1") });
   const fence = resource({ uri: "note:/2", name: "fence", read: () => "" });
@@ -139,7 +139,7 @@ tenants("changes reach the clients of one tenant, or of all", async (start, join
   assertEquals(server.handlers.list(), []);
 });
 
-tenants("a service by key has a value for each tenant, and one of the server is shared", async (start, join) => {
+tenants("a service by key has a value for each tenant, and a service of the server is shared", async (start, join) => {
   const all = service("all", () => new Array<string>());
   const cart = service("cart", () => new Array<string>(), { per: (ctx) => ctx.principal?.id });
   const buy = tool({
@@ -172,7 +172,7 @@ tenants("closing the server ends the calls of all tenants", async (start, join) 
   open();
 });
 
-Deno.test("a path whose handlers are neither a list nor undefined is not served", async () => {
+Deno.test("a path whose handlers are neither a list nor undefined gets an error", async () => {
   const odd: readonly unknown[] = [
     null,
     "",
@@ -191,7 +191,7 @@ Deno.test("a path whose handlers are neither a list nor undefined is not served"
       const faults: string[] = [];
       const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
       const about = { name: "tenants", version: "1.0.0", path, params, observer };
-      const server = createServer({ ...about, handlers: handlers as () => [] }); // as an author errs
+      const server = createServer({ ...about, handlers: handlers as () => [] }); // The cast lets the mistake compile.
       const response = await post(server, "/tenants/acme/1/mcp");
       assertEquals([response.status, faults.length], [500, 1], `${returned}`);
       assertStringIncludes(faults[0], "handlers returned no list; return a list, or undefined if nothing is there");
@@ -201,7 +201,7 @@ Deno.test("a path whose handlers are neither a list nor undefined is not served"
   }
 });
 
-Deno.test("a path whose parameters are invalid is answered like an unknown path", async () => {
+Deno.test("a path with invalid parameters gets the same response as an unknown path", async () => {
   let count = 0;
   const server = createServer({
     name: "tenants",
@@ -230,7 +230,7 @@ Deno.test("a path whose parameters are invalid is answered like an unknown path"
     const response = await post(server, pathname);
     assertEquals([response.status, await response.text()], expected, pathname);
   }
-  assertEquals(count, 1, "only the function can know that there is nobody");
+  assertEquals(count, 1, "only the function can decide that the tenant does not exist");
   await server.close();
 });
 
@@ -288,7 +288,7 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
   }
 });
 
-Deno.test("the path that was idle for longest is dropped, its sessions go on, and ended ones stay ended", async () => {
+Deno.test("the least recently used path is evicted, its sessions continue, and ended sessions stay ended", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
   const limits = testLimits({ endpoints: { open: 2 } });
@@ -309,16 +309,16 @@ Deno.test("the path that was idle for longest is dropped, its sessions go on, an
   assertEquals(await ping("acme", ended, "DELETE"), 204);
   const bee = await startSession(toUrl("bee"), server.fetch);
   assertEquals(await ping("acme", first), 200);
-  await startSession(toUrl("cat"), server.fetch); // drops bee
+  await startSession(toUrl("cat"), server.fetch); // evicts bee
   assertEquals(made, ["acme", "bee", "cat"]);
-  assertEquals(await ping("bee", bee), 200); // drops acme
+  assertEquals(await ping("bee", bee), 200); // evicts acme
   assertEquals(await ping("acme", first), 200);
   assertEquals(await ping("acme", ended), 404);
   assertEquals(made, ["acme", "bee", "cat", "bee", "acme"]);
   await server.close();
 });
 
-Deno.test("a tenant with a running call, an open stream, a channel or a resumable call is not dropped", async () => {
+Deno.test("a tenant with a running call, an open stream, a channel or a resumable call is not evicted", async () => {
   let held = gate();
   let count = 0;
   const hold = tool({ name: "hold", run: async (_, ctx) => (ctx.closeStream(), count++, await held.pass, "held") });
@@ -331,7 +331,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
     if (response.status === 503) assertEquals(response.headers.get("retry-after"), "1");
     return response.status === 503;
   };
-  const hasRoom = () => until(async () => !await isBusy(), "the tenant to be dropped");
+  const hasRoom = () => until(async () => !await isBusy(), "the tenant to be evicted");
   const mine = { params: { tenant: "acme", floor: 1 } };
   assertEquals(await isBusy(), false);
 
@@ -367,7 +367,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   await server.close();
 });
 
-Deno.test("limits hold for all tenants together", async () => {
+Deno.test("limits apply to all tenants together", async () => {
   const { pass, open } = gate();
   let count = 0;
   const hold = tool({ name: "hold", run: async () => (count++, await pass, "held") });
@@ -391,7 +391,7 @@ Deno.test("limits hold for all tenants together", async () => {
   await server.close();
 });
 
-Deno.test("callers are authenticated before a path takes room", async () => {
+Deno.test("callers are authenticated before a path occupies memory", async () => {
   const made: string[] = [];
   const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
@@ -422,7 +422,7 @@ Deno.test("instances that share a store announce a change to all tenants", async
   await there.close();
 });
 
-Deno.test("stdio takes the parameters of the path, and says so without them", async () => {
+Deno.test("stdio takes the parameters of the path, and throws without them", async () => {
   const server = createServer({ name: "t", version: "1", path, params, handlers: [whoami] });
   const serve = async (values?: Record<string, unknown>) => {
     let written = "";
@@ -442,7 +442,7 @@ Deno.test("stdio takes the parameters of the path, and says so without them", as
   await server.close();
 });
 
-Deno.test("mistakes in a path with parameters are found at the start", () => {
+Deno.test("mistakes in a path with parameters throw at the start", () => {
   const start = (options: Partial<RouteServerOptions<typeof params>>) =>
     createServer({ name: "t", version: "1", ...options });
   for (const wrong of ["/:a/:a", "/x:a", "/:", "/:1", "/:a/*", "/{a}/:b", ":a"]) {
@@ -452,7 +452,7 @@ Deno.test("mistakes in a path with parameters are found at the start", () => {
   assertThrows(() => start({ handlers: () => [] }), TypeError, "its path /mcp has no parameters");
 });
 
-Deno.test("ctx.route refuses another schema, and a fake context has what the test gives it", async () => {
+Deno.test("ctx.route refuses another schema, and a fake context returns the parameters of the test", async () => {
   const other = tool({ name: "other", run: (_, { route }) => route(z.object({ tenant: z.string() })).tenant });
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };

@@ -1,4 +1,4 @@
-// The text copy of structured content: whole, as a summary, or none.
+// The text copy of structured content: full, a summary, or no copy.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -9,7 +9,7 @@ const report = { total: 12, items: ["tea", "milk"], note: "cold", by: { name: "A
 const versions = LEGACY_VERSIONS;
 const kinds = ["full", "summary", "none"] as const;
 
-behaviour("the text copy is whole, a summary, or none", async (connect, { version }) => {
+behaviour("the text copy is the full JSON, a summary, or absent", async (connect, { version }) => {
   const make = (text: typeof kinds[number] | undefined) => [
     tool({ name: `${text}`, text, run: () => report }),
     tool({ name: `${text} typed`.replace(" ", "-"), text, output: z.object({ total: z.number() }), run: () => report }),
@@ -40,7 +40,7 @@ behaviour("the text copy is whole, a summary, or none", async (connect, { versio
 }, { versions });
 
 behaviour(
-  "text that a handler wrote stays, and so does what has no structured content",
+  "the text content of a handler is kept, and so is a result without structured content",
   async (connect, { version }) => {
     const own = { content: [{ type: "text" as const, text: "own" }], structuredContent: { a: 1 } };
     const all: Record<string, () => unknown> = {
@@ -72,14 +72,18 @@ behaviour(
   { versions },
 );
 
-behaviour("a list is structured content where the revision has it, and whole text elsewhere", async (connect, way) => {
-  const list = tool({ name: "list", text: "summary", run: () => [1, 2, 3] });
-  const { client } = await connect({ handlers: [list] });
-  const { content, structuredContent } = await client.callTool("list");
-  const isModern = way.era === "modern";
-  assertEquals(structuredContent, isModern ? [1, 2, 3] : undefined);
-  assertEquals(textOf({ content }), isModern ? "array (3)" : "[1,2,3]");
-}, { versions });
+behaviour(
+  "a list is structured content in revisions that support it, and full text in older revisions",
+  async (connect, way) => {
+    const list = tool({ name: "list", text: "summary", run: () => [1, 2, 3] });
+    const { client } = await connect({ handlers: [list] });
+    const { content, structuredContent } = await client.callTool("list");
+    const isModern = way.era === "modern";
+    assertEquals(structuredContent, isModern ? [1, 2, 3] : undefined);
+    assertEquals(textOf({ content }), isModern ? "array (3)" : "[1,2,3]");
+  },
+  { versions },
+);
 
 behaviour("a summary has at most 500 characters, whatever the keys", async (connect) => {
   const cases: Record<string, unknown>[] = [
@@ -98,7 +102,7 @@ behaviour("a summary has at most 500 characters, whatever the keys", async (conn
   assert(textOf(await client.callTool("t0")).endsWith(" more"));
 });
 
-behaviour("a large result behind a link has all of its text", async (connect) => {
+behaviour("a large result behind a link has its full text", async (connect) => {
   const rows = { rows: Array.from({ length: 500 }, (_, i) => `row ${i}`) };
   for (const text of kinds) {
     const make = (onLarge: "link" | "cut") =>
@@ -111,7 +115,7 @@ behaviour("a large result behind a link has all of its text", async (connect) =>
   }
 }, { perInstance: "services" });
 
-Deno.test("other kinds of text are refused", () => {
+Deno.test("an unknown kind of text copy throws", () => {
   const wrong = { text: "short" as never };
   const words = 'text is "short"; it must be "full", "summary" or "none"';
   assertThrows(() => tool({ name: "t", ...wrong, run: () => "" }), TypeError, words);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { McpError, media, prompt, resourceLink, tool, ToolError } from "../../mod.ts";
 import { behaviour, type Connect, textOf } from "../support/behaviour.ts";
 
-behaviour("a tool is listed as defined", async (connect, { era }) => {
+behaviour("a tool is listed with all its fields", async (connect, { era }) => {
   const full = tool({
     name: "full.name-1_a",
     title: "Full",
@@ -46,7 +46,7 @@ behaviour("a tool is listed as defined", async (connect, { era }) => {
   assertEquals(_meta !== undefined, era === "modern");
 });
 
-// The return value of a tool, and the result that the client gets: the same in both eras unless noted.
+// The return value of a tool, and the result that the client gets. Both eras give the same result unless noted.
 const returns: readonly {
   readonly what: string;
   readonly value: string | number | boolean | null | object;
@@ -110,7 +110,7 @@ for (const { what, value, content, structured } of returns) {
     for (const name of ["give", "late", "lazy"]) {
       const result = await client.callTool(name);
       assertEquals(result.content, content);
-      // Up to 2025-11-25 only objects can be structured.
+      // Up to 2025-11-25 only objects can be structured content.
       const isSent = era === "modern" || !Array.isArray(structured);
       assertEquals(result.structuredContent, isSent ? structured : undefined);
       assertEquals(result.isError, undefined);
@@ -119,7 +119,7 @@ for (const { what, value, content, structured } of returns) {
   }, { transports: ["memory", "pipe"] });
 }
 
-behaviour("a full result keeps its _meta beside the server's", async (connect, { era }) => {
+behaviour("a full result keeps its own _meta fields beside the server's fields", async (connect, { era }) => {
   const give = tool({ name: "give", run: () => ({ content: [], _meta: { "example.com/t": 2 } }) });
   const { client } = await connect({ handlers: [give] });
   const { _meta } = await client.callTool("give");
@@ -172,7 +172,7 @@ behaviour("the output is validated, and the parsed value is sent", async (connec
 });
 
 behaviour("a result that does not match its output schema is never sent", async (connect) => {
-  // The types object; a handler in plain JavaScript, or data from elsewhere, does not.
+  // The type checker reports this mistake; it is possible in plain JavaScript and with external data.
   const wrong: unknown = { sum: "secret-3" };
   const handlers = [
     tool({ name: "plain", output: z.object({ sum: z.number() }), run: () => wrong as { sum: number } }),
@@ -195,7 +195,7 @@ behaviour("a result that does not match its output schema is never sent", async 
 });
 
 behaviour(
-  "invalid input gives a result that names the field, and the tool does not run",
+  "invalid input returns an error result that names the field, and the tool does not run",
   async (connect) => {
     let ran = 0;
     const handlers = [
@@ -347,7 +347,7 @@ behaviour("the client gets an McpError unchanged", async (connect) => {
   assertEquals([error.code, error.message, error.data], [4099, "Out of paper", { tray: 2 }]);
 });
 
-behaviour("of any other error the client gets an id, and the observer the error itself", async (connect) => {
+behaviour("for any other error the client gets an id, and the observer gets the error itself", async (connect) => {
   const { client, takeFaults } = await connect(failing());
   for (const name of ["error", "sync", "string", "nothing"]) {
     const result = await client.callTool(name);
@@ -362,40 +362,45 @@ behaviour("of any other error the client gets an id, and the observer the error 
   assert(!client.transcript.join().includes("secret"));
 });
 
-behaviour("a result that JSON cannot hold is an internal error, and the next call is answered", async (connect) => {
-  const cycle: Record<string, unknown> = {};
-  cycle.self = cycle;
-  const bad: Readonly<Record<string, unknown>> = {
-    function: () => {},
-    symbol: Symbol("secret"),
-    deepWeakMap: { a: [new WeakMap()] },
-    cycle,
-    fullSymbol: { content: [], structuredContent: { n: Symbol("secret") } },
-    fullCycle: { content: [], _meta: cycle },
-    throwing: {
-      toJSON() {
-        throw new Error("secret");
+behaviour(
+  "a result that cannot be serialized as JSON is an internal error, and the next call succeeds",
+  async (connect) => {
+    const cycle: Record<string, unknown> = {};
+    cycle.self = cycle;
+    const bad: Readonly<Record<string, unknown>> = {
+      function: () => {},
+      symbol: Symbol("secret"),
+      deepWeakMap: { a: [new WeakMap()] },
+      cycle,
+      fullSymbol: { content: [], structuredContent: { n: Symbol("secret") } },
+      fullCycle: { content: [], _meta: cycle },
+      throwing: {
+        toJSON() {
+          throw new Error("secret");
+        },
       },
-    },
-    getter: {
-      get a() {
-        throw new Error("secret");
+      getter: {
+        get a() {
+          throw new Error("secret");
+        },
       },
-    },
-  };
-  const handlers = Object.entries(bad).map(([name, value]) => tool({ name, run: () => value as object }));
-  const { client, takeFaults } = await connect({ handlers: [...handlers, tool({ name: "good", run: () => "good" })] });
-  for (const { name } of handlers) {
-    const error = await assertRejects(() => client.callTool(name), McpError);
-    const [fault, ...others] = takeFaults();
-    assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault?.id }], name);
-    assertEquals(others, []);
-    assertEquals(textOf(await client.callTool("good")), "good");
-  }
-  assert(!client.transcript.join().includes("secret"));
-});
+    };
+    const handlers = Object.entries(bad).map(([name, value]) => tool({ name, run: () => value as object }));
+    const { client, takeFaults } = await connect({
+      handlers: [...handlers, tool({ name: "good", run: () => "good" })],
+    });
+    for (const { name } of handlers) {
+      const error = await assertRejects(() => client.callTool(name), McpError);
+      const [fault, ...others] = takeFaults();
+      assertEquals([error.code, error.message, error.data], [-32603, "Internal error", { errorId: fault?.id }], name);
+      assertEquals(others, []);
+      assertEquals(textOf(await client.callTool("good")), "good");
+    }
+    assert(!client.transcript.join().includes("secret"));
+  },
+);
 
-behaviour("a value that JSON converts is sent as converted", async (connect) => {
+behaviour("a value with toJSON is sent in its converted form", async (connect) => {
   const give = tool({
     name: "give",
     run: () => ({ at: new Date(0), no: undefined, nan: NaN }),
@@ -405,7 +410,7 @@ behaviour("a value that JSON converts is sent as converted", async (connect) => 
   assertEquals(structuredContent, { at: "1970-01-01T00:00:00.000Z", nan: null });
 }, { transports: ["memory", "pipe"] });
 
-Deno.test("an unusable tool is refused when it is created", () => {
+Deno.test("an invalid tool throws when it is created", () => {
   const run = () => "";
   for (const name of ["", "a b", "ä", "x".repeat(129), "a/b"]) {
     assertThrows(() => tool({ name, run }), TypeError, "Cannot make tool");

@@ -17,7 +17,7 @@ function createUpstream(stack: AsyncDisposableStack): Server {
   return server;
 }
 
-/** Handlers of every kind that call the upstream server and `handle` its error. */
+/** Handlers of every kind that call the upstream server and pass its error to `handle`. */
 function createHandlers(upstream: Server, handle: (error: unknown) => never) {
   const open = async (): Promise<never> => {
     await using client = await connect(upstream);
@@ -53,7 +53,7 @@ behaviour("an upstream's error that escapes a handler is an internal error with 
   }
 });
 
-behaviour("an upstream's error is passed on as an own one", async (connectTo) => {
+behaviour("a handler can throw an upstream's error as its own error", async (connectTo) => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
   const { client } = await connectTo({ handlers: createHandlers(upstream, passOn) });
@@ -68,7 +68,7 @@ behaviour("an upstream's error is passed on as an own one", async (connectTo) =>
   }
 });
 
-Deno.test("an upstream's words do not reach the client of a server in production", async () => {
+Deno.test("the message of an upstream's error does not reach the client of a server in production", async () => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
   const server = createServer({
@@ -86,7 +86,7 @@ Deno.test("an upstream's words do not reach the client of a server in production
   }
 });
 
-Deno.test("a response that is not a JSON-RPC message is passed on as an internal error", () => {
+Deno.test("an upstream response that is not a JSON-RPC message is an internal error", () => {
   const error = new McpError(0, "Cannot read the response", undefined, { status: 502 });
   assertEquals([error.remote, error.status], [true, 502]);
   const own = error.asOwn();

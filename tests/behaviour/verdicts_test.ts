@@ -1,11 +1,11 @@
-// What functions of the author decide: only `true` grants something. Any other value refuses, and the observer learns of
-// it.
+// The return values of the author's deciding functions: only `true` grants access. Any other value refuses, and is
+// reported to the observer.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { group, resource, type Schema, tool } from "../../mod.ts";
 import type { StandardResult } from "../../src/schema/standard_schema.ts";
 import { behaviour } from "../support/behaviour.ts";
 
-/** What an author may return by mistake, in place of `true` or `false`. */
+/** Values that an author may return by mistake, instead of `true` or `false`. */
 const ODD: readonly unknown[] = [
   undefined,
   null,
@@ -22,12 +22,12 @@ const ODD: readonly unknown[] = [
   { then: (resolve: (value: unknown) => void) => resolve({ granted: false }) },
 ];
 
-/** A function whose value has the type of a decision only for the compiler. */
+/** A function whose return value has the type of a decision only for the compiler. */
 function deciding(value: unknown): () => boolean {
   return () => value as boolean;
 }
 
-behaviour("an allow that returns neither true nor false hides its handler", async (connect) => {
+behaviour("a handler is hidden if its allow returns neither true nor false", async (connect) => {
   for (const odd of ODD) {
     const secret = tool({ name: "secret", allow: deciding(odd), run: () => "told" });
     const grouped = group("team", [tool({ name: "secret", run: () => "told" })], { allow: deciding(odd) });
@@ -46,11 +46,11 @@ behaviour("an allow that returns neither true nor false hides its handler", asyn
   }
 }, { transports: ["http", "pipe"] });
 
-behaviour("rules for some callers do not replace an allow that fails", async (connect) => {
+behaviour("a rule for some callers does not replace an allow that fails", async (connect) => {
   for (const odd of ODD) {
     const secret = tool({ name: "secret", allow: deciding(odd), run: () => "told" });
     const { client, server, takeFaults } = await connect({ handlers: [secret] });
-    // The rule is about others, so the tool's own `allow` decides.
+    // The rule selects other callers, so the tool's own `allow` decides.
     server.handlers.disable(secret, () => false);
     assertEquals(await client.listTools(), []);
     server.handlers.enable(secret, () => true);
@@ -60,7 +60,7 @@ behaviour("rules for some callers do not replace an allow that fails", async (co
   }
 }, { transports: ["http"] });
 
-behaviour("a rule that fails to decide hides its handlers", async (connect) => {
+behaviour("a rule that returns neither true nor false hides its handlers", async (connect) => {
   for (const odd of ODD) {
     const open = tool({ name: "open", run: () => "told" });
     const { client, server, takeFaults } = await connect({ handlers: [open] });
@@ -78,7 +78,7 @@ behaviour("a rule that fails to decide hides its handlers", async (connect) => {
   }
 }, { transports: ["http"] });
 
-behaviour("a log message goes only to clients for which to returns true", async (connect) => {
+behaviour("a log message is sent only to clients for which `to` returns true", async (connect) => {
   const { client, server, takeFaults } = await connect();
   await client.request("logging/setLevel", { level: "debug" });
   const fail = () => {
@@ -93,7 +93,7 @@ behaviour("a log message goes only to clients for which to returns true", async 
   assertEquals(takeFaults().length, ODD.length + 1);
 }, { eras: ["legacy"], transports: ["pipe"] });
 
-behaviour("a schema that returns neither a value nor issues passes nothing", async (connect) => {
+behaviour("a schema that returns neither a value nor issues refuses every input", async (connect) => {
   const results: readonly unknown[] = [
     {},
     true,

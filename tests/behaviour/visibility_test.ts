@@ -32,7 +32,7 @@ import { z } from "zod";
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
 const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
 
-/** The lists of which a client was notified. */
+/** The lists whose changes a client was notified of. */
 function listChanged({ received }: Connection): string[] {
   return received.flatMap(({ method }) => /notifications\/(\w+)\/list_changed/.exec(method)?.[1] ?? []).sort();
 }
@@ -75,7 +75,7 @@ behaviour("handlers are disabled and enabled by name and by tag, for all callers
   const ref = { type: "ref/resource" as const, uri: "c://{d}" };
   await assertRejects(() => client.complete(ref, { name: "d", value: "" }), Error, "Unknown resource template");
   for (const uri of ["a:b", "c://1"]) await assertRejects(() => client.readResource(uri), Error, "Resource not found");
-  // The last rule that applies counts.
+  // The last matching rule decides.
   server.handlers.enable({ tool: "wipe" });
   assertEquals(await names(client), ["wipe", "read"]);
   server.handlers.disable({ tag: "admin" });
@@ -85,13 +85,13 @@ behaviour("handlers are disabled and enabled by name and by tag, for all callers
   assertEquals(await names(client), ["wipe", "read"]);
   assertEquals((await client.listResources()).map(({ uri }) => uri), ["a:b", "c://1"]);
   assertEquals((await client.complete(ref, { name: "d", value: "" })).values, ["x"]);
-  // A rule holds for handlers that are added later.
+  // A rule applies to handlers that are added later.
   server.handlers.disable({ tag: "new" });
   server.handlers.add(tool({ name: "late", tags: ["new"], run: () => "" }));
   assertEquals(await names(client), ["wipe", "read"]);
 });
 
-behaviour("handlers are disabled for some callers, and exactly those are notified", async (connect) => {
+behaviour("handlers are disabled for some callers, and only these callers are notified", async (connect) => {
   const wipe = tool({ name: "wipe", tags: ["admin"], run: () => "wiped" });
   const read = tool({ name: "read", run: () => "read" });
   const file = resource({ uri: "a:b", name: "b", tags: ["admin"], read: () => "b" });
@@ -115,10 +115,10 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
   await assertRejects(() => bob.callTool("wipe"), Error, "Unknown tool");
   await assertRejects(() => bob.readResource("a:b"), Error, "Resource not found");
   assertEquals(textOf(await ada.callTool("wipe")), "wiped");
-  // Nothing has changed for anybody.
+  // No caller's list has changed.
   server.handlers.enable({ tag: "admin" }, isAda);
   await expectChanged([], []);
-  // Changes that cancel each other out within a moment are no change.
+  // Changes within one burst that cancel each other out are not announced.
   server.handlers.disable({ tag: "admin" }, isAda);
   server.handlers.enable({ tag: "admin" }, isAda);
   await expectChanged([], []);
@@ -142,70 +142,73 @@ behaviour("handlers are disabled for some callers, and exactly those are notifie
   await expectChanged(["tools"], []);
 }, { transports: ["memory", "http"], perInstance: "later" });
 
-behaviour("a group comes and goes as one, with names, middleware, tags and access of its own", async (connect) => {
-  const log: string[] = [];
-  const note = (name: string): Middleware => async (_, next) => {
-    log.push(name);
-    return await next();
-  };
-  const db = service("db", () => "db");
-  const add = tool({
-    name: "add",
-    use: [note("add")],
-    tags: ["write"],
-    services: { db },
-    allow: ({ services: { db } }) => db === "db",
-    run: (_, { services: { db } }) => `added to ${db}`,
-  });
-  const secret = tool({ name: "secret", allow: () => false, run: () => "" });
-  const text = { input: { text: z.string() }, complete: { text: () => ["x"] } };
-  const ask = prompt({ name: "ask", ...text, run: () => "asked" });
-  const one = resource({ uri: "note://{id}", name: "note", complete: { id: () => ["1"] }, read: ({ id }) => id });
-  const all = resourceProvider({ scheme: "all", name: "all", read: (uri) => uri });
-  const inner = group("inner", [tool({ name: "clear", run: () => "cleared" })], { use: [note("inner")] });
-  const notes = group("notes", [add, secret, ask, one, all, inner], {
-    use: [note("notes")],
-    tags: ["desk"],
-    allow: async (ctx) => {
-      await undefined;
-      return isAda(ctx);
-    },
-  });
-  const { server, client, join } = await connect({ handlers: [notes] });
-  const ada = await join({ principal: { id: "ada" } });
-  assertEquals([await names(ada), await names(client)], [["notes_add", "notes_inner_clear"], []]);
-  assertEquals((await ada.listPrompts()).map(({ name }) => name), ["notes_ask"]);
-  assertEquals((await client.listPrompts()).length, 0);
-  assertEquals(textOf(await ada.callTool("notes_add")), "added to db");
-  assertEquals(textOf(await ada.callTool("notes_inner_clear")), "cleared");
-  assertEquals(log, ["notes", "add", "notes", "inner"]);
-  const ref = { type: "ref/prompt" as const, name: "notes_ask" };
-  assertEquals((await ada.complete(ref, { name: "text", value: "" })).values, ["x"]);
-  await assertRejects(() => client.complete(ref, { name: "text", value: "" }));
-  const complete = { type: "ref/resource" as const, uri: "note://{id}" };
-  assertEquals((await ada.complete(complete, { name: "id", value: "" })).values, ["1"]);
-  for (const uri of ["note://1", "all:x"]) {
-    await ada.readResource(uri);
-    await assertRejects(() => client.readResource(uri), Error, "Resource not found");
-  }
-  assertEquals(server.handlers.list(), [notes]);
-  assertEquals(server.handlers.get("tool", "notes_add")?.tags, ["desk", "write"]);
-  assertEquals(server.handlers.get("group", "notes_inner")?.name, "notes_inner");
-  assertEquals(server.handlers.get("tool", "add"), undefined);
-  server.handlers.disable({ group: "notes_inner" });
-  assertEquals(await names(ada), ["notes_add"]);
-  server.handlers.disable({ tag: "write" });
-  assertEquals(await names(ada), []);
-  server.handlers.disable({ group: "notes" });
-  server.handlers.enable({ group: "notes" });
-  assertEquals(await names(ada), ["notes_add", "notes_inner_clear"]);
-  server.handlers.remove(notes);
-  assertEquals([await names(ada), server.handlers.list()], [[], []]);
-  server.handlers.add(notes);
-  assertEquals((await names(ada)).length, 2);
-});
+behaviour(
+  "a group is added and removed as a whole, with its own names, middleware, tags and access",
+  async (connect) => {
+    const log: string[] = [];
+    const note = (name: string): Middleware => async (_, next) => {
+      log.push(name);
+      return await next();
+    };
+    const db = service("db", () => "db");
+    const add = tool({
+      name: "add",
+      use: [note("add")],
+      tags: ["write"],
+      services: { db },
+      allow: ({ services: { db } }) => db === "db",
+      run: (_, { services: { db } }) => `added to ${db}`,
+    });
+    const secret = tool({ name: "secret", allow: () => false, run: () => "" });
+    const text = { input: { text: z.string() }, complete: { text: () => ["x"] } };
+    const ask = prompt({ name: "ask", ...text, run: () => "asked" });
+    const one = resource({ uri: "note://{id}", name: "note", complete: { id: () => ["1"] }, read: ({ id }) => id });
+    const all = resourceProvider({ scheme: "all", name: "all", read: (uri) => uri });
+    const inner = group("inner", [tool({ name: "clear", run: () => "cleared" })], { use: [note("inner")] });
+    const notes = group("notes", [add, secret, ask, one, all, inner], {
+      use: [note("notes")],
+      tags: ["desk"],
+      allow: async (ctx) => {
+        await undefined;
+        return isAda(ctx);
+      },
+    });
+    const { server, client, join } = await connect({ handlers: [notes] });
+    const ada = await join({ principal: { id: "ada" } });
+    assertEquals([await names(ada), await names(client)], [["notes_add", "notes_inner_clear"], []]);
+    assertEquals((await ada.listPrompts()).map(({ name }) => name), ["notes_ask"]);
+    assertEquals((await client.listPrompts()).length, 0);
+    assertEquals(textOf(await ada.callTool("notes_add")), "added to db");
+    assertEquals(textOf(await ada.callTool("notes_inner_clear")), "cleared");
+    assertEquals(log, ["notes", "add", "notes", "inner"]);
+    const ref = { type: "ref/prompt" as const, name: "notes_ask" };
+    assertEquals((await ada.complete(ref, { name: "text", value: "" })).values, ["x"]);
+    await assertRejects(() => client.complete(ref, { name: "text", value: "" }));
+    const complete = { type: "ref/resource" as const, uri: "note://{id}" };
+    assertEquals((await ada.complete(complete, { name: "id", value: "" })).values, ["1"]);
+    for (const uri of ["note://1", "all:x"]) {
+      await ada.readResource(uri);
+      await assertRejects(() => client.readResource(uri), Error, "Resource not found");
+    }
+    assertEquals(server.handlers.list(), [notes]);
+    assertEquals(server.handlers.get("tool", "notes_add")?.tags, ["desk", "write"]);
+    assertEquals(server.handlers.get("group", "notes_inner")?.name, "notes_inner");
+    assertEquals(server.handlers.get("tool", "add"), undefined);
+    server.handlers.disable({ group: "notes_inner" });
+    assertEquals(await names(ada), ["notes_add"]);
+    server.handlers.disable({ tag: "write" });
+    assertEquals(await names(ada), []);
+    server.handlers.disable({ group: "notes" });
+    server.handlers.enable({ group: "notes" });
+    assertEquals(await names(ada), ["notes_add", "notes_inner_clear"]);
+    server.handlers.remove(notes);
+    assertEquals([await names(ada), server.handlers.list()], [[], []]);
+    server.handlers.add(notes);
+    assertEquals((await names(ada)).length, 2);
+  },
+);
 
-Deno.test("a group refuses bad names, extensions and what is no handler", () => {
+Deno.test("group throws for invalid names, invalid extensions and a value that is not a handler", () => {
   assertThrows(() => group("a b", []), TypeError, 'Cannot make group "a b"');
   const audit = extension({ id: "com.example/audit" });
   assertThrows(() => group("a", [audit]), TypeError, "is not a tool, a resource, a prompt or a group");
@@ -240,7 +243,7 @@ behaviour("a handler finds, removes, disables and adds handlers", async (connect
   assertEquals(await names(ada), ["change", "log"]);
 }, { perInstance: "handlers" });
 
-behaviour("a wrong selection throws, and disables nothing", async (connect) => {
+behaviour("an invalid selection throws, and disables no handler", async (connect) => {
   const { client, server } = await connect({
     handlers: [
       tool({ name: "a", run: () => "" }),
@@ -250,7 +253,7 @@ behaviour("a wrong selection throws, and disables nothing", async (connect) => {
     ],
   });
   const { handlers } = server;
-  // Twice, because the first rule loads the code for rules.
+  // The test runs twice, because the first rule loads the code for rules.
   for (let i = 0; i < 2; i++) {
     assertThrows(() => handlers.disable({ toool: "a" } as never), TypeError, 'Cannot select handlers by "toool"');
     for (const toggle of [handlers.disable, handlers.enable]) {
@@ -273,51 +276,54 @@ behaviour("a wrong selection throws, and disables nothing", async (connect) => {
   }
 });
 
-behaviour("a handler reads resources as its caller, with their guards and middleware", async (connect) => {
-  const seen: string[] = [];
-  const mine = resource({
-    uri: "mine:notes",
-    name: "mine",
-    allow: isAda,
-    guards: { output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] },
-    use: [async (ctx, next) => {
-      seen.push(ctx.method);
-      return await next();
-    }],
-    read: (_, { principal, log }) => {
-      log.info("reading");
-      return `${principal?.id}: secret`;
-    },
-  });
-  const scoped = resource({ uri: "scoped:notes", name: "scoped", scopes: ["notes:read"], read: () => "scoped" });
-  const copy = tool({
-    name: "copy",
-    input: { uri: z.string() },
-    async run({ uri }, ctx) {
-      const [{ text }] = await ctx.readResource(uri);
-      return `${text}`;
-    },
-  });
-  const { join } = await connect({
-    handlers: [mine, scoped, copy],
-    use: [async (ctx, next) => {
-      if (ctx.method === "resources/read") seen.push("server");
-      return await next();
-    }],
-  });
-  const ada = await join({ principal: { id: "ada", scopes: [] } });
-  const bob = await join({ principal: { id: "bob", scopes: allScopes } });
-  assertEquals(textOf(await ada.callTool("copy", { uri: "mine:notes" })), "ada: [redacted]");
-  assertEquals(seen, ["server", "resources/read"]);
-  for (const uri of ["mine:notes", "none:x"]) {
-    await assertRejects(() => bob.callTool("copy", { uri }), Error, "Resource not found");
-  }
-  await assertRejects(() => ada.callTool("copy", { uri: "scoped:notes" }), Error, "notes:read");
-  assertEquals(textOf(await bob.callTool("copy", { uri: "scoped:notes" })), "scoped");
-});
+behaviour(
+  "a handler reads resources as its caller, with the guards and middleware of the resource",
+  async (connect) => {
+    const seen: string[] = [];
+    const mine = resource({
+      uri: "mine:notes",
+      name: "mine",
+      allow: isAda,
+      guards: { output: [(text) => typeof text === "string" ? text.replace("secret", "[redacted]") : undefined] },
+      use: [async (ctx, next) => {
+        seen.push(ctx.method);
+        return await next();
+      }],
+      read: (_, { principal, log }) => {
+        log.info("reading");
+        return `${principal?.id}: secret`;
+      },
+    });
+    const scoped = resource({ uri: "scoped:notes", name: "scoped", scopes: ["notes:read"], read: () => "scoped" });
+    const copy = tool({
+      name: "copy",
+      input: { uri: z.string() },
+      async run({ uri }, ctx) {
+        const [{ text }] = await ctx.readResource(uri);
+        return `${text}`;
+      },
+    });
+    const { join } = await connect({
+      handlers: [mine, scoped, copy],
+      use: [async (ctx, next) => {
+        if (ctx.method === "resources/read") seen.push("server");
+        return await next();
+      }],
+    });
+    const ada = await join({ principal: { id: "ada", scopes: [] } });
+    const bob = await join({ principal: { id: "bob", scopes: allScopes } });
+    assertEquals(textOf(await ada.callTool("copy", { uri: "mine:notes" })), "ada: [redacted]");
+    assertEquals(seen, ["server", "resources/read"]);
+    for (const uri of ["mine:notes", "none:x"]) {
+      await assertRejects(() => bob.callTool("copy", { uri }), Error, "Resource not found");
+    }
+    await assertRejects(() => ada.callTool("copy", { uri: "scoped:notes" }), Error, "notes:read");
+    assertEquals(textOf(await bob.callTool("copy", { uri: "scoped:notes" })), "scoped");
+  },
+);
 
 behaviour(
-  "resources that read each other in a circle fail, and a question in one reaches the client",
+  "resources that read each other in a cycle fail, and a question in a nested read reaches the client",
   async (connect) => {
     const loop = resource({
       uri: "loop://{n}",
@@ -379,7 +385,7 @@ behaviour("a cancelled call cancels the resource that it reads", async (connect)
   await until(() => aborted, "the read is cancelled");
 });
 
-behaviour("allow of a resource decides on single ones in groups and under rules too", async (connect) => {
+behaviour("allow of a resource decides on each concrete resource, in groups and under rules too", async (connect) => {
   const one = resource({
     uri: "note://{id}",
     name: "note",
@@ -395,7 +401,7 @@ behaviour("allow of a resource decides on single ones in groups and under rules 
 });
 
 for (const queue of ["server", "handler"] as const) {
-  behaviour(`a call in the queue of the ${queue} is refused if its handler has gone`, async (connect) => {
+  behaviour(`a call in the queue of the ${queue} is refused if its handler was removed`, async (connect) => {
     const { pass, open: openGate } = gate();
     const ran: string[] = [];
     const reached: string[] = [];
@@ -489,7 +495,7 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
   // The slot is free again, although the lookup has not ended.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   decide();
-  // The call would start before another one that comes now.
+  // The call would otherwise start before another call that arrives now.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   assertEquals(ran, []);
 }, { perInstance: "limits" });

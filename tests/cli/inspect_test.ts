@@ -1,4 +1,4 @@
-// `mcp inspect` as a process, against servers of both eras and malicious ones.
+// `mcp inspect` as a process, against correct servers of both eras and malicious servers.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";
@@ -54,7 +54,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: text of a server has no control characters, and fits the width of the terminal`,
+    name: `${name}: inspect prints no control characters of a server, and fits the width of the terminal`,
     ignore: isNotDeno,
     async fn() {
       const long = "A line that goes on and on. ".repeat(20);
@@ -107,7 +107,7 @@ for (const { name, program } of runtimes) {
   });
 
   Deno.test({
-    name: `${name}: a missing, exiting, flooding or silent server is reported`,
+    name: `${name}: inspect reports a server that is missing, exits, floods or stays silent`,
     ignore: isNotDeno,
     async fn() {
       const cases: readonly (readonly [words: readonly string[], told: RegExp])[] = [
@@ -122,7 +122,7 @@ for (const { name, program } of runtimes) {
       ];
       await Promise.all(cases.map(async ([words, told]) => {
         const { code, stdout, stderr } = await inspect(...words);
-        // 2 for a usage error, 1 for an error of the server.
+        // The exit code is 2 for a usage error, and 1 for an error of the server.
         assertEquals([code, stdout], [/^Cannot (start|inspect)/.test(stderr) ? 2 : 1, ""]);
         assertMatch(stderr, told);
       }));

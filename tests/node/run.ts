@@ -22,9 +22,11 @@ const TESTED = [
   "tests/worker/",
 ];
 
-/** Tests that replace the global `Worker`, need the threads of Deno, or serve WebSocket. Node has none of these. */
+/**
+ * Tests that replace the global `Worker`, need the threads of Deno, or serve WebSocket, which Node does not support.
+ */
 const SKIPPED = [
-  "other transports take one of the servers, and say so",
+  "other transports serve a single server, and refuse the mounted servers with an error that names them",
   "a thread that fails before its first call fails the call",
   "a terminated thread counts until it has ended, and calls are refused until then",
   "if no thread can be created, every call fails, and no call waits",

@@ -1,4 +1,4 @@
-// The audit log: an intent before each handler and an outcome after it, or no call.
+// The audit log: an intent before each handler and an outcome after it, or the call fails.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { audit, type AuditOptions, type AuditRecord } from "../../src/observe/observe.ts";
@@ -38,7 +38,7 @@ function auditor(options: Partial<AuditOptions> = {}) {
   return { use: [audit({ write: (record) => void records.push(record), ...options })], records };
 }
 
-behaviour("a call has an intent with its arguments as they came, and an outcome", async (connect, { era }) => {
+behaviour("a call has an intent with its unmodified arguments, and an outcome", async (connect, { era }) => {
   const { use, records } = auditor();
   const { client } = await connect({ handlers, use }, { onElicit: () => ({ action: "decline" }) });
   await client.listTools();
@@ -87,7 +87,7 @@ behaviour("a call whose intent cannot be written fails, and its handler does not
   assertEquals(ran.length, before + 1);
 });
 
-behaviour("an intent that redact spoils is not written, and the call fails", async (connect) => {
+behaviour("an intent that redact makes invalid is not written, and the call fails", async (connect) => {
   for (const spoilt of [undefined, null, "text", Promise.resolve({})]) {
     const { use, records } = auditor({ redact: () => spoilt as never });
     const { client, takeFaults } = await connect({ handlers, use });
@@ -97,7 +97,7 @@ behaviour("an intent that redact spoils is not written, and the call fails", asy
   }
 });
 
-behaviour("with continue, calls go on and the first error is printed", async (connect) => {
+behaviour("with continue, calls run and only the first error is printed", async (connect) => {
   const printed: string[] = [];
   const { error } = console;
   console.error = (text) => printed.push(text);
@@ -116,7 +116,7 @@ behaviour("with continue, calls go on and the first error is printed", async (co
   assert(/Error in the audit log: the intent of .* is not written:\n.*The disk is full/.test(printed[0]), printed[0]);
 });
 
-behaviour("redact changes what is written, and not what the handler gets", async (connect) => {
+behaviour("redact changes the written entry, and not the arguments of the handler", async (connect) => {
   const { use, records } = auditor({
     redact(intent) {
       const given = intent.arguments as { to?: string };
@@ -139,6 +139,6 @@ Deno.test("lists of a server with an audit log stay public", async () => {
   assertEquals(Object(response).result.cacheScope, "public");
 });
 
-Deno.test("audit needs a function that writes", () => {
+Deno.test("audit requires a function that writes", () => {
   assertThrows(() => audit({} as AuditOptions), TypeError, "Cannot audit calls: there is no write");
 });

@@ -1,4 +1,4 @@
-// A collector of OpenTelemetry that a test starts: it takes traces and metrics as OTLP over HTTP, in JSON.
+// An OpenTelemetry collector for tests: it accepts traces and metrics as OTLP over HTTP, in JSON.
 import { startHttpServer } from "../../src/testing/http_server.ts";
 
 /** A span as it arrived. */
@@ -7,7 +7,7 @@ export interface CollectedSpan {
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
-  /** 1 is internal, 2 server, 3 client. */
+  /** 1 is internal, 2 is server, 3 is client. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
@@ -26,7 +26,7 @@ export interface CollectedMetric {
   }[];
 }
 
-/** What has arrived. */
+/** The data that has arrived. */
 export interface Collector extends AsyncDisposable {
   readonly origin: string;
   readonly spans: readonly CollectedSpan[];

@@ -31,7 +31,7 @@ async function readDetails(server: Pick<Server, "fetch">): Promise<readonly Heal
   return JSON.parse(body).servers;
 }
 
-/** A store whose `get` is replaced, and counts. */
+/** A store whose `get` can be replaced, and whose calls are counted. */
 function storeOf(get: () => undefined | Promise<undefined>) {
   let count = 0;
   const unused = (): never => {
@@ -48,7 +48,7 @@ function storeOf(get: () => undefined | Promise<undefined>) {
   return { store, count: () => count };
 }
 
-Deno.test("everybody gets the status and an empty object", async () => {
+Deno.test("an unauthenticated request gets the status and an empty object", async () => {
   await using server = make({ auth });
   for (const path of ["/health", "/ready"]) {
     const given: readonly Readonly<Record<string, string>>[] = [
@@ -71,7 +71,7 @@ Deno.test("everybody gets the status and an empty object", async () => {
   }
 });
 
-Deno.test("a probe may use any Host header, as an orchestrator does that knows only the address", async () => {
+Deno.test("a probe may use any Host header, because an orchestrator knows only the address", async () => {
   await using server = make({ auth, hosts: ["mcp.example.com"] });
   const host = "10.1.2.3:8000";
   const ask = async (headers: Readonly<Record<string, string>>) => {
@@ -83,7 +83,7 @@ Deno.test("a probe may use any Host header, as an orchestrator does that knows o
   assertEquals(await ask(SIGNED), [200, "{}"]);
 });
 
-Deno.test("credentials that auth accepts get the details, and no other request is authenticated", async () => {
+Deno.test("a request with credentials that auth accepts gets the details, and no other request is authenticated", async () => {
   const states: string[] = [];
   await using server = make({ auth, observer: { auth: ({ state }) => void states.push(state) } });
   await ask(server, "/ready");
@@ -102,7 +102,7 @@ Deno.test("a server without auth shows no details", async () => {
   assertEquals((await ask(server, "/ready", SIGNED)).body, "{}");
 });
 
-Deno.test("credentials in a header that auth declares get the details", async () => {
+Deno.test("a request with credentials in a header that auth declares gets the details", async () => {
   const authenticate = (request: Request) => request.headers.get("x-key") === KEY ? { id: "a", scopes: [] } : undefined;
   await using server = make({ auth: { authenticate, credentials: { headers: ["X-Key"] } } });
   assertEquals((await ask(server, "/ready")).body, "{}");
@@ -110,7 +110,7 @@ Deno.test("credentials in a header that auth declares get the details", async ()
   assertEquals((await ask(server, "/ready", { "x-key": "wrong" })).body, "{}");
 });
 
-Deno.test("an authentication that fails shows no details, and the status stays", async () => {
+Deno.test("an authentication that throws shows no details, and the status is unchanged", async () => {
   const faults: unknown[] = [];
   const authenticate = () => {
     throw new Error("no database");
@@ -139,7 +139,7 @@ Deno.test("a service that fails makes the server not ready until it works", asyn
   assertEquals((await ask(server, "/ready")).status, 200);
 });
 
-Deno.test("a service that takes too long makes the server not ready, and all probes wait for it once", async () => {
+Deno.test("a service that takes too long makes the server not ready, and all probes share one wait for it", async () => {
   const clock = fakeClock();
   const { pass, open } = gate();
   let made = 0;
@@ -162,7 +162,7 @@ Deno.test("a service that takes too long makes the server not ready, and all pro
   assertEquals((await ask(server, "/ready")).status, 200);
 });
 
-Deno.test("the store is asked once per second, however many probes come", async () => {
+Deno.test("the store is read once per second, however many probes arrive", async () => {
   const clock = fakeClock();
   let isLost = false;
   const { store, count } = storeOf(() => {
@@ -184,7 +184,7 @@ Deno.test("the store is asked once per second, however many probes come", async 
   assertEquals((await ask(server, "/ready")).status, 200);
 });
 
-Deno.test("an optional store is shown, and does not change the status", async () => {
+Deno.test("an optional store is in the details, and does not change the status", async () => {
   const { store } = storeOf(() => {
     throw new RangeError("lost");
   });
@@ -195,7 +195,7 @@ Deno.test("an optional store is shown, and does not change the status", async ()
   assertEquals([status, JSON.parse(body).servers[0].store], [200, "failed"]);
 });
 
-Deno.test("a server that closes is alive and not ready, also for probes that wait", async () => {
+Deno.test("a closing server is alive and not ready, also for probes that are waiting", async () => {
   const never = service("never", () => new Promise<object>(() => {}));
   const read = tool({ name: "read", services: { never }, run: () => "" });
   const server = make({ handlers: [read], limits: { calls: { closeMs: 10 } } });
@@ -208,7 +208,7 @@ Deno.test("a server that closes is alive and not ready, also for probes that wai
   assertEquals([(await ask(server, "/ready")).status, (await ask(server, "/health")).status], [503, 200]);
 });
 
-Deno.test("mount is ready if all its servers are, and each shows its details to its own callers", async () => {
+Deno.test("mount is ready if all its servers are ready, and each server shows its details to its own callers", async () => {
   const other = apiKey({ keys: { probe: "o".repeat(32) } });
   const one = createServer({ ...about, name: "one", path: "/one", auth });
   const two = createServer({ ...about, name: "two", path: "/two", auth: other });
@@ -233,7 +233,7 @@ Deno.test("a server whose path has parameters has health checks too", async () =
   assertEquals(details.ready, true);
 });
 
-Deno.test("a route may be any function, whose errors show nothing", async () => {
+Deno.test("a route may be any function, and the responses to its errors show no details", async () => {
   const faults: unknown[] = [];
   const broken = () => {
     throw new Error("secret");
@@ -255,7 +255,7 @@ Deno.test("a route may be any function, whose errors show nothing", async () => 
   assertEquals((await ask(server, "/versions")).status, 404);
 });
 
-Deno.test("routes that cannot be served fail at the start", async () => {
+Deno.test("routes that cannot be served throw at the start", async () => {
   for (
     const [routes, state] of [
       [[health(), health()], "the path is used already"],
@@ -273,7 +273,7 @@ Deno.test("routes that cannot be served fail at the start", async () => {
   }
 });
 
-Deno.test("options of health checks that are wrong throw", () => {
+Deno.test("invalid options of health checks throw", () => {
   assertThrows(() => health({ readyPath: "ready" }), TypeError, "is not a path");
   assertThrows(() => health({ timeoutMs: 0 }), TypeError, "from 1 to 60000");
 });

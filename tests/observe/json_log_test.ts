@@ -1,4 +1,4 @@
-// Lines of the log: their fields, and what never gets into them.
+// Lines of the log: their fields, and the values that are never logged.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { McpError, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -90,7 +90,7 @@ behaviour("redact changes a record, or leaves the line out", async (connect) => 
   assert(records().every(({ team }) => team === "red"));
 });
 
-Deno.test("a token that is rejected or accepted is in no line", async () => {
+Deno.test("no line contains a token, whether it was rejected or accepted", async () => {
   const { observer, lines, records } = logger({ details: true });
   const auth = apiKey({ keys: { ada: `key-${SECRET}-${SECRET}` } });
   const server = createServer({ name: "s", version: "1.0.0", handlers, observer, auth });

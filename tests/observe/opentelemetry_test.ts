@@ -83,7 +83,7 @@ behaviour("spans have the names and errors of the conventions, and no arguments"
   assert(!JSON.stringify(all).includes(SECRET));
 });
 
-behaviour("what a handler reads or leaves running is a child of its span", async (connect) => {
+behaviour("a nested read and detached work of a handler have child spans of its span", async (connect) => {
   using sdk = install();
   const later = extension({ id: "com.example/later", undeclared: true, sessions: true });
   const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
@@ -114,7 +114,7 @@ behaviour("what a handler reads or leaves running is a child of its span", async
 });
 
 for (const hasPropagator of [true, false]) {
-  Deno.test(`the parent is in _meta, or else active, or else in the header (propagator: ${hasPropagator})`, async () => {
+  Deno.test(`the parent is taken from _meta, or else from the active span, or else from the header (propagator: ${hasPropagator})`, async () => {
     using sdk = install(hasPropagator);
     const server = createServer({
       name: "s",
@@ -149,7 +149,7 @@ for (const hasPropagator of [true, false]) {
   });
 }
 
-behaviour("a client sends its span, so that the server's is its child", async (connect, { era }) => {
+behaviour("a client sends its span, which becomes the parent of the server's span", async (connect, { era }) => {
   using sdk = install();
   const { server } = await connect({ handlers, observer: openTelemetry({ tracer: sdk.tracer }) });
   const use = [openTelemetryClient({ tracer: sdk.tracer })];
@@ -179,7 +179,7 @@ behaviour("details add the message of an error to the status", async (connect) =
   assertEquals(closed.status.message, 'closed {"note":1}');
 });
 
-Deno.test("a provider in place of a tracer or a meter is refused", () => {
+Deno.test("a provider instead of a tracer or a meter is refused", () => {
   assertThrows(() => openTelemetry({ tracer: {} as never }), TypeError, "use provider.getTracer(name)");
   assertThrows(() => openTelemetryClient({ meter: {} as never }), TypeError, "use provider.getMeter(name)");
 });

@@ -1,4 +1,4 @@
-// The metrics endpoint: the conventions' histograms, and labels that clients cannot choose.
+// The metrics endpoint: the histograms of the conventions, and labels whose values clients cannot choose.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { McpError, prompt, resource, tool, ToolError } from "../../mod.ts";
 import { prometheus } from "../../src/observe/observe.ts";
@@ -32,7 +32,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** Reads the text format. It throws for a line that a scraper would reject. */
+/** Reads the text format. Throws for a line that a scraper would reject. */
 function readSamples(text: string): readonly Sample[] {
   return text.split("\n").filter((line) => line && !line.startsWith("# ")).map((line) => {
     const [, name, inner, value] = /^([a-z_]+)\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([\d.e+-]+)$/.exec(line) ??
@@ -90,7 +90,7 @@ behaviour("a client cannot add labels", async (connect) => {
   assert(metrics.text().split("\n").length < lines + 40);
 });
 
-behaviour("without a token, the labels have no names of handlers", async (connect) => {
+behaviour("without a token, the labels contain no names of handlers", async (connect) => {
   const metrics = prometheus();
   const { client } = await connect({ handlers, observer: metrics });
   await client.callTool("fine", {});
@@ -113,7 +113,7 @@ behaviour("the number of values of a label is bounded", async (connect) => {
     server.handlers.remove(passing);
   }
   const names = new Set(readSamples(metrics.text()).map(({ labels }) => labels.gen_ai_tool_name));
-  names.delete(undefined as never); // series of other methods
+  names.delete(undefined as never); // The series of other methods.
   assertEquals([names.size, names.has("other")], [501, true]);
 }, { transports: ["memory"] });
 
@@ -129,7 +129,7 @@ behaviour("the duration of a session is measured when it ends", async (connect) 
   assertEquals([count?.value, count?.labels.mcp_protocol_version], [1, "2025-11-25"]);
 }, { eras: ["legacy"], transports: ["http"] });
 
-Deno.test("the endpoint responds to GET with the right token only", async () => {
+Deno.test("the endpoint responds only to GET with the right token", async () => {
   const metrics = prometheus({ token: TOKEN, path: "/internal/metrics" });
   const ask = (authorization?: string, method = "GET") =>
     metrics.fetch(

@@ -65,31 +65,34 @@ function disposable<S extends { close(): Promise<void> }>(server: S): AsyncDispo
   return { server, [Symbol.asyncDispose]: () => server.close() };
 }
 
-behaviour("a transcript has no credentials, no request state and nothing that redact removes", async (connect, way) => {
-  const { observer, lines } = recorder({
-    redact: (message) => JSON.parse(JSON.stringify(message).replaceAll("4000-1234", "****")),
-  });
-  const echo = tool({ name: "echo", input: { type: "object" }, run: (input) => input });
-  const { client } = await connect({ observer, handlers: [echo, ask] }, {
-    onElicit: () => ({ action: "decline" }),
-    headers: { authorization: "Bearer header-5f0c9b2e71" },
-  });
-  await client.callTool("echo", {
-    card: "4000-1234",
-    access_token: "first-5f0c9b2e71",
-    nested: [{ clientSecret: "second-5f0c9b2e71", apiKeys: ["third-5f0c9b2e71"], password: 5092271 }],
-    text: "curl -H 'Authorization: Bearer fourth-5f0c9b2e71'",
-    jwt: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJmaWZ0aCJ9.c2lnbmVk",
-    url: "https://a.example/?access_token=sixth-5f0c9b2e71&page=2",
-    maxTokens: 100,
-  });
-  await client.callTool("buy", {});
-  const text = lines.join("\n");
-  for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi"]) assert(!text.includes(secret), secret);
-  assert(text.includes('"maxTokens":100') && text.includes("****"));
-  assertEquals(text.includes('"requestState":"<state 1>"'), way.era === "modern");
-  assert(!/"requestState":"(?!<state)/.test(text));
-});
+behaviour(
+  "a transcript contains no credentials, no request state and no value that redact removes",
+  async (connect, way) => {
+    const { observer, lines } = recorder({
+      redact: (message) => JSON.parse(JSON.stringify(message).replaceAll("4000-1234", "****")),
+    });
+    const echo = tool({ name: "echo", input: { type: "object" }, run: (input) => input });
+    const { client } = await connect({ observer, handlers: [echo, ask] }, {
+      onElicit: () => ({ action: "decline" }),
+      headers: { authorization: "Bearer header-5f0c9b2e71" },
+    });
+    await client.callTool("echo", {
+      card: "4000-1234",
+      access_token: "first-5f0c9b2e71",
+      nested: [{ clientSecret: "second-5f0c9b2e71", apiKeys: ["third-5f0c9b2e71"], password: 5092271 }],
+      text: "curl -H 'Authorization: Bearer fourth-5f0c9b2e71'",
+      jwt: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJmaWZ0aCJ9.c2lnbmVk",
+      url: "https://a.example/?access_token=sixth-5f0c9b2e71&page=2",
+      maxTokens: 100,
+    });
+    await client.callTool("buy", {});
+    const text = lines.join("\n");
+    for (const secret of ["5f0c9b2e71", "4000-1234", "5092271", "eyJzdWIi"]) assert(!text.includes(secret), secret);
+    assert(text.includes('"maxTokens":100') && text.includes("****"));
+    assertEquals(text.includes('"requestState":"<state 1>"'), way.era === "modern");
+    assert(!/"requestState":"(?!<state)/.test(text));
+  },
+);
 
 behaviour("an error of redact leaves the message out and does not fail the call", async (connect) => {
   const { observer, lines } = recorder({

@@ -1,5 +1,6 @@
-// A program of two servers with traces and metrics: each call goes through both, to a query in the second one. It sends
-// what it has measured to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names: by the SDK, or by Deno with OTEL_DENO.
+// A program of two servers with traces and metrics: each call goes through both servers, to a query in the second
+// server. It sends its telemetry to the collector in OTEL_EXPORTER_OTLP_ENDPOINT: through the SDK, or through Deno with
+// OTEL_DENO.
 import { context, metrics, propagation, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -16,7 +17,7 @@ import { openHttpServer } from "../../src/testing/http_server.ts";
 const count = Number(process.env.CALLS ?? 1000);
 const tracer = trace.getTracer("test");
 
-/** Installs the SDK. Returns the function that sends what is left. */
+/** Installs the SDK. Returns the function that sends the remaining data. */
 function install(): () => Promise<void> {
   if (process.env.OTEL_DENO === "true") return async () => {};
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -33,7 +34,7 @@ function install(): () => Promise<void> {
   };
 }
 
-/** A client of a database that makes spans: work that ends later, in an order of its own. */
+/** A database client that makes spans. Its queries take different times, so they end in a different order. */
 async function query(n: number): Promise<number> {
   return await tracer.startActiveSpan("query", { kind: SpanKind.CLIENT, attributes: { n } }, async (span) => {
     await new Promise((resolve) => setTimeout(resolve, n % 7));

@@ -22,7 +22,7 @@ async function trace(words: readonly string[], collector: Collector, more: Recor
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
     OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-    // Calls in the outer server hold a connection while they wait for the inner one.
+    // Calls in the outer server hold a connection while they wait for the inner server.
     BUN_CONFIG_MAX_HTTP_REQUESTS: "8192",
     CALLS: String(CALLS),
     ...more,
@@ -31,7 +31,7 @@ async function trace(words: readonly string[], collector: Collector, more: Recor
   assertEquals(code, 0, stderr);
 }
 
-/** The spans from the root to the query, each the child of the one before. */
+/** The spans from the root to the query, each span followed by its child. */
 const PATH = [
   ["root", 1],
   ["tools/call order", 3],
@@ -41,7 +41,7 @@ const PATH = [
   ["query", 3],
 ] as const;
 
-/** Checks the path of each query up to its root, among the spans that are not those of HTTP. */
+/** Checks the path of each query up to its root, among the spans that are not spans of HTTP. */
 function checkTrees(spans: readonly CollectedSpan[]): number {
   const byId = new Map(spans.map((span) => [span.spanId, span]));
   let complete = 0;
@@ -123,7 +123,7 @@ function checkNames(spans: readonly CollectedSpan[], metrics: readonly Collected
 }
 
 for (const name of ["deno", "bun", "node"]) {
-  testProcesses(`${name}: with the SDK, each of 1,000 concurrent calls is one tree`, async () => {
+  testProcesses(`${name}: with the SDK, each of 1,000 concurrent calls is one trace`, async () => {
     const { [name]: words } = await findCommands();
     if (!words) throw new Error(`Cannot test on ${name}: it cannot be downloaded`);
     await using collector = startCollector();
@@ -133,12 +133,12 @@ for (const name of ["deno", "bun", "node"]) {
   });
 }
 
-testProcesses("Deno's own telemetry makes the same trees, and links the spans of HTTP", async () => {
+testProcesses("Deno's own telemetry creates the same traces, and links the spans of HTTP", async () => {
   const { deno: words } = await findCommands();
   await using collector = startCollector();
   await trace(words, collector, { OTEL_DENO: "true", OTEL_METRIC_EXPORT_INTERVAL: "500" });
   const { spans, metrics } = collector;
-  // Its exporter drops spans of a burst.
+  // Deno's exporter drops spans of a burst.
   assert(checkTrees(spans) > 100, `${spans.length} spans have arrived`);
   checkNames(spans, metrics);
   const posts = new Map(spans.filter(({ name }) => name === "POST").map((span) => [span.spanId, span]));

@@ -28,7 +28,7 @@ async function withApi(
   }
 }
 
-Deno.test("a tool sends its arguments, and has the other options of a tool", async () => {
+Deno.test("a tool sends its arguments, and supports the other options of a tool", async () => {
   const seen: string[] = [];
   await withApi(async (request) => {
     const { method, url, headers } = request;
@@ -71,14 +71,14 @@ Deno.test("a tool sends its arguments, and has the other options of a tool", asy
     assertEquals("text" in content && content.text, '{"ok":true}');
   });
   assertEquals(seen, [
-    // A text with a dollar sign is no variable, and an equal call is cached.
+    // A text with a dollar sign is not a variable, and an equal call is cached.
     "GET /cities/a%2Fb?days=3 ${HOME} ",
     'POST /cities null {"name":"Oslo","days":5}',
     "GET /status null ",
   ]);
 });
 
-Deno.test("no request reaches this machine, by its name, its address or a redirect", async () => {
+Deno.test("no request is sent to this machine, by its name, its address or a redirect", async () => {
   let requests = 0;
   await withApi((request, host) => {
     requests++;

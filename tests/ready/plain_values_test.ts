@@ -6,7 +6,7 @@ class Money {
   readonly cents = 5;
 }
 
-Deno.test("what a copy represents has a weight, and nothing else", () => {
+Deno.test("values that can be copied have a weight, and other values have no weight", () => {
   const shared = { a: 1 };
   const plain: readonly unknown[] = [
     ...[undefined, null, true, 0, NaN, 10n ** 40n, "text", [], {}, [1, [2]], { a: { b: [null] } }],
@@ -39,16 +39,16 @@ Deno.test("what a copy represents has a weight, and nothing else", () => {
   for (const value of odd) assertEquals(weighPlain(value, 10_000), undefined, Object.prototype.toString.call(value));
 });
 
-Deno.test("the weight is at least that of the memory, and is bounded", () => {
+Deno.test("the weight is at least the size in memory, and is bounded", () => {
   assert((weighPlain("x".repeat(1000), 1e6) ?? 0) >= 2000);
-  // A view keeps its whole buffer.
+  // A view keeps its whole buffer in memory.
   assert((weighPlain(new Uint8Array(new ArrayBuffer(5000), 0, 1), 1e6) ?? 0) >= 5000);
   assertEquals(weighPlain("x".repeat(1000), 1000), undefined);
   const wide = Array.from({ length: 40 }, () => 1).reduce<unknown>((part) => [part, part], 1);
   assertEquals(weighPlain(wide, 1e6), undefined);
 });
 
-Deno.test("equal values have one key, and different ones have not", () => {
+Deno.test("equal values have the same key, and different values have different keys", () => {
   const toText = (value: unknown) => toKey(value, 10_000);
   assertEquals(toText({ a: 1, b: [2] }), toText({ b: [2], a: 1 }));
   assertEquals(toText(new Map([["a", new Date(5)]])), toText(new Map([["a", new Date(5)]])));

@@ -5,14 +5,16 @@ import { root, type Running, start } from "../support/processes.ts";
 import { type Page, readPages, writeFiles } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes.
 
 const runtimes = {
   deno: `deno run -A ${root}mod.ts`,
   bun: `bun ${root}mod.ts`,
 } as const;
 
-/** The package as runtimes find it from a page's files. A served file on Deno uses the import map of this project. */
+/**
+ * The package as runtimes resolve it from a page's files. A served file on Deno uses the import map of this project.
+ */
 const paths = Object.fromEntries(
   Object.entries(config.exports).map(([name, file]) => [`@x/mcp${name.slice(1)}`, [root + file.slice(2)]]),
 );
@@ -30,11 +32,11 @@ function readShown(text: string): readonly Shown[] {
   });
 }
 
-/** Runs the commands of one page. Ports in it are replaced by free ones. */
+/** Runs the commands of one page. Ports in the page are replaced by free ports. */
 class Shell implements AsyncDisposable {
   readonly #cwd: string;
   readonly #program: string;
-  /** Addresses on the page, and the ones actually served. */
+  /** Addresses on the page, and the addresses that are actually served. */
   readonly #addresses = new Map<string, string>();
   readonly #background: Running[] = [];
 
@@ -72,12 +74,12 @@ class Shell implements AsyncDisposable {
     return code === 0 ? stdout : stdout + stderr.replace(/^Download .*\n/gm, "");
   }
 
-  /** Replaces values that differ between machines by those of the page. */
+  /** Replaces values that differ between machines by the values of the page. */
   #normalize(printed: string, output: string): string {
     let text = printed.trimEnd();
     for (const [shown, address] of this.#addresses) text = text.replaceAll(address, shown);
     const times = output.match(/\d+ ms/g) ?? [];
-    // Installed from a registry, the command line needs no permission to read its own files.
+    // When installed from a registry, the command line needs no permission to read its own files.
     return text.replace(/\d+ ms/g, (ms) => times.shift() ?? ms)
       .replaceAll(this.#cwd, "/home/me/project").replaceAll(`,${root}src`, "").replaceAll(`${root}src,`, "")
       .replaceAll(`${root}mod.ts`, "jsr:@x/mcp");
@@ -120,7 +122,7 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
 
 for (const runtime of ["deno", "bun"] as const) {
   Deno.test({
-    name: `${runtime}: the commands in the documentation print the output shown there`,
+    name: `${runtime}: the commands in the documentation print the documented output`,
     ignore,
     async fn(t) {
       for (const page of await readPages()) {

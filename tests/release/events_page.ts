@@ -5,7 +5,7 @@ export const pageFile: URL = new URL("../../docs/reference/observing.md", import
 
 const sourceFile = new URL("../../src/core/call/observer.ts", import.meta.url);
 
-/** The table: each event, when it happens, and its fields. Throws if an event or its type is not found. */
+/** The table: each event, the time when it happens, and its fields. Throws if an event or its type is not found. */
 export async function toTable(): Promise<string> {
   const source = await Deno.readTextFile(sourceFile);
   const [, body] = /export interface Observer \{\n([^]*?)\n\}/.exec(source) ?? [];
@@ -16,7 +16,7 @@ export async function toTable(): Promise<string> {
   return ["| Event | When | Fields |", "| --- | --- | --- |", ...rows, ""].join("\n");
 }
 
-/** The fields of an event, those of the types that it extends first. */
+/** The fields of an event, starting with the fields of the types that it extends. */
 export function listFields(source: string, type: string): string[] {
   const found = new RegExp(`export interface ${type}(?: extends (\\w+))? \\{\\n([^]*?)\\n\\}`).exec(source);
   if (!found) throw new Error(`Cannot describe ${type}: it was not found`);

@@ -1,18 +1,21 @@
-// The names that the entries export: few in the main entry, each type in one entry.
+// The names that the entries export: few names in the main entry, and each type in one entry.
 import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // `deno doc` lists the names
+const ignore = typeof Deno === "undefined"; // `deno doc` lists the names.
 
 const VALUES = [
   ...["createServer", "tool", "resource", "resourceProvider", "prompt", "media", "resourceLink", "service", "group"],
   ...["mount", "extension", "onlyMethods", "isQuestion", "McpError", "ToolError"],
 ];
 const MOST_TYPES = 100;
-/** Names in all entries together. Raised only for what an earlier entry needs for a new feature: testTask, call.handler, replayTranscript. */
+/**
+ * The total number of names in all entries. Raise it only for names that an earlier entry needs for a new feature:
+ * testTask, call.handler, replayTranscript.
+ */
 const MOST_NAMES = 374;
-/** Entries that came later, with the number of their names. */
+/** Entries that were added later, with the number of their names. */
 const LATER: Readonly<Record<string, number>> = {
   "./apps": 9,
   "./apps/page": 7,
@@ -51,7 +54,7 @@ interface Declaration extends Documented {
   readonly def?: { readonly properties?: readonly Member[]; readonly methods?: readonly Member[] };
 }
 
-/** What `deno doc` reads of an entry. */
+/** The output of `deno doc` for an entry. */
 interface Entry {
   readonly module_doc?: { readonly doc?: string };
   readonly symbols: readonly { readonly name: string; readonly declarations: readonly Declaration[] }[];
@@ -69,10 +72,10 @@ async function listNames(source: string): Promise<readonly Name[]> {
   return symbols.map(({ name, declarations }) => ({ name, isType: declarations.every(({ kind }) => isType(kind)) }));
 }
 
-/** The units that a name ends with, and the words for them in the sentence of the name. */
+/** The units at the end of a name, and the words for them in the sentence of the name. */
 const UNITS = [[/Ms$/, /milliseconds/i], [/[bB]ytes$/, /bytes/i]] as const;
 
-/** Returns what the page of a member lacks. */
+/** Returns the missing parts in the documentation of a member. */
 function* findGaps(owner: string, { name, optional, tsType, jsDoc }: Member): Generator<string> {
   const text = jsDoc?.doc;
   if (!text) return yield `${owner}.${name} has no sentence`;
@@ -86,7 +89,7 @@ function* findGaps(owner: string, { name, optional, tsType, jsDoc }: Member): Ge
 }
 
 Deno.test({
-  name: "the main entry exports few names, and no entry exports the names of another",
+  name: "the main entry exports few names, and no entry exports the names of another entry",
   ignore,
   async fn() {
     const entries = new Map<string, readonly Name[]>();
@@ -99,14 +102,14 @@ Deno.test({
     const unique = new Set(all.filter(([, entry]) => !Object.hasOwn(LATER, entry)).map(([name]) => name));
     for (const [entry, count] of Object.entries(LATER)) assertEquals(entries.get(entry)?.length, count, entry);
     assert(unique.size <= MOST_NAMES, `${unique.size} names; at most ${MOST_NAMES}`);
-    // The client and the test kit have types of the protocol beside their own.
+    // The client and the test kit have types of the protocol in addition to their own types.
     const apart = all.filter(([, entry]) => !/client|testing|socket|sse/.test(entry)).map(([name]) => name);
     assertEquals(apart.filter((name, at) => apart.indexOf(name) !== at), [], "a name is in two entries");
   },
 });
 
 Deno.test({
-  name: "each entry has a page: an example, and a sentence with unit and default for every name",
+  name: "each entry has a page with an example, and a sentence with unit and default for every name",
   ignore,
   async fn() {
     const gaps: string[] = [];
@@ -115,7 +118,7 @@ Deno.test({
       if (!/^```/m.test(module_doc?.doc ?? "")) gaps.push(`${entry} has no example`);
       for (const { name, declarations } of symbols) {
         const exported = declarations.filter(({ declarationKind }) => declarationKind === "export");
-        // The signature of an implementation has no sentence, because `deno doc` does not print it.
+        // The implementation signature has no sentence, because `deno doc` does not print it.
         if (!exported.some(({ jsDoc }) => jsDoc?.doc)) gaps.push(`${name} has no sentence`);
         for (const { def } of exported) {
           for (const member of [...def?.properties ?? [], ...def?.methods ?? []]) gaps.push(...findGaps(name, member));

@@ -1,11 +1,11 @@
-// Bundles the script and the style of the inspector's page: `deno task inspector:page`. A test compares the file that
-// this writes.
+// Bundles the script and the style of the inspector's page: `deno task inspector:page`. A test compares the bundle with
+// the committed file.
 import { build } from "esbuild";
 
 const root = new URL("../../", import.meta.url);
 const LICENSE = new URL("node_modules/marked/LICENSE", root);
 
-/** The file that holds the bundle. */
+/** The file that contains the bundle. */
 export const BUNDLE: URL = new URL("src/cli/inspector/page_bundle.ts", root);
 
 /** Bundles a file with its imports. */
@@ -18,7 +18,7 @@ async function bundleFile(name: string): Promise<string> {
     format: "iife",
     target: "es2024",
     charset: "utf8",
-    // Names stay, so that an error in the console says where it is.
+    // Names are preserved, so that an error in the console shows its position.
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: "none",
@@ -30,7 +30,7 @@ async function bundleFile(name: string): Promise<string> {
 
 /** Bundles the page. Returns the text of the file. */
 export async function bundlePage(): Promise<string> {
-  // The script stands in an element, which this text would end, or in which it would begin a comment.
+  // The script is inside an element. This text would end the element, or start a comment in it.
   const script = (await bundleFile("main.ts")).replace(/<(?=\/script|!--|script)/gi, "\\x3c");
   const style = await bundleFile("style.css");
   const license = (await Deno.readTextFile(LICENSE)).trim().replaceAll("*/", "* /").split("\n")

@@ -13,7 +13,7 @@ interface Table {
   readonly source: string;
   readonly values: Readonly<Record<string, object>>;
   readonly columns: readonly string[];
-  /** First word of the paragraph in the fourth column. */
+  /** The first word of the paragraph in the fourth column. */
   readonly fourth: "Together" | "Reason";
 }
 
@@ -45,7 +45,7 @@ export function readPage(): Promise<string> {
   return Deno.readTextFile(pageFile);
 }
 
-/** The page with other tables, each of which has its place. */
+/** The page with new tables, each table at its place. */
 export function withTables(page: string, texts: readonly string[]): string {
   const places = page.split(begin);
   if (places.length !== texts.length + 1) {
@@ -55,7 +55,7 @@ export function withTables(page: string, texts: readonly string[]): string {
   return head + rest.map((place, i) => `${begin}\n\n${texts[i]}\n${place.slice(place.indexOf(end))}`).join("");
 }
 
-/** The tables. Throws if a limit has no comment on its unit, its reason, and the effect of exceeding it. */
+/** The tables. Throws if the comment of a limit lacks its unit, its reason, or the effect of exceeding it. */
 export function toTables(): Promise<readonly string[]> {
   return Promise.all(tables.map(toTable));
 }

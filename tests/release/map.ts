@@ -1,5 +1,5 @@
-// Writes the map of the files into docs/project/files.md, from the first sentence of each file's own comment.
-// `deno task docs:map`; a test fails if it is stale.
+// Writes the map of the files into docs/project/files.md, from the first sentence of each file's own comment: `deno
+// task docs:map`. A test fails if the map is out of date.
 import { listSources } from "../support/sources.ts";
 
 const root = new URL("../../", import.meta.url);

@@ -4,14 +4,14 @@ import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { buildNpmPackage } from "./npm_package.ts";
 
-/** Runs a program that must succeed and write nothing to standard error; returns its output. */
+/** Runs a program that must succeed and write nothing to standard error. Returns its output. */
 export async function runAll(words: readonly string[], cwd: string): Promise<string> {
   const { code, stdout, stderr } = await run(words, { cwd, timeoutMs: 60_000 });
   assertEquals([code, stderr], [0, ""], `${words.join(" ")} printed ${stdout}`);
   return stdout;
 }
 
-/** Installs the packed package into an empty project; returns the folder of the package. */
+/** Installs the packed package into an empty project. Returns the folder of the package. */
 export async function install(folder: string, project: string): Promise<string> {
   await buildNpmPackage(root, `${folder}/package`);
   await runAll(["bun", "pm", "pack", "--quiet", "--filename", `${folder}/package.tgz`], `${folder}/package`);

@@ -1,9 +1,9 @@
-// Writes the npm package into a folder: `deno task publish:npm FOLDER`, then `npm publish` there. The sources are
-// bundled, because a runtime starts a few large files sooner than many small ones.
+// Writes the npm package into a folder: `deno task publish:npm FOLDER`, then `npm publish` in the folder. The sources
+// are bundled, because a runtime loads a few large files faster than many small files.
 import { rolldown } from "rolldown";
 import config from "../../deno.json" with { type: "json" };
 
-/** Entries without a file in the npm package: the command line is a program there. */
+/** Entries without a file in the npm package, because the command line is a program there. */
 const LEFT_OUT = ["./cli"];
 
 /** The program. */
@@ -38,7 +38,7 @@ function toFileName(key: string): string {
 /** The static imports of each module, by path. */
 type Graph = ReadonlyMap<string, readonly string[]>;
 
-/** A module and all modules that load with it. */
+/** A module and all modules that it loads. */
 function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
   if (!graph.has(path)) throw new Error(`Cannot bundle ${path}: no entry imports it; correct its path`);
   const loaded = new Set([path]);
@@ -47,10 +47,10 @@ function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
 }
 
 /**
- * Returns a function that names the file of a module, or `null` if the bundler chooses it: a file of its own for each set
- * of entries and dynamic imports, the `roots`, that load it. A file costs more of a start than the code in it, so that some
- * sets share a file: all modules that load with the main entry, and what stdio and sessions share with other roots. Each
- * of them is two files, of which entries without a server load one.
+ * Returns a function that names the file of a module, or `null` if the bundler chooses it: a separate file for each set
+ * of entries and dynamic imports, the `roots`, that load it. Loading a file costs more than the code in it, so some
+ * sets share a file: all modules that the main entry loads, and the modules that stdio and sessions share with other
+ * roots. Each of these sets consists of two files, and entries without a server load one of the two files.
  */
 function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (path: string) => string | null {
   const toLoaded = (source: string) => listLoaded(graph, root + source.replace(/^\.\//, ""));
@@ -69,8 +69,8 @@ function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (
 }
 
 /**
- * Bundles the entries of the project in the folder `root`, ending in a slash, into `folder`: one file per entry, such as
- * `index.js` and `auth.js`, files that they share, and source maps. Returns the names of the imported packages.
+ * Bundles the entries of the project in the folder `root`, ending in a slash, into `folder`: one file per entry, such
+ * as `index.js` and `auth.js`, shared files, and source maps. Returns the names of the imported packages.
  */
 export async function bundleEntries(root: string, folder: string): Promise<readonly string[]> {
   let toChunk: (path: string) => string | null = () => null;
@@ -81,7 +81,7 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
     platform: "neutral",
     resolve: { mainFields: ["module", "main"] },
     tsconfig: false,
-    // The command line starts from a file of its own.
+    // The command line starts from a separate file.
     transform: { target: TARGET, define: { "import.meta.main": "false" } },
     preserveEntrySignatures: "allow-extension",
     plugins: [{
@@ -90,7 +90,7 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
       transform(code, path) {
         if (!path.startsWith(`${root}src/cli/`)) return;
         const replaced = code.replace(LOADED, (call: string, name: string) => {
-          // The lines stay, so that the source map is right without a map of its own.
+          // The line numbers do not change, so the source map stays correct.
           const breaks = call.replaceAll(/[^\n]/g, "");
           return `import(${JSON.stringify(`${root}src/cli/${name}`)}${breaks})`;
         });
@@ -128,7 +128,9 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
   }
 }
 
-/** Writes the declarations of all modules that the types of an entry name into `folder`, under the paths of the sources. */
+/**
+ * Writes the declarations of all modules that the types of an entry name into `folder`, under the paths of the sources.
+ */
 async function writeTypes(root: string, folder: string): Promise<void> {
   const { success, stdout, stderr } = await new Deno.Command("deno", {
     args: [

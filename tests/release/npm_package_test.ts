@@ -1,4 +1,4 @@
-// The npm package as its users get it: bundled, packed, and installed into a project beside zod.
+// The npm package as its users get it: bundled, packed, and installed into a project next to zod.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { listModules } from "../architecture/loaded_modules.ts";
@@ -6,7 +6,7 @@ import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, run } from "../support/processes.ts";
 import { install, runAll } from "./npm_install.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes.
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 import { z } from "zod";
@@ -83,7 +83,7 @@ async function readSources(installed: string): Promise<ReadonlyMap<string, reado
   return files;
 }
 
-/** The sources that load with a file of the package. */
+/** The sources that a file of the package loads. */
 async function listLoaded(
   installed: string,
   file: string,
@@ -122,7 +122,7 @@ async function checkContents(installed: string): Promise<void> {
 async function checkChunks(installed: string): Promise<void> {
   const sources = await readSources(installed);
   const all = [...sources.values()].flat();
-  assertEquals(all.filter((path, at) => all.indexOf(path) !== at), [], "modules that are in two files have two states");
+  assertEquals(all.filter((path, at) => all.indexOf(path) !== at), [], "a module that is in two files has two states");
   // The packages of the command line are bundled with it.
   const packages = /\bnode_modules\/(?:.*\/)?(zod|yaml|smol-toml|jsonc-parser|acorn)\/|usingCtx/;
   assertEquals(all.filter((path) => !/^src\/.*\.ts$|^mod\.ts$/.test(path) && !packages.test(path)), []);
@@ -138,8 +138,8 @@ async function checkChunks(installed: string): Promise<void> {
     assert(loaded.size > 1 || own.size === 1 || !hasValues, `${file} loads nothing`);
     const needsServer = key !== "./client" && key !== "./worker";
     assert(needsServer || !loaded.has("src/server/server.ts"), `${file} loads a server`);
-    // Entries beside the main one may load what servers share.
-    // Those of skills bring the parser of YAML, which no other entry loads.
+    // Entries other than the main entry may load the modules that servers share. The entries of skills also load the
+    // YAML parser, which no other entry loads.
     const isParser = (path: string) => /\/skills$/.test(key) && /\bnode_modules\/(?:.*\/)?yaml\//.test(path);
     const strange = [...loaded].filter((path) =>
       !own.has(path) && (key === "." || !shared.has(path)) && !isParser(path)
@@ -196,7 +196,7 @@ first.fetch = createServer({ name: "both", version: "1.0.0", handlers, store: me
 for (const { name } of handlers) console.log(await callModern(name, {}));
 `;
 
-/** A second copy of the package, as two dependencies of a program may bring their own. */
+/** A second copy of the package, because two dependencies of a program may each have their own copy. */
 async function checkCopies(project: string, installed: string, node: string): Promise<void> {
   const copy = `${project}/node_modules/copy`;
   await runAll(["cp", "-rL", installed, copy], project);
@@ -227,7 +227,7 @@ Deno.test({
       const installed = await install(folder, project);
       await t.step("package.json names every entry with its types", () => checkContents(installed));
       await t.step("no module is in two files, and an entry loads no other room", () => checkChunks(installed));
-      await t.step("a server answers on Deno, Bun and Node", () => checkCalls(project, node));
+      await t.step("a server responds on Deno, Bun and Node", () => checkCalls(project, node));
       await t.step("two copies in one process work together", () => checkCopies(project, installed, node));
       await t.step("types resolve in Deno and TypeScript", () => checkTypes(project, node));
     } finally {
@@ -237,7 +237,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the npm package is not written over files",
+  name: "the npm package refuses to overwrite files",
   ignore,
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });

@@ -1,5 +1,5 @@
-// The program of the npm package, in a folder that has installed nothing: `npx`, `bunx --bun` and `deno run` start it from
-// a place of their own.
+// The program of the npm package, in a folder without installed packages: `npx`, `bunx --bun` and `deno run` start it
+// from their own location.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -17,7 +17,7 @@ import { needs, requireAll } from "../support/required.ts";
 import { install } from "./npm_install.ts";
 import { serveNpmPackage } from "./npm_registry.ts";
 
-const isDeno = typeof Deno !== "undefined"; // Deno starts the processes of all runtimes
+const isDeno = typeof Deno !== "undefined"; // Deno starts the processes of all runtimes.
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 import { connectTest } from "${config.name}/testing";
@@ -56,12 +56,12 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [tool({ 
 interface Runner {
   readonly name: string;
   readonly missing?: string;
-  /** The words that start the program which is installed in a folder. */
+  /** The arguments that start the installed program of a folder. */
   readonly toWords: (installed: string) => readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A folder of programs before those of the machine. */
+/** A folder whose programs take precedence over the programs of the machine. */
 function toPath(folder: string): Readonly<Record<string, string>> {
   return { PATH: `${folder}:${Deno.env.get("PATH")}` };
 }
@@ -92,7 +92,7 @@ function toTarball(installed: string): string {
   return installed.replace(/\/project\/.*$/, "/package.tgz");
 }
 
-/** A folder with the packed and installed package, and an empty one. */
+/** A folder with the packed and installed package, and an empty folder. */
 async function withPackage(run: (installed: string, folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-program-" });
   try {
@@ -135,7 +135,7 @@ async function checkServing(words: readonly string[], options: Options): Promise
   assertEquals((await serving.finished).code, 0);
 }
 
-/** The official clients against a file that is served on Node. */
+/** The official clients with a file that is served on Node. */
 async function checkClients(words: readonly string[], cwd: string): Promise<void> {
   const [command, ...args] = [...words, "server.ts"];
   const call = { name: "inc", arguments: { a: 3 } };
@@ -192,7 +192,7 @@ Deno.test({
         ];
         for (const { name, words, path } of starters) {
           await t.step(name, async () => {
-            // Nothing is found in the caches of this machine.
+            // The caches of this machine are empty for this run.
             const caches = await Deno.makeTempDir({ prefix: "mcp-caches-" });
             const env = {
               NPM_CONFIG_REGISTRY: registry.url,
@@ -225,7 +225,7 @@ Deno.test({
       });
       await t.step("a missing package, with the command that installs it", async () => {
         const file = `import { z } from "zod";\n${SERVER}`;
-        // Bun downloads packages unless there is a folder for them.
+        // Bun downloads packages unless there is a folder node_modules.
         await Deno.mkdir(`${cwd}/bare/node_modules`, { recursive: true });
         await Deno.writeTextFile(
           `${cwd}/bare/server.ts`,

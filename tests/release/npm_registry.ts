@@ -1,11 +1,11 @@
 // A registry on the loopback interface that serves one packed package over npm's protocol. With NPM_CONFIG_REGISTRY set
 // to it, package managers and Deno treat the package as published.
 
-/** A running registry; disposing stops it. */
+/** A running registry. Disposing stops it. */
 export interface NpmRegistry extends AsyncDisposable {
   /** The value of the environment variable NPM_CONFIG_REGISTRY. */
   readonly url: string;
-  /** Requested paths. */
+  /** The requested paths. */
   readonly served: readonly string[];
 }
 

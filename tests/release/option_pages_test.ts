@@ -1,12 +1,12 @@
-// Every public option is in a page of the documents, and its doc comment says its default.
+// Every public option is on a page of the documentation, and its doc comment states its default.
 import { assert, assertEquals } from "@std/assert";
 import { readPages } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // `deno doc` lists the options
+const ignore = typeof Deno === "undefined"; // `deno doc` lists the options.
 
-/** Pages that are about the source of the library, for its contributors. */
+/** Pages about the source of the library, for its contributors. */
 const INNER = ["architecture", "decisions", "files"].map((name) => `docs/project/${name}.md`);
 
 interface Property {
@@ -17,7 +17,7 @@ interface Property {
 }
 
 interface Option extends Property {
-  /** Name of the type, and of the option. */
+  /** The name of the type, and of the option. */
   readonly path: string;
 }
 
@@ -39,7 +39,7 @@ async function readUserPages(): Promise<string> {
 }
 
 Deno.test({
-  name: "every public option is in a page, and numbers say their default",
+  name: "every public option is on a page, and options with numbers state their default",
   ignore,
   async fn() {
     const pages = await readUserPages();
@@ -47,11 +47,19 @@ Deno.test({
     assert(options.length > 200, `${options.length} options`);
     // In code: `name`, `name: …`, `{ name }` or `{ …, name }`.
     const isNamed = ({ name }: Option) => new RegExp(`\`${name}\\b|\\b${name}: |[{,] ${name}\\b`).test(pages);
-    assertEquals(options.filter((option) => !isNamed(option)).map(({ path }) => path), [], "name them in a page");
+    assertEquals(
+      options.filter((option) => !isNamed(option)).map(({ path }) => path),
+      [],
+      "name these options on a page",
+    );
     const isNumber = ({ tsType }: Option) => tsType?.kind === "keyword" && tsType.value === "number";
     const numbers = options.filter((option) => option.optional && isNumber(option));
     assert(numbers.length > 20, `${numbers.length} numbers`);
     const bare = numbers.filter(({ jsDoc }) => !/default|without/i.test(jsDoc?.doc ?? ""));
-    assertEquals(bare.map(({ path }) => path), [], "say the default in the doc comment, or what holds without it");
+    assertEquals(
+      bare.map(({ path }) => path),
+      [],
+      "state the default in the doc comment, or the behaviour without the option",
+    );
   },
 });

@@ -4,7 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { packPackage } from "./tarball.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, Bun's too
+const ignore = typeof Deno === "undefined"; // Deno starts the processes, including the processes of Bun.
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 const hi = tool({ name: "hi", run: () => "Hi!" });
@@ -16,7 +16,7 @@ const _meta = {
 };
 const program = ["bun", `node_modules/${config.name}/mod.js`];
 
-/** A project with only the package in it. */
+/** A project that contains only the package. */
 async function withPackage(use: (project: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
   try {

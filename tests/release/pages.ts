@@ -4,10 +4,10 @@ const root = new URL("../../", import.meta.url);
 
 /** A code block of a page. */
 export interface Block {
-  /** The file named by the line before the block. */
+  /** The file that the line before the block names. */
   readonly file?: string;
   readonly language: string;
-  /** Words after the language, such as `ignore`. */
+  /** The words after the language, such as `ignore`. */
   readonly flags: readonly string[];
   readonly text: string;
   /** The line on which the code begins, counted from 1. */
@@ -16,7 +16,7 @@ export interface Block {
 
 /** A page of the documentation. */
 export interface Page {
-  /** Path from the root of the project, such as `docs/reference/limits.md`. */
+  /** The path from the root of the project, such as `docs/reference/limits.md`. */
   readonly path: string;
   readonly markdown: string;
   readonly blocks: readonly Block[];
@@ -43,7 +43,7 @@ export async function readPages(): Promise<readonly Page[]> {
   return pages;
 }
 
-/** Lists the pages of a folder and of its folders. */
+/** Lists the pages of a folder and of its subfolders. */
 async function listPages(folder: string): Promise<readonly string[]> {
   const paths: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {

@@ -4,7 +4,7 @@ import { renderPage } from "./map.ts";
 import { readPages } from "./pages.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // files are read with Deno
+const ignore = typeof Deno === "undefined"; // Files are read with Deno.
 
 /** The anchors of a page: its headings, as GitHub converts them. */
 function readAnchors(markdown: string): ReadonlySet<string> {

@@ -1,4 +1,5 @@
-// Writes the package as it is published into a folder: `deno task publish:prepare FOLDER`, then `deno publish` there.
+// Writes the package in its published form into a folder: `deno task publish:prepare FOLDER`, then `deno publish` in
+// the folder.
 
 /** Files and folders in the published folders that only the project itself uses. The page is published as a bundle. */
 const LEFT_OUT = ["src/cli/inspector/browser"];
@@ -8,7 +9,7 @@ interface Config {
   readonly publish: { readonly include: readonly string[] };
 }
 
-/** The files at a path: the file itself, or all in the folder. */
+/** The files at a path: the file itself, or all files in the folder. */
 async function listFiles(root: string, path: string): Promise<readonly string[]> {
   if (LEFT_OUT.includes(path)) return [];
   if ((await Deno.stat(root + path)).isFile) return [path];
@@ -16,7 +17,7 @@ async function listFiles(root: string, path: string): Promise<readonly string[]>
   return (await Promise.all(entries.map(({ name }) => listFiles(root, `${path}/${name}`)))).flat().sort();
 }
 
-/** Entries of the import map that the sources import; others are for tests. */
+/** Entries of the import map that the sources import. Other entries are for tests. */
 function selectImports(imports: Config["imports"], sources: readonly string[]): Record<string, string> {
   const used = Object.entries(imports).filter(([name]) =>
     sources.some((source) => source.includes(`from "${name}"`) || source.includes(`import("${name}")`))

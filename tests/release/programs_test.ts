@@ -1,6 +1,5 @@
-// The programs in the documentation, run as a user runs them: from the package as a registry has it, on both runtimes.
-// A program exits by itself. A server is started, called and stopped by a signal. A test is run by the runtime's test
-// runner.
+// The programs in the documentation, run as a user runs them: from the published package, on both runtimes. A program
+// exits by itself. A server is started, called and stopped by a signal. A test is run by the runtime's test runner.
 import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
@@ -9,12 +8,12 @@ import { serveRegistry } from "./registry.ts";
 import { packPackage } from "./tarball.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes
+const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes.
 
-/** Timeout of a program in milliseconds, with its downloads and compilation. */
+/** The timeout of a program in milliseconds, including its downloads and compilation. */
 const PROGRAM_MS = 30_000;
 
-/** Packages that programs of the documentation import besides this one. */
+/** Packages that programs of the documentation import besides this package. */
 const PACKAGES = [
   "@opentelemetry/api",
   "@opentelemetry/context-async-hooks",
@@ -34,7 +33,7 @@ const PACKAGES = [
 ] as const;
 
 interface Program {
-  /** The file in the page's folder. */
+  /** The path of the file in the page's folder. */
   readonly file: string;
   readonly text: string;
   /** The path of the endpoint, if the program is a server. */
@@ -74,7 +73,10 @@ async function prepareBun(cwd: string): Promise<Place> {
   return { runtime: "bun", cwd, env, run: ["bun"], serve: ["bun"], test: ["bun", "test"] };
 }
 
-/** Whether a block can run: JavaScript blocks are for Bun, blocks that name Deno for Deno, all others for both. */
+/**
+ * Whether a block can run: JavaScript blocks run on Bun, blocks that name Deno run on Deno, and all other blocks on
+ * both.
+ */
 function runsOn({ language, flags, text, file }: Block, runtime: "deno" | "bun"): boolean {
   if (flags.includes("ignore") || (file && !/\.[jt]s$/.test(file))) return false;
   if (language === "js") return runtime === "bun";

@@ -4,10 +4,13 @@
 //   deno task publish:dry
 import { preparePackage } from "./prepare.ts";
 
-/** The npm copy of Deno's standard library, which only the tests use. It has no types, and Deno does not maintain it. */
+/**
+ * The npm copy of Deno's standard library, which only the tests use. It has no types, and the Deno project does not
+ * maintain it.
+ */
 const MIRROR = "deno-std";
 
-/** The files of a folder that name the mirror. */
+/** The files of a folder that name the npm copy. */
 async function findMirror(folder: string): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(folder)) {

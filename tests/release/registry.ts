@@ -2,13 +2,13 @@
 // upload from a folder, rewritten in the same way. With JSR_URL set to it, Deno treats the package as published.
 import { preparePackage } from "./prepare.ts";
 
-/** A running registry; disposing stops it. */
+/** A running registry. Disposing stops it. */
 export interface Registry extends AsyncDisposable {
-  /** The value of the environment variable JSR_URL, with the slash at its end. */
+  /** The value of the environment variable JSR_URL, with a slash at its end. */
   readonly url: string;
   /** The files of the package, as paths such as `/mod.ts`. */
   readonly files: readonly string[];
-  /** Requested paths, those of the package without its name and version. */
+  /** The requested paths; paths of the package omit its name and version. */
   readonly served: readonly string[];
   /** Requested paths that do not exist. */
   readonly missing: readonly string[];
@@ -75,9 +75,7 @@ async function addPackage(
   bodies.set(`/${name}/${version}_meta.json`, toBytes({ manifest, exports }));
 }
 
-/**
- * Serves the package whose deno.json is in the folder `root`, as prepared for publishing.
- */
+/** Serves the package whose deno.json is in the folder `root`, as prepared for publishing. */
 export async function serveRegistry(root: string): Promise<Registry> {
   const bodies: Bodies = new Map();
   const served: string[] = [];

@@ -1,4 +1,4 @@
-// The package as its users get it: from a registry, into an empty cache, outside of this folder.
+// The package as its users get it: from a registry, with an empty cache, outside of this folder.
 import { assert, assertEquals, assertMatch, fail } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { until } from "../support/behaviour.ts";
@@ -6,7 +6,7 @@ import { findFreePort } from "../support/processes.ts";
 import { type Registry, rewriteImports, serveRegistry } from "./registry.ts";
 
 const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
-const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL exist in Deno only
+const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL exist only in Deno.
 
 /** Runs with an empty folder and an empty cache, and the registry instead of JSR. */
 async function withRegistry(run: (registry: Registry, options: Deno.CommandOptions) => Promise<void>): Promise<void> {
@@ -42,7 +42,7 @@ async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   return text.slice(0, text.indexOf("\n") + 1);
 }
 
-Deno.test("a published package names packages, not entries of the import map", () => {
+Deno.test("a published package imports packages, not entries of the import map", () => {
   const imports = { zod: "npm:zod@^4", "sdk/": "npm:/sdk@1/" };
   const source =
     `import { z } from "zod";\nimport 'zod';\nexport * from "sdk/a.js";\nconst m = await import("zod");\n` +
@@ -55,7 +55,7 @@ Deno.test("a published package names packages, not entries of the import map", (
 });
 
 Deno.test({
-  name: "deno run of the published package answers a client over stdio",
+  name: "deno run of the published package responds to a client over stdio",
   ignore,
   fn: () =>
     withRegistry(async (registry, options) => {
@@ -97,7 +97,7 @@ Deno.test({
         try {
           child.kill("SIGKILL");
         } catch {
-          // It has already exited.
+          // The process has already exited.
         }
         await child.stdout.cancel();
         await child.status;
@@ -123,7 +123,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the published package serves a config file with only the permissions and packages it needs",
+  name: "the published package serves a config file with only the permissions and packages that it needs",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {
@@ -224,7 +224,7 @@ Deno.test({
 
 Deno.test({
   name:
-    "from a cache without the command line the error names the remedy, and after that the command line works offline",
+    "without the command line in the cache, the error names the remedy, and after it the command line works offline",
   ignore,
   fn: () =>
     withRegistry(async (_registry, options) => {
@@ -256,7 +256,7 @@ async function readBlocks(language: string): Promise<readonly string[]> {
 }
 
 Deno.test({
-  name: "the commands of README run with the published package, in a folder with nothing else",
+  name: "the commands of README run with the published package, in an otherwise empty folder",
   ignore,
   fn: () =>
     withRegistry(async (_registry, { cwd, env }) => {
@@ -318,7 +318,7 @@ Deno.test({
       // The check starts the server as its client does, without JSR_URL.
       const installed = await runDeno(options, [...toArgs(install), "--no-check"]);
       assertEquals(installed.code, 0, installed.stderr);
-      // Claude Code reads the servers of a project from its folder.
+      // Claude Code reads the servers of a project from the project's folder.
       const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
       const [{ args }] = Object.values<{ readonly args: readonly string[] }>(mcpServers);
       assert(args.includes(`${await Deno.realPath(`${cwd}`)}/server.ts`), args.join(" "));

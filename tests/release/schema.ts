@@ -4,7 +4,7 @@ import { toJsonSchema } from "../../src/cli/config/schema.ts";
 /** The URL of the file. */
 export const schemaFile: URL = new URL("../../mcp.schema.json", import.meta.url);
 
-/** The content it should have. */
+/** The expected content of the file. */
 export const schemaText: string = `${JSON.stringify(toJsonSchema(), null, 2)}\n`;
 
 if (import.meta.main) await Deno.writeTextFile(schemaFile, schemaText);

@@ -1,4 +1,5 @@
-// The test kit's client is that of the library: the same methods and options, and more for tests.
+// The client of the test kit extends the library's client: the same methods and options, and additional members for
+// tests.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
@@ -106,7 +107,7 @@ Deno.test("both clients iterate subscriptions in the same way: each change is de
   }
 });
 
-Deno.test("headers are sent with every request over HTTP, and timeoutMs limits each", async () => {
+Deno.test("headers are sent with every request over HTTP, and timeoutMs limits each request", async () => {
   const seen: unknown[] = [];
   const server = createServer({
     name: "s",
@@ -123,7 +124,7 @@ Deno.test("headers are sent with every request over HTTP, and timeoutMs limits e
   await server.close();
 });
 
-Deno.test("a revision implies its era, and an old one contradicts the modern era", async () => {
+Deno.test("a revision implies its era, and an old revision contradicts the modern era", async () => {
   const server = createServer({ name: "s", version: "1.0.0" });
   for (const version of ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]) {
     const own = version === "2026-07-28" ? "modern" : "legacy";

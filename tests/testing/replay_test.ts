@@ -68,7 +68,7 @@ Deno.test("a question that changes between runs is reported", async () => {
   await assertRejects(() => replay(endless, {}, { answers: { sure: yes } }), Error, "it has asked 64 times");
 });
 
-Deno.test("a handler that asks nothing, fails, or catches is replayed too", async () => {
+Deno.test("a handler that asks no question, fails, or catches errors is replayed too", async () => {
   const plain = prompt({ name: "plain", run: () => "text" });
   assertEquals((await replay(plain, {})).runs.length, 1);
   const failing = resource({

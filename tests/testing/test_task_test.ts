@@ -1,4 +1,4 @@
-// Handlers that crash at every place where a task can be resumed.
+// Handlers that crash at every point at which a task can be resumed.
 import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { service, tool } from "../../mod.ts";
 import { task } from "../../src/tasks/tasks.ts";
@@ -16,7 +16,7 @@ function fakes() {
   return { paid, services: { bank: { pay, balance: () => 7 } } };
 }
 
-Deno.test("a handler that keeps its effects with once passes, and crashes everywhere", async () => {
+Deno.test("a handler that wraps its effects in ctx.once passes, and crashes at every point", async () => {
   const pay = tool({
     name: "pay",
     input: z.object({ euros: z.number() }),
@@ -33,11 +33,11 @@ Deno.test("a handler that keeps its effects with once passes, and crashes everyw
   const { value, crashes } = await testTask(pay, { euros: 5 }, { answers, services });
   // After each value, at the question, and at the end.
   assertEquals([value, crashes], [{ action: "accept", receipts: 2 }, 4]);
-  // Twice without a crash, and twice in each of the four tests with one.
+  // Two calls without a crash, and two calls in each of the four tests with a crash.
   assertEquals(paid.length, 10);
 });
 
-Deno.test("a call outside of once fails with its line, wherever it is", async () => {
+Deno.test("a call outside of ctx.once fails with its line, at any position", async () => {
   for (const place of ["before", "between", "after"]) {
     const pay = tool({
       name: "pay",
@@ -72,7 +72,7 @@ Deno.test("a function that only reads may be called again", async () => {
   assertEquals(value, "7 1");
 });
 
-Deno.test("a result that differs from run to run fails", async () => {
+Deno.test("a result that differs between runs fails the test", async () => {
   let runs = 0;
   const count = tool({
     name: "count",

@@ -1,4 +1,4 @@
-// The test kit itself: a kit that overlooks a fault makes every test that uses it worthless.
+// The test kit itself: a kit that misses a fault makes every test that uses it worthless.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";
@@ -45,7 +45,7 @@ const shop = tool({
   },
 });
 
-Deno.test("a fake context answers, records, and validates like a real one", async () => {
+Deno.test("a fake context answers, records, and validates like a real context", async () => {
   const answers = { sure: { action: "accept", content: { ok: true } } };
   const ctx = fakeContext({ answers, principal: { id: "ada" }, params: { _meta: { tag: 1 } } });
   assertEquals(await shop.run({ item: "tea" }, ctx), "ada true");
@@ -64,7 +64,7 @@ Deno.test("a fake context answers, records, and validates like a real one", asyn
   await assertRejects(() => run({ answers, client: { capabilities: {} } }), Error, "did not declare");
 });
 
-Deno.test("a fake context samples, lists roots, runs once, and can be cancelled", async () => {
+Deno.test("a fake context samples, lists roots, runs ctx.once, and can be cancelled", async () => {
   const stop = new AbortController();
   const ctx = fakeContext({
     answers: {
@@ -125,7 +125,7 @@ Deno.test("the client refuses an invalid response to its request", async () => {
   }
 });
 
-Deno.test("an error has its code, text, data and status", async () => {
+Deno.test("an error has its code, message, data and status", async () => {
   const error = { code: -32099, message: "No paper", data: { tray: 2 } };
   await using client = await connectTest(answering((_, { id }) => json({ jsonrpc: "2.0", id, error }, 400)));
   const thrown = await assertRejects(() => client.request("print"), McpError);
@@ -141,7 +141,7 @@ Deno.test("a failed handshake is reported, and closes the connection", async () 
   assertEquals((await assertRejects(() => failing, McpError)).code, -32602);
 });
 
-Deno.test("a transport that does not fit the server is refused", async () => {
+Deno.test("a transport that the server does not support is refused", async () => {
   const server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connectTest(server, { transport: "stdio" }), TypeError, "path of a file");
   await assertRejects(() => connectTest("./server.ts", { transport: "http" }), TypeError, "takes");
@@ -162,7 +162,7 @@ Deno.test("the headers of a request can be replaced or removed", async () => {
   ]);
 });
 
-Deno.test("a transcript gives equal values the same name", () => {
+Deno.test("a transcript replaces equal values with the same name", () => {
   const transcript = new Transcript();
   const state = { requestState: "abc", nested: [{ requestState: "def" }, { errorId: "0a1b2c3d" }] };
   const text = '{"requestState":"<state 1>","nested":[{"requestState":"<state 2>"},{"errorId":"<error 1>"}]}';
@@ -196,7 +196,7 @@ behaviour("a request that exceeds its timeout is cancelled, and the handler's si
   assertEquals(aborted, 1);
 });
 
-behaviour("a subscription can be iterated, read one at a time, and closed", async (connect) => {
+behaviour("a subscription can be iterated, read message by message, and closed", async (connect) => {
   const { client, server } = await connect({ handlers: [wait] });
   const subscription = await client.subscribe({ toolsListChanged: true });
   const heard: string[] = [];
@@ -221,7 +221,7 @@ behaviour("a request that was cancelled before it was sent is not sent", async (
   assertEquals(client.transcript.length, before);
 });
 
-behaviour("a call whose connection the server closes is resumed to its end", async (connect) => {
+behaviour("a call whose connection the server closes is resumed until its end", async (connect) => {
   const leave = tool({
     name: "leave",
     async run(_input, ctx) {
@@ -239,7 +239,7 @@ behaviour("a call whose connection the server closes is resumed to its end", asy
   assert(client.transcript.some((line) => line.startsWith("→ GET") && line.includes("last-event-id: <event ")));
 }, { eras: ["legacy"], transports: ["memory", "http"] });
 
-Deno.test("a fake context has the resources that the test gives it", async () => {
+Deno.test("a fake context returns the resources of the test", async () => {
   const ctx = fakeContext({ resources: { "a:text": "text", "a:list": [{ uri: "a:1", text: "1" }] } });
   assertEquals(await ctx.readResource("a:text"), [{ uri: "a:text", text: "text" }]);
   assertEquals(await ctx.readResource("a:list"), [{ uri: "a:1", text: "1" }]);

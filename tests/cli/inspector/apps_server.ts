@@ -1,9 +1,9 @@
-// A server with an app that does what apps do, and with others that try to leave their frames.
+// A server with an ordinary app, and with apps that try to escape from their frames.
 import { createServer as createHttpServer } from "node:http";
 import { createServer, resource, tool } from "@x/mcp";
 import { app, ui } from "@x/mcp/apps";
 
-/** Requests that reached a server beside this one, which no app may reach. */
+/** Requests that reached a second server, which no app may reach. */
 const hits: string[] = [];
 const outside = createHttpServer((request, response) => {
   hits.push(`${request.method} ${request.url}`);
@@ -68,7 +68,7 @@ const good = app({
 </script>`,
 });
 
-/** Each attempt of an app to reach something. Those that throw are refused at once. */
+/** Each attempt of an app to reach a URL. An attempt that throws was refused immediately. */
 const attempts = `
   top: () => void (top.location.href = OUTSIDE + "/top"),
   parent: () => void (parent.location.href = OUTSIDE + "/parent"),
@@ -171,7 +171,7 @@ const hostile = app({
 </script>`,
 });
 
-/** Apps that replace their document, which a frame permits, by one from elsewhere. */
+/** Apps that replace their document, which a frame permits, with a document from elsewhere. */
 const leaving = ["refresh", "location", "form", "link"].map((name) =>
   app({
     uri: `ui://${name}`,
@@ -212,7 +212,7 @@ const open = app({
   permissions: { camera: {} },
 });
 
-/** What a hostile server sends: a policy that would say more. */
+/** A policy of a hostile server that tries to add a directive. */
 const loose = resource({
   uri: "ui://loose",
   name: "loose",

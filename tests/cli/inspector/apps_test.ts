@@ -1,4 +1,4 @@
-// Apps in the inspector: what they can do in their frame, and that they cannot leave it.
+// Apps in the inspector: the things that an app can do in its frame, and its attempts to escape from the frame.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { respond } from "../../../src/cli/inspector/sandbox.ts";
 import { until } from "../../support/behaviour.ts";
@@ -10,7 +10,7 @@ function visit(path: string, host = "127.0.0.1:3001", method = "GET"): Response 
   return respond(new Request(`http://${host}${path}`, { method, headers: { host } }), local);
 }
 
-Deno.test("the frame of apps is served only to this machine, and to nothing but pages of this machine", () => {
+Deno.test("the frame of apps is served only to this machine, and only to pages of this machine", () => {
   assertEquals(visit("/").status, 200);
   for (const host of ["evil.example", "192.168.1.2:3000", "127.0.0.1.evil.example"]) {
     assertEquals(visit("/", host).status, 403);
@@ -42,7 +42,7 @@ const policies: readonly [csp: unknown, changed: Readonly<Record<string, string>
   [null, {}],
 ];
 
-Deno.test("the policy of an app is the default one, with origins that are declared and nothing else", () => {
+Deno.test("the policy of an app is the default policy, plus only the declared origins", () => {
   const standard = {
     "default-src": "'none'",
     "script-src": "'self' 'unsafe-inline'",
@@ -71,7 +71,7 @@ Deno.test("the policy of an app is the default one, with origins that are declar
 
 const file = "tests/cli/inspector/apps_server.ts";
 
-/** The app that is shown. */
+/** The app that the page shows. */
 function findApp({ panel }: Opened) {
   return panel.frameLocator("iframe.app").frameLocator("iframe");
 }
@@ -82,14 +82,14 @@ async function call(opened: Opened, name: string): Promise<void> {
   await opened.readResult("Done");
 }
 
-/** What reached the server, and a server beside it. */
+/** The requests that reached the server, and the requests that reached a second server. */
 async function readSeen(opened: Opened): Promise<unknown> {
   await call(opened, "what_happened");
   const text = await opened.panel.locator("pre.code").first().innerText();
   return JSON.parse(text);
 }
 
-test("an app gets input and result, and its requests are answered", async (opened, step) => {
+test("an app gets its input and its result, and responses to its requests", async (opened, step) => {
   const { page, panel } = opened;
   await opened.choose("good");
   await panel.getByLabel("city").fill("Bern");
@@ -97,7 +97,7 @@ test("an app gets input and result, and its requests are answered", async (opene
   const app = findApp(opened);
   await app.getByText("done true").waitFor();
 
-  await step("what the app sees", async () => {
+  await step("the data that the app gets", async () => {
     const lines = await app.locator("li").allInnerTexts();
     assertEquals(lines, [
       'input {"city":"Bern"}',
@@ -122,7 +122,7 @@ test("an app gets input and result, and its requests are answered", async (opene
     assert(/^missing resource \{"code":-32(002|602),/.test(lines[8]), lines[8]);
   });
 
-  await step("what the page shows", async () => {
+  await step("the messages that the page shows", async () => {
     assertEquals(await panel.locator("iframe.app").getAttribute("height"), "321");
     assertEquals(
       await panel.getByRole("link", { name: "https://example.com/a?b" }).getAttribute("rel"),
@@ -155,7 +155,7 @@ test("an app gets input and result, and its requests are answered", async (opene
     assertEquals(await app.getByText(/^result/).count(), 1);
   });
 
-  await step("an app is told before it is removed", async () => {
+  await step("an app is notified before it is removed", async () => {
     await panel.getByRole("button", { name: "Close app" }).click();
     await panel.getByText("The app is closed.").waitFor();
     assertEquals(await panel.locator("iframe").count(), 0);
@@ -163,7 +163,7 @@ test("an app gets input and result, and its requests are answered", async (opene
   });
 }, { file });
 
-test("an app cannot leave its frame, load anything, or speak for another window", async (opened) => {
+test("an app cannot leave its frame, load a resource, or send messages for another window", async (opened) => {
   const { page, panel } = opened;
   await call(opened, "hostile");
   const app = findApp(opened);
@@ -171,10 +171,10 @@ test("an app cannot leave its frame, load anything, or speak for another window"
   const lines = await app.locator("li").allInnerTexts();
   const found = Object.fromEntries(lines.map((line) => [line.split(" ")[0], line.split(" ").slice(1).join(" ")]));
   const isRefused = (text: string) => /^(refused|undefined|nothing|null|false|loaded$)/.test(text);
-  // A beacon does not say that it was refused.
+  // sendBeacon does not report a refusal.
   const { origin, frame, inner, beacon: _beacon, ...others } = found;
   assertEquals(origin, "null null");
-  // Empty frames load; that they are empty shows below.
+  // Empty frames load. The requests below show that the frames are empty.
   assert(isRefused(frame) && isRefused(inner), `${frame}, ${inner}`);
   for (const [name, text] of Object.entries(others)) {
     if (name === "done") continue;
@@ -188,13 +188,13 @@ test("an app cannot leave its frame, load anything, or speak for another window"
   ]);
   assertEquals(await panel.locator("iframe.app").count(), 1);
   assertEquals(await readSeen(opened), { hits: [], seen: [], called: [] });
-  // The browser reports each breach of the policy, and nothing else may go wrong.
+  // The browser reports each violation of the policy, and no other error may occur.
   const isBreach = (text: string) =>
     /policy|Policy|sandboxed|SecurityError|cross-origin|Refused|Unsafe|blocked/i.test(text);
   assertEquals(opened.takeProblems().filter((text) => !isBreach(text)), []);
 }, { file });
 
-test("an app that leaves its document reaches nothing", async (opened) => {
+test("an app that replaces its document sends no request", async (opened) => {
   for (const name of ["refresh", "location", "form", "link"]) {
     await call(opened, name);
     await until(() => opened.problems.some((text) => /frame-src|form-action/.test(text)), `${name} is refused`);
@@ -205,7 +205,7 @@ test("an app that leaves its document reaches nothing", async (opened) => {
   opened.takeProblems();
 }, { file });
 
-test("an app that floods the page is ended", async (opened) => {
+test("an app that floods the page with messages is ended", async (opened) => {
   for (const name of ["flood", "large"]) {
     await call(opened, name);
     await opened.panel.getByText("The app was ended, because it sent too many or too large messages.").waitFor();
@@ -213,23 +213,28 @@ test("an app that floods the page is ended", async (opened) => {
   }
 }, { file });
 
-test("declared origins are open, permissions are not, and what is no origin opens nothing", async (opened) => {
-  const { panel } = opened;
-  await call(opened, "open");
-  await findApp(opened).getByText("loaded refused").waitFor();
-  await panel.getByText(/connectDomains: http:\/\/127\.0\.0\.1:\d+ · permissions that are not given: camera/).waitFor();
-  await call(opened, "loose");
-  await findApp(opened).getByText("refused").waitFor();
-  await call(opened, "plain");
-  await panel.getByText("The resource is not an app: its media type is not text/html;profile=mcp-app.").waitFor();
-  await call(opened, "missing");
-  await panel.getByText("ui://missing").first().waitFor();
-  await panel.locator(".error").waitFor();
-  await call(opened, "web");
-  assertEquals(await panel.getByRole("heading", { name: "App" }).count(), 0);
-  assertEquals(await readSeen(opened), { hits: ["GET /declared"], seen: [], called: [] });
-  assertEquals(opened.takeProblems().filter((text) => !/policy|Policy/.test(text)), []);
-}, { file });
+test(
+  "declared origins are permitted, permissions are denied, and an invalid origin permits nothing",
+  async (opened) => {
+    const { panel } = opened;
+    await call(opened, "open");
+    await findApp(opened).getByText("loaded refused").waitFor();
+    await panel.getByText(/connectDomains: http:\/\/127\.0\.0\.1:\d+ · permissions that are not given: camera/)
+      .waitFor();
+    await call(opened, "loose");
+    await findApp(opened).getByText("refused").waitFor();
+    await call(opened, "plain");
+    await panel.getByText("The resource is not an app: its media type is not text/html;profile=mcp-app.").waitFor();
+    await call(opened, "missing");
+    await panel.getByText("ui://missing").first().waitFor();
+    await panel.locator(".error").waitFor();
+    await call(opened, "web");
+    assertEquals(await panel.getByRole("heading", { name: "App" }).count(), 0);
+    assertEquals(await readSeen(opened), { hits: ["GET /declared"], seen: [], called: [] });
+    assertEquals(opened.takeProblems().filter((text) => !/policy|Policy/.test(text)), []);
+  },
+  { file },
+);
 
 for (const revision of ["2026-07-28", "2025-11-25"]) {
   test(`the page declares apps in ${revision}`, async (opened) => {
@@ -249,7 +254,7 @@ for (const revision of ["2026-07-28", "2025-11-25"]) {
     assertEquals(await read(), { ...tasks, ...ui });
     await call(opened, "good");
     await findApp(opened).getByText("done true").waitFor();
-    // In sessions, the capabilities are those of the connection.
+    // In sessions, the client declares its capabilities once for the connection.
     if (revision !== "2026-07-28") return;
     await opened.turn("Server");
     await panel.getByLabel("Apps").uncheck();

@@ -1,9 +1,10 @@
-// Looks for what a person cannot read, reach or name. Each function runs in the page, and is sent there as text.
+// Finds texts that a person cannot read, and controls that a person cannot reach or identify. Each function is sent to
+// the page as text and runs there.
 
-/** Texts whose contrast to their ground is below 4.5, by WCAG 2. */
+/** Texts with a contrast below 4.5 to their background, by WCAG 2. */
 export function findFaint(): unknown[] {
   // deno-lint-ignore no-explicit-any
-  const { document, getComputedStyle } = globalThis as any; // the page's
+  const { document, getComputedStyle } = globalThis as any; // The global of the page.
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const toRgba = (color: string): number[] => {
     context.clearRect(0, 0, 1, 1);
@@ -34,7 +35,7 @@ export function findFaint(): unknown[] {
 /** Controls without a name. */
 export function findNameless(): unknown[] {
   // deno-lint-ignore no-explicit-any
-  const { document } = globalThis as any; // the page's
+  const { document } = globalThis as any; // The global of the page.
   return [...document.querySelectorAll("button, input, select, textarea, [role=tab], dialog, progress")].filter(
     (each) => {
       const label = each.getAttribute("aria-label") ??
@@ -45,10 +46,10 @@ export function findNameless(): unknown[] {
   ).map((each) => each.outerHTML.slice(0, 120));
 }
 
-/** Controls that reach out of the window. */
+/** Controls that extend beyond the window. */
 export function findCut(): unknown[] {
   // deno-lint-ignore no-explicit-any
-  const { document, innerWidth } = globalThis as any; // the page's
+  const { document, innerWidth } = globalThis as any; // The global of the page.
   return [...document.querySelectorAll("button, input, select, textarea, pre, h1, h2, dialog")].filter((each) => {
     const { left, right } = each.getBoundingClientRect();
     return each.checkVisibility() && !each.closest(".tabs") && (left < 0 || right > innerWidth + 0.5);

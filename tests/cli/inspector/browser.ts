@@ -1,4 +1,4 @@
-// Opens the inspector page of a real server in a real Chromium, and notes whatever goes wrong there.
+// Opens the inspector page of a real server in a real Chromium, and records every problem there.
 import { assertEquals } from "@std/assert";
 import type { Locator, Page } from "playwright-core";
 import { launchBrowser, missing } from "../../support/chromium.ts";
@@ -7,7 +7,7 @@ import { needs, requireAll } from "../../support/required.ts";
 
 const isDeno = typeof Deno !== "undefined"; // Deno starts the processes
 
-/** How each runtime starts the command line. */
+/** The command that starts the command line on each runtime. */
 export const programs = {
   deno: ["deno", "run", "-A", `${root}mod.ts`],
   bun: ["bun", `${root}mod.ts`],
@@ -15,26 +15,26 @@ export const programs = {
 
 /** Options for opening the page. */
 export interface OpenOptions {
-  /** The server's file; the one beside this file if nothing is said. */
+  /** The server's file. Defaults to the server beside this file. */
   readonly file?: string;
   readonly runtime?: keyof typeof programs;
-  /** The whole command up to the port, instead of a file and a runtime. */
+  /** The whole command up to the port. Replaces the file and the runtime. */
   readonly command?: readonly string[];
-  /** Whether the command names its port itself. */
+  /** Whether the command contains its own port. */
   readonly hasPort?: boolean;
   readonly width?: number;
   /** The URL fragment. */
   readonly place?: string;
 }
 
-/** A page that is open. Disposing closes the browser and ends the server. */
+/** An open page. Disposing closes the browser and stops the server. */
 export interface Opened extends AsyncDisposable {
   readonly page: Page;
   /** The page's address. */
   readonly url: string;
-  /** Errors of scripts, messages of errors on the console, and breaches of the page's policy, so far. */
+  /** Errors of scripts, error messages on the console, and violations of the page's policy, so far. */
   readonly problems: readonly string[];
-  /** Takes these problems, which makes them expected. */
+  /** Returns and clears the problems so far, which marks them as expected. */
   takeProblems(): readonly string[];
   /** The visible panel. */
   readonly panel: Locator;
@@ -44,11 +44,11 @@ export interface Opened extends AsyncDisposable {
   press(name: string): Promise<void>;
   /** Presses a button of the dialog. */
   answer(name: string): Promise<void>;
-  /** The text of the result, when there is one since a button was pressed. */
+  /** The text of the result, once there is a result after the last press of a button. */
   readResult(state: string | RegExp): Promise<string>;
-  /** Turns to a tab. */
+  /** Selects a tab. */
   turn(name: string): Promise<void>;
-  /** Ends the server, and starts another one at the same address. */
+  /** Stops the server, and starts another server at the same address. */
   restart(whileGone: () => Promise<void>): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export async function startServer(
   return { running, url };
 }
 
-/** Opens the page of a server, in a browser of its own. */
+/** Opens the page of a server in a separate browser. */
 export async function open(options: OpenOptions = {}): Promise<Opened> {
   let { running, url } = await startServer(options);
   const browser = await launchBrowser(options.width);
@@ -72,11 +72,11 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
   let isGone = false;
   page.on("pageerror", (error) => problems.push(`error: ${error.stack ?? error.message}`));
   page.on("console", (message) => {
-    // Chromium itself notes every answer with a status of an error, and every server that is not there.
+    // Chromium itself logs every response with an error status, and every server that does not respond.
     const isAnswer = message.text().startsWith("Failed to load resource") && message.location().url.endsWith("/mcp");
     if (message.type() === "error" && !isAnswer && !isGone) problems.push(`console: ${message.text()}`);
   });
-  // A string, because it runs in the page and is no part of this program.
+  // The script is a string because it runs in the page, outside of this program.
   await page.addInitScript(
     `addEventListener("securitypolicyviolation", (event) => console.error("policy", event.violatedDirective))`,
   );
@@ -95,7 +95,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       await panel.locator(".output > .head").evaluateAll((all) =>
         all.forEach((each) => each.setAttribute("data-old", ""))
       );
-      // Suggestions for the input that was filled in last may lie over the button.
+      // Suggestions for the last filled input may cover the button.
       await page.evaluate("document.activeElement?.blur()");
       await panel.getByRole("button", { name, exact: true }).click();
     },
@@ -121,7 +121,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
   };
 }
 
-/** A test in a browser; nothing may go wrong there unseen. */
+/** A test in a browser. An unexpected problem fails the test. */
 export function test(
   name: string,
   fn: (opened: Opened, step: Deno.TestContext["step"]) => Promise<void>,

@@ -1,4 +1,5 @@
-// The inspector page connected to other servers: by URL, by command, with tokens; and who may not use its relay.
+// The inspector page connected to other servers: by URL, by command, with tokens; and the requests that its relay
+// refuses.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { createInspector } from "../../../src/cli/inspector/inspector.ts";
 import { forgetModern } from "../servers.ts";
@@ -7,7 +8,7 @@ import server from "./remote.ts";
 import { root, run, start } from "../../support/processes.ts";
 import { until } from "../../support/behaviour.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno serves and starts the processes
+const ignore = typeof Deno === "undefined"; // Deno serves and starts the processes.
 const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
 const given = { name: "a command", target: { command: "must-not-be-started" } };
 
@@ -18,7 +19,7 @@ interface Asked {
   readonly body?: string;
 }
 
-/** A request as the page makes it, except for what is given. */
+/** A request with the headers of the page, except for the given headers. */
 function toRequest(key: string, { path = "connect", method = "POST", headers = {}, body = "{}" }: Asked): Request {
   const all = {
     host: "127.0.0.1:3000",
@@ -38,7 +39,7 @@ function toRequest(key: string, { path = "connect", method = "POST", headers = {
   });
 }
 
-/** How many processes have a word in their command line. */
+/** The number of processes whose command line contains a word. */
 async function countProcesses(word: string): Promise<number> {
   let count = 0;
   for await (const { name } of Deno.readDir("/proc")) {
@@ -92,7 +93,7 @@ Deno.test("the relay accepts only requests with its key, its origin and a loopba
     }),
     403,
   );
-  // Two inspectors never have the same key, and neither stands in the page.
+  // Two inspectors never have the same key, and neither key is in the page.
   const other = await createInspector({ endpoint: "/mcp" });
   assert(other.key !== inspector.key);
   const page = await inspector.respond(
@@ -171,7 +172,7 @@ Deno.test({
       await using running = await start(words);
       const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\da-f]{64})/);
       const html = await (await fetch(`${origin}/`)).text();
-      // Anybody on this machine can read the page, which therefore does not name the server.
+      // Every user of this machine can read the page, so it does not name the server.
       assert(!html.includes(address));
       assertNotMatch(html, /typed-secret/);
       assertEquals((await fetch(`${origin}/mcp`)).status, 404);
@@ -225,7 +226,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   const dialog = page.getByRole("dialog");
   const open = () => page.getByRole("button", { name: "Connection", exact: true }).first().click();
 
-  // A token of the page's own server, which no other one gets.
+  // This token belongs to the page's own server, and no other server gets it.
   await open();
   await dialog.getByLabel("Token", { exact: true }).fill("own-secret-token");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
@@ -298,7 +299,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await opened.answer("Accept");
   assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
 
-  // Back to the page's own server, and forget.
+  // Return to the page's own server, and delete the token.
   await open();
   await dialog.getByLabel("This server").check();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
@@ -313,7 +314,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await panel.getByText("This server has no prompts.").waitFor();
 }, { file: "tests/cli/inspector/remote.ts" });
 
-test("the page connects to a server of an earlier revision, which sends requests by itself", async (opened) => {
+test("the page connects to a server of an earlier revision, which sends requests on its own", async (opened) => {
   const { page, choose, press, readResult } = opened;
   const old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
   const dialog = page.getByRole("dialog");
@@ -338,13 +339,13 @@ test("the page connects to a server of an earlier revision, which sends requests
   assertStringIncludes(await readResult("Done"), "decline");
   await opened.turn("Server");
   await opened.panel.getByText("2025-11-25").first().waitFor();
-  // The connection ends with the page: nothing is open at the server any more.
+  // The connection ends with the page: no stream is open at the server any more.
   await page.goto("about:blank");
-  // `shutdown` waits for open connections, so it would never resolve with one.
+  // `shutdown` waits for open connections, so it would never resolve with an open stream.
   await old.shutdown();
 });
 
-test("the page talks to its own server in each protocol revision", async (opened) => {
+test("the page connects to its own server in each protocol revision", async (opened) => {
   const { page, panel, choose, press, turn, readResult } = opened;
   const dialog = page.getByRole("dialog");
   for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]) {
@@ -369,7 +370,7 @@ for (const [runtime, program] of Object.entries(programs)) {
   const mark = crypto.randomUUID();
   const file = `${root}tests/cli/inspector/remote.ts`;
   const child = ["deno", "run", "-A", `${root}mod.ts`, "serve", file, "--stdio", "--", mark];
-  test(`${runtime}: the page connects to the command after --, and ends it`, async (opened) => {
+  test(`${runtime}: the page connects to the command after --, and ends its process`, async (opened) => {
     const { page, choose, press, readResult } = opened;
     assertEquals(await page.getByRole("heading", { level: 1 }).innerText(), "remote");
     await choose("steps");
@@ -386,24 +387,24 @@ for (const [runtime, program] of Object.entries(programs)) {
     const loaded = page.waitForEvent("load");
     await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
     await loaded;
-    // The page shows its first tab again once it has connected, which may be after the click.
+    // The page shows its first tab again after it has connected, which may be after the click.
     await until(async () => {
       await page.getByRole("tab", { name: "Server" }).click();
       return await opened.panel.locator("dd").getByText("2025-06-18").isVisible();
     }, "the page shows the revision");
-    // Without the key there is no way to the command.
+    // Without the key, a page cannot use the command.
     const fresh = await page.context().newPage();
     await fresh.goto(opened.url.replace(/#.*/, ""));
     await fresh.getByText("The page has no key").waitFor();
     await fresh.close();
-    // One process is the inspector's, the other one its command's, which ends with the page.
+    // One process belongs to the inspector, and the other process is its command, which ends with the page.
     assertEquals(await countProcesses(mark), 2);
     await page.goto("about:blank");
     await until(async () => await countProcesses(mark) === 1, "the end of the command");
   }, { command: [...program, "--inspect", "--port", "0", "--", ...child], hasPort: true });
 }
 
-/** A server that answers with whatever it likes. */
+/** A server that can send any response. */
 function createFake(results: Readonly<Record<string, string>>): (request: Request) => Promise<Response> {
   return async (request) => {
     const { id, method } = await request.json();
@@ -415,7 +416,7 @@ function createFake(results: Readonly<Record<string, string>>): (request: Reques
   };
 }
 
-// Counts the elements that the page makes.
+// Counts the elements that the page creates.
 const COUNT_ELEMENTS = `
   globalThis.madeElements = 0;
   globalThis.originalCreateElement ??= document.createElement;
@@ -425,7 +426,7 @@ const COUNT_ELEMENTS = `
   };
 `;
 
-test("a hostile server elsewhere can neither hang the page nor run a pattern in it", async (opened) => {
+test("a hostile remote server can neither block the page nor run a regular expression in it", async (opened) => {
   const { page, panel, choose, press } = opened;
   const depth = 3000;
   const deep = `${`{"type":"object","required":["a"],"properties":{"a":`.repeat(depth)}{"type":"string"}${
@@ -451,7 +452,7 @@ test("a hostile server elsewhere can neither hang the page nor run a pattern in 
   await page.getByLabel("URL of the server").fill(`http://127.0.0.1:${other.addr.port}/mcp`);
   await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
   await page.getByRole("tab", { name: "Tools 2" }).waitFor();
-  // A schema that nests too deeply is left out, and the log says so.
+  // A schema that is nested too deeply is left out, and the log reports this.
   await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
   for (const name of ["wide", "long"]) {
     await page.evaluate(COUNT_ELEMENTS);

@@ -31,7 +31,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await street.getAttribute("aria-invalid"), null);
   });
 
-  await step("incomplete input is kept in the JSON view", async () => {
+  await step("incomplete input is preserved in the JSON view", async () => {
     await press("JSON");
     assertEquals(JSON.parse(await panel.getByLabel("Arguments as JSON").inputValue()), {
       address: { street: "Main Street" },
@@ -43,7 +43,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await panel.getByLabel("street").inputValue(), "Main Street");
   });
 
-  await step("the description of an object stands before its fields", async () => {
+  await step("the description of an object is shown before its fields", async () => {
     const address = panel.getByRole("group", { name: "address" });
     assertMatch(await address.innerText(), /^address\s+object\s+required\s+Where to deliver\s+street/);
   });
@@ -74,7 +74,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await shape.locator("option").allInnerTexts(), ["Choose …", "kind: circle", "kind: square"]);
     await shape.selectOption("kind: circle");
     await panel.getByLabel("radius").fill("0");
-    // The choice of the variant has set it.
+    // The choice of the variant has set the field.
     assertEquals(await panel.getByLabel("kind", { exact: true }).count(), 0);
     const either = panel.getByRole("combobox", { name: "either", exact: true });
     assertEquals(await either.locator("option").allInnerTexts(), ["Choose …", "string", "integer", "null"]);
@@ -106,7 +106,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
 
   await step("a pattern is checked without the regular expressions of the browser", async () => {
     await panel.getByText("must match ^(a+)+$").waitFor();
-    // A regular expression would take years for the default of this field.
+    // A regular expression would run for years on the default of this field.
     await press("Call");
     await panel.getByText("Enter text that matches ^(a+)+$.").waitFor();
     assertEquals(await panel.locator("[pattern]").count(), 0);
@@ -138,8 +138,8 @@ test("a form has fields for objects, lists of objects and unions", async (opened
   });
 }, { file });
 
-// Counts the elements that a form draws, because times depend on the load of the machine.
-test("a form builds few fields at once for large and deep schemas", async (opened, step) => {
+// Counts the elements that a form creates, because times depend on the load of the machine.
+test("a form creates few fields at once for large and deep schemas", async (opened, step) => {
   const { page, panel, choose, press, readResult } = opened;
   const countFields = () => panel.locator("input, textarea, select").count();
 
@@ -162,7 +162,7 @@ test("a form builds few fields at once for large and deep schemas", async (opene
     assert(top > 0 && top < 500, `the result begins at ${top} and ends at ${bottom}`);
   });
 
-  await step("objects in objects", async () => {
+  await step("nested objects", async () => {
     await choose("deep");
     assert(await countFields() < 20);
     await panel.getByLabel("part_0", { exact: true }).last().fill("{}");
@@ -177,7 +177,7 @@ test("a form builds few fields at once for large and deep schemas", async (opene
     assert(count < 400, `${count}`);
   });
 
-  await step("more choices and items than a page can hold", async () => {
+  await step("more choices and items than a page can contain", async () => {
     await choose("many");
     await panel.getByText("one of 20000 values").waitFor();
     await panel.getByLabel("pick").fill("value 7");

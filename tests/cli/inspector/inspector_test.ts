@@ -1,4 +1,4 @@
-// The inspector page: who may have it, and what a person does with it in a real browser.
+// The inspector page: the clients that may load it, and its use by a person in a real browser.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { createInspector } from "../../../src/cli/inspector/inspector.ts";
 import { findCut, findFaint, findNameless } from "./audit.ts";
@@ -28,7 +28,7 @@ Deno.test("the page is served only to loopback hosts and its own origin", async 
   }
   for (const host of ["evil.example", "127.0.0.1.evil.example", "192.168.1.2:3000", "localhost.evil.example"]) {
     assertEquals(ask(visit("/", { host })), 403, host);
-    // Nor from another machine, which may name the hosts of the server itself.
+    // A request from another machine is refused too, even if it names a host of the server.
     assertEquals(ask(visit("/", { host }), { remoteAddr: { hostname: "192.168.1.9" } }), 403, host);
   }
   assertEquals(ask(visit("/", { origin: "https://evil.example" })), 403);
@@ -62,7 +62,7 @@ Deno.test("the page runs only its own script and style, loads nothing and cannot
   assertStringIncludes(policy, "frame-ancestors 'none'");
   assertStringIncludes(policy, "require-trusted-types-for 'script'; trusted-types 'none'");
   assertNotMatch(policy, /unsafe|https?:|\*/);
-  // No address of anything, and no attribute that runs.
+  // The page contains no URL, and no attribute that runs a script.
   assertNotMatch(html.replace(scripts[0], ""), /\b(src|href)="(?!data:,")|\son\w+=/);
   assertNotMatch(scripts[0], /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/);
 });
@@ -227,7 +227,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     assertMatch(text, /Invalid params \(-32602\)[^]*test:\/\/none/);
   });
 
-  await step("the history has every call, and makes it again with its arguments", async () => {
+  await step("the history lists every call, and can repeat a call with its arguments", async () => {
     await turn("Tools");
     await choose("repeated");
     await panel.getByLabel("region").fill("north");
@@ -246,13 +246,13 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     assertEquals(await panel.getByLabel("region").inputValue(), "north");
     await turn("History");
     await rows.nth(count).waitFor();
-    // A resource that is in no list.
+    // This resource is in no list.
     await rows.nth(2).getByRole("button", { name: "Again" }).click();
     await readResult("Failed");
     assertEquals(await panel.getByRole("heading", { level: 2 }).innerText(), "test://none");
   });
 
-  await step("the log has every message with its time", async () => {
+  await step("the log lists every message with its time", async () => {
     const log = page.getByRole("region", { name: "Log" });
     await log.getByLabel("Filter messages").fill("cupboard");
     const rows = log.locator("li").filter({ visible: true });
@@ -269,7 +269,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
 });
 
 test(
-  "the page asks the person what the server asks",
+  "the page shows the questions of the server to the person",
   async ({ page, panel, choose, press, answer, readResult }, step) => {
     const dialog = page.getByRole("dialog");
 
@@ -414,7 +414,7 @@ test("the page reads resources, completes arguments and receives notifications",
   });
 });
 
-test("what a hostile server sends is shown as text", async ({ page, panel, problems, choose, press, turn, readResult }) => {
+test("hostile content of a server is shown as text", async ({ page, panel, problems, choose, press, turn, readResult }) => {
   const title = await page.title();
   await choose("hostile");
   assertMatch(await panel.locator("article").innerText(), /^hostile\s+<img src=x[^]*‹U\+202E›text that runs/);
@@ -422,15 +422,15 @@ test("what a hostile server sends is shown as text", async ({ page, panel, probl
   const result = await readResult("Done");
   assertStringIncludes(result, `<script>document.title='broken'</script>`);
   assertStringIncludes(result, `"__proto__":"own"`);
-  // The one image is the SVG, which runs nothing.
+  // The only image is the SVG, whose scripts do not run.
   assertEquals(
     await panel.locator("img").evaluateAll((all) => all.map((each) => each.getAttribute("src")?.slice(0, 19))),
     [
       "data:image/svg+xml;",
     ],
   );
-  await press("Read"); // a link to javascript:
-  await press("Read"); // is a URI like others
+  await press("Read"); // A link to a javascript: URL.
+  await press("Read"); // A plain resource URI.
   assertMatch(await readResult("Failed"), /-32602/);
   await turn("Server");
   assertEquals(await panel.getByRole("link").count(), 0);
@@ -475,7 +475,7 @@ test("the page works with the keyboard, at 400 pixels and with sufficient contra
     await page.keyboard.press("/");
     await page.keyboard.press("Control+a");
     await page.keyboard.press("Delete");
-    // Where one is stands in the address.
+    // The address contains the selected item.
     await choose("media");
     await page.reload();
     await panel.getByRole("heading", { name: "media" }).waitFor();
@@ -500,7 +500,7 @@ test("the page works with the keyboard, at 400 pixels and with sufficient contra
     });
   }
 
-  await step("in 400 pixels", async () => {
+  await step("at a width of 400 pixels", async () => {
     await page.setViewportSize({ width: 400, height: 800 });
     await page.getByRole("button", { name: /^Log/ }).click();
     for (const name of ["Tools", "Resources", "Prompts", "History", "Watch", "Server"]) {
@@ -554,7 +554,7 @@ test("the command in README.md shows the notes", async ({ page, panel, choose, p
   await page.getByRole("dialog").getByLabel("overwrite").check();
   await answer("Accept");
   await readResult("Done");
-  await press("Read"); // goes to the link in the result
+  await press("Read"); // Follows the link in the result.
   await press("Read");
   assertMatch(await readResult("Done"), /note:\/\/shopping[^]*Cheese/);
   await turn("Prompts");

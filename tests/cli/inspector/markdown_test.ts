@@ -1,4 +1,4 @@
-// Markdown of strangers is split into tokens in time that grows with its length.
+// Markdown of untrusted servers is split into tokens in linear time.
 import { assert, assertEquals } from "@std/assert";
 import { lexMarkdown } from "../../../src/cli/inspector/browser/markdown_lexer.ts";
 
@@ -15,7 +15,7 @@ Deno.test("a paragraph of ordinary length is split into its parts", () => {
   assert(lexMarkdown(text).every(({ raw }) => !raw.includes("\r")));
 });
 
-// The lexer takes the square of the length for each of these, which is seconds for a long text.
+// The lexer takes quadratic time for each of these marks, which is seconds for a long text.
 for (const mark of ["_a", "*a ", "a])**~", "!**~)'", "]_a", "**a"]) {
   Deno.test(`a long paragraph of ${JSON.stringify(mark)} is one token`, () => {
     const text = mark.repeat(Math.ceil(2001 / mark.length));

@@ -1,4 +1,4 @@
-// A server whose list of tools comes in three pages, and that has nothing else.
+// A server whose tools are listed in three pages.
 import { createServer, tool } from "@x/mcp";
 import { testLimits } from "../../support/limits.ts";
 

@@ -1,4 +1,4 @@
-// Servers that the inspector page connects to: over standard streams, of the current revision.
+// Servers that the inspector page connects to: over stdio, with the current revision.
 import { createServer, tool } from "@x/mcp";
 
 const server = createServer({

@@ -1,4 +1,4 @@
-// A server whose results are long, empty, marked up, or mean.
+// A server whose results are long, empty, formatted or malicious.
 import { createServer, media, prompt, resource, tool } from "@x/mcp";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -7,7 +7,7 @@ const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload
 <script>document.title = "broken"; top.document.title = "broken"</script><rect width="9" height="9" fill="red"/>
 <image href="http://127.0.0.1:9/leak.png"/></svg>`;
 
-/** Lists in the document everything that it must not do. */
+/** Records forbidden actions in the document. */
 export const document = `# A title with \`code\`
 
 Some **bold**, *emphasis*, ~~gone~~ and \`let x = "<b>";\`. A [link](https://example.com/docs "title"),

@@ -1,4 +1,4 @@
-// Results on the inspector page in a real browser: long, empty, rendered, and meant to do harm.
+// Results on the inspector page in a real browser: long, empty, rendered and malicious results.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { test } from "./browser.ts";
 
@@ -111,7 +111,7 @@ test("Markdown is rendered safely and can be shown raw", async (opened, step) =>
     await panel.locator(".prose").waitFor();
   });
 
-  // Each waits for the rendered text, which a lexer of quadratic or deeper time would not finish.
+  // Each check waits for the rendered text, which a lexer with quadratic time or deep recursion would not finish.
   await step("unclosed and deeply nested marks", async () => {
     await choose("unclosed");
     for (const mark of ["[", "**", "`", "![", "<", "> ", "- ", "_a", "*a ", "[](", "|", "\\n|-|"]) {

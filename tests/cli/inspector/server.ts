@@ -1,8 +1,8 @@
-// A server that shows all that the inspector page can do, and tries to break out of it.
+// A server that uses all features of the inspector page, and tries to inject markup.
 import { createServer, type Handler, media, prompt, resource, resourceLink, tool, ToolError } from "@x/mcp";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 
-/** Markup that must stay text wherever the page shows it. */
+/** Markup that the page must always show as text. */
 const markup = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
@@ -240,7 +240,7 @@ const server = createServer({
   observer: { fault() {} },
 });
 
-// Other libraries do not check it.
+// Other libraries do not check the result.
 Object.assign(server[INTERNALS].engine.core.identity, { websiteUrl: "javascript:document.title='broken'" });
 
 export default server;

@@ -1,4 +1,4 @@
-// Tasks on the inspector page in a real browser: their status, questions, results and ends.
+// Tasks on the inspector page in a real browser: status, questions, results and errors.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { root } from "../../support/processes.ts";
 import { type Opened, programs, test } from "./browser.ts";
@@ -11,7 +11,7 @@ async function useTasks(opened: Opened, step: Deno.TestContext["step"]): Promise
   const status = panel.locator(".task");
   const title = await page.title();
 
-  await step("a task shows its status, asks and returns its result", async () => {
+  await step("a task shows its status, elicits and returns its result", async () => {
     await choose("write");
     await press("Call");
     await dialog.getByText("For whom?").waitFor();
@@ -35,7 +35,7 @@ async function useTasks(opened: Opened, step: Deno.TestContext["step"]): Promise
     assertStringIncludes(await readResult("Failed"), "No paper");
   });
 
-  await step("Stop cancels the task at the server", async () => {
+  await step("Stop cancels the task on the server", async () => {
     await choose("endless");
     await press("Call");
     await status.getByText("working").waitFor();

@@ -235,7 +235,7 @@ export interface ToolOptions<
   readonly run: (
     input: Infer<I>,
     ctx: Context<ServiceValues<S>>,
-  ) => ToolResultOf<O> | Promise<ToolResultOf<O>>;
+  ) => ToolResult | ToolResultOf<O> | Promise<ToolResult | ToolResultOf<O>>;
 }
 
 const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
@@ -620,7 +620,10 @@ function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchem
     if (problem !== undefined) {
       return loadResults(sending, given).then((to) => to.ofTool(given, { full, output, problem }));
     }
-    return full ? toFullResult(full, sending, output) : toJsonResult(value, sending, output);
+    // The value that the schema made, because the author's may lack defaults, or have properties that are not listed.
+    return full
+      ? toFullResult({ ...full, structuredContent: value }, sending, output)
+      : toJsonResult(value, sending, output);
   };
   const reading = output.validate(given);
   return reading instanceof Promise ? reading.then(finish) : finish(reading);

@@ -600,6 +600,31 @@ behaviour("output: a shape is listed, validated and converted like an object sch
   assertStringIncludes(String(error), "; n: ");
 });
 
+behaviour("output: the structured content of a full result matches the listed schema", async (connect) => {
+  // Without the schema's changes, the client would reject both: by zod, n is always there, and nothing else is.
+  const output = z.object({ n: z.number().default(3) });
+  const rows: Record<string, Record<string, unknown>> = { missing: {}, more: { n: 1, password: "x" } };
+  const row = tool({
+    name: "row",
+    input: { key: z.string() },
+    output,
+    run: ({ key }) => ({ content: [{ type: "text", text: key }], structuredContent: rows[key], _meta: { "a/b": 1 } }),
+  });
+  const { client } = await connect({ handlers: [row] });
+  const [{ outputSchema }] = await client.listTools();
+  assertEquals(outputSchema, {
+    type: "object",
+    properties: { n: { default: 3, type: "number" } },
+    required: ["n"],
+    additionalProperties: false,
+  });
+  for (const [key, expected] of [["missing", { n: 3 }], ["more", { n: 1 }]] as const) {
+    const { content, structuredContent, _meta } = await client.callTool("row", { key });
+    assertEquals([content, structuredContent], [[{ type: "text", text: key }], expected]);
+    assertEquals(_meta?.["a/b"], 1);
+  }
+});
+
 Deno.test("output: a shape gives run and a typed client its types", async () => {
   const half = tool({
     name: "half",
@@ -614,6 +639,24 @@ Deno.test("output: a shape gives run and a typed client its types", async () => 
   assertEquals(n, 2);
   // @ts-expect-error: n is a number
   structuredContent?.n satisfies string | undefined;
+  const input = { text: z.string() };
+  const output = z.object({ n: z.number() });
+  // Content blocks keep the literal types of "text" and the like.
+  const full = [
+    tool({ name: "a", output, run: () => ({ content: [{ type: "text", text: "" }], structuredContent: { n: 1 } }) }),
+    tool({ name: "b", input, output, run: ({ text }) => ({ content: [{ type: "text", text }], isError: true }) }),
+    tool({
+      name: "c",
+      input,
+      output,
+      run: async ({ text }) => await Promise.resolve({ content: [{ type: "text", text }] }),
+    }),
+    // @ts-expect-error: there is no such content
+    tool({ name: "d", output, run: () => ({ content: [{ type: "txt", text: "" }] }) }),
+    // @ts-expect-error: n is a number
+    tool({ name: "e", output, run: () => ({ n: "1" }) }),
+  ];
+  assertEquals(full.length, 5);
   const made = [
     tool({ name: "a", output: { n: z.number(), note: z.string().optional() }, run: () => ({ n: 1 }) }),
     tool({ name: "b", output: { n: z.number() }, run: () => ({ content: [], isError: true }) }),

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { decodePath, isOfUser, readStack } from "../kit/stack.ts";
 import { findSuggestion } from "../kit/suggestions.ts";
 import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
@@ -11,6 +12,8 @@ import { platform } from "./platform.ts";
 
 /** Maximum characters of an error's message, and of its stack. */
 const MAX_LENGTH = 2000;
+
+const COMMAND_LINE = decodePath(new URL(".", import.meta.url).pathname);
 
 /** Suggests a similarly named source file in the same folder. */
 export async function suggestFile(target: string, path: string): Promise<string> {
@@ -44,7 +47,9 @@ function explain(error: unknown, remedy: string): string {
   const position = "position" in error ? error.position : undefined;
   if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
   if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedy)).join("\n");
-  const { head, frames } = readStack(error);
+  const { head, frames: all } = readStack(error);
+  // Those of the command line say nothing about the file.
+  const frames = all.filter((line) => !decodePath(line).includes(COMMAND_LINE));
   const own = frames.filter(isOfUser);
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||
     error instanceof SyntaxError && !own.length;
@@ -69,49 +74,6 @@ function toInstallHint(message: string): string | undefined {
   if (name === undefined) return;
   const commands = { deno: "deno add npm:", bun: "bun add ", node: "npm install " };
   return `Install the package ${name}: ${commands[platform.runtime]}${name}`;
-}
-
-interface Stack {
-  /** Name and message of the error. */
-  readonly head: string;
-  /** The frames of the stack. Frames of the command line are omitted, because they say nothing about the file. */
-  readonly frames: readonly string[];
-}
-
-function readStack({ name, message, stack = "" }: Error): Stack {
-  // The stack usually begins with the message. Skip it, because its lines must not be read as frames.
-  const at = message ? stack.indexOf(message) : -1;
-  const end = at < 0 ? 0 : at + message.length;
-  const lines = stack.slice(end).split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
-  const frames = lines.filter((line) => !decode(line).includes(COMMAND_LINE));
-  return { head: at < 0 ? [name, message].filter(Boolean).join(": ") : stack.slice(0, end).trimStart(), frames };
-}
-
-const COMMAND_LINE = decode(new URL(".", import.meta.url).pathname);
-
-const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.meta.url)].map(({ pathname }) =>
-  decode(pathname)
-);
-
-/** Paths of packages: in the project, in the cache of Bun, or in the cache of Deno. */
-const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
-
-/** Whether a line of a stack is in a file of the user, and not in the runtime, a package or this library. */
-function isOfUser(line: string): boolean {
-  const place = line.replace(/^\s+at (async )?/, "");
-  const [, named] = /^[^(]*\((.*)\)$/.exec(place) ?? [];
-  const path = decode(named ?? place);
-  // Require an absolute path. Frames of a runtime have no path, or a path such as `ext:core/mod.js` or `node:fs`.
-  return /^(file:|\/|[a-z]:\\)/i.test(path) && !PACKAGES.test(path) && !LIBRARY.some((start) => path.includes(start));
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // The path contains a percent sign that is not an escape.
-    return text;
-  }
 }
 
 function isPosition(

@@ -6,6 +6,7 @@
 import { isMcpError, McpError, METHOD_NOT_FOUND } from "../protocol/errors.ts";
 import type { Result } from "../protocol/jsonrpc.ts";
 import type { Principal } from "../core/call/context.ts";
+import type { FaultEvent } from "../core/call/observer.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import { enterServer } from "../transports/channel.ts";
@@ -22,6 +23,7 @@ import { createRpc, REQUEST, type RequestHandler, type Rpc, type TestRequestOpti
 import { ANSWER, toCapabilities } from "../client/answer_options.ts";
 import { createRequestHandler, type RequestHandlerOptions } from "../client/server_requests.ts";
 import type { SubscriptionFilter } from "../client/subscription.ts";
+import { FaultLog, withFaults } from "./fault_log.ts";
 import { createSubscription, type Subscription } from "./subscription.ts";
 import { Transcript } from "../kit/transcript.ts";
 import {
@@ -126,6 +128,13 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
    * session ids and request states.
    */
   readonly transcript: readonly string[];
+  /**
+   * The unexpected errors of the server since the client connected, with the errors as they were thrown. Those of all its
+   * clients. Empty over `stdio`, and for a server with `development: false`.
+   */
+  readonly faults: readonly FaultEvent[];
+  /** The warnings about mistakes in handlers, such as a question without `await`, which are printed too. As above. */
+  readonly warnings: readonly string[];
   /** Subscribes to changes. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
@@ -133,6 +142,10 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
 /**
  * Connects to a server. For `stdio`, `server` is a file that serves over stdio. The server's `development` option is
  * turned on.
+ *
+ * If a handler fails unexpectedly, the test sees why, although the server sends only "Internal error" and an id: the text
+ * of a failed tool has the error and its stack below the id, and a rejection has the error as its `cause`. `transcript`
+ * shows what was sent. `development: false` of the server turns this off.
  *
  * The client does not recover from failures, so that a test sees each of them: it never detects the era, resumes a
  * stream, renews a session or sends a request again. Errors outside of requests fail the running test.
@@ -163,9 +176,12 @@ export async function connectTest(
   const path = options.path ?? toPath(server, params);
   const { era, version } = readRevision(options);
   const protocolOptions = toProtocolOptions(options);
+  const log = new FaultLog();
+  let stop = () => {};
   if (typeof server === "object" && INTERNALS in server) {
     const { develop, load } = server[INTERNALS];
-    develop?.();
+    // That of an older copy of the library returns nothing.
+    stop = develop?.(log) ?? stop;
     // Load the code of the first request now, so that the first call takes no longer than others. Tests that advance a
     // clock rely on it.
     await load?.();
@@ -206,20 +222,24 @@ export async function connectTest(
       principal,
       received,
       transcript: transcript.lines,
+      faults: log.faults,
+      warnings: log.warnings,
       ...opened.transport?.facts,
     };
-    return toConnection({ rpc, protocol, answers: options }, facts);
+    return toConnection({ rpc, protocol: withFaults(protocol, log, stop), answers: options }, facts);
   } catch (error) {
+    stop();
     rpc.abort();
     await rpc.channel.close();
-    throw error;
+    throw log.explainError(error);
   }
 }
 
 /** Returns the path of the endpoint with these parameters. */
 function toPath(server: TestServer | string | URL, params: ConnectTestOptions["params"]): string {
+  if (!params) return "/mcp";
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
-  if (!params || template === undefined) return "/mcp";
+  if (template === undefined) return "/mcp";
   const values = Object.entries(params).map(([name, value]) => [name, String(value)]);
   return new PathTemplate(template).build(Object.fromEntries(values));
 }
@@ -246,7 +266,7 @@ function fail(error: unknown): never {
 }
 
 type Facts =
-  & Pick<Connection, "era" | "transport" | "path" | "principal" | "received" | "transcript">
+  & Pick<Connection, "era" | "transport" | "path" | "principal" | "received" | "transcript" | "faults" | "warnings">
   & TransportFacts;
 
 interface Connected {

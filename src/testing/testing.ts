@@ -29,4 +29,5 @@ export { testTask, type TestTaskOptions } from "./test_task.ts";
 export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
 // Types in the signatures above that the main entry does not export.
+export type { FaultEvent } from "../core/call/observer.ts";
 export type { Id, Params } from "../protocol/jsonrpc.ts";

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Principal } from "../core/call/context.ts";
+import type { DevelopmentListener } from "../core/call/development.ts";
 import type { Fetch } from "../transports/http/fetch.ts";
 import type { INTERNALS } from "../core/call/internals.ts";
 import type { PipeServer } from "../transports/channel.ts";
@@ -27,7 +28,7 @@ export interface TestServer extends PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
-    develop?(): void;
+    develop?(listener: DevelopmentListener): () => void;
     load?(): Promise<void>;
     readonly http?: { readonly path: string };
   };

@@ -40,7 +40,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/middleware": below,
   "src/stores": below,
   "src/extensions": below,
-  "src/testing": [...outer, "src/stores", "src/client"],
+  "src/testing": [...outer, "src/stores", "src/client", "src/files"],
   "src/client": outer,
   "src/client/oauth": [...outer, "src/client"],
   "src/client/skills": [...outer, "src/client", "src/skills"],

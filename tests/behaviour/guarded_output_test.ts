@@ -170,6 +170,7 @@ behaviour("the client gets an internal error if a guard fails or returns no text
     throw new McpError(-31001, SECRET);
   };
   const { client, takeFaults } = await connect({
+    development: false,
     handlers: [
       tool({
         name: "throws",

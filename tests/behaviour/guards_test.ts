@@ -149,7 +149,7 @@ behaviour("an error in a guard is reported, and the handler does not run", async
   };
   const before = tool({ name: "before", guards: { input: [fail] }, run: () => void runs++ });
   const after = tool({ name: "after", guards: { output: [fail] }, run: () => "value" });
-  const { client, takeFaults } = await connect({ handlers: [before, after] });
+  const { client, takeFaults } = await connect({ handlers: [before, after], development: false });
   for (const name of ["before", "after"]) {
     const result = await client.callTool(name);
     assertEquals(result.isError, true);

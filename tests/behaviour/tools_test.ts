@@ -348,7 +348,7 @@ behaviour("the client gets an McpError unchanged", async (connect) => {
 });
 
 behaviour("for any other error the client gets an id, and the observer gets the error itself", async (connect) => {
-  const { client, takeFaults } = await connect(failing());
+  const { client, takeFaults } = await connect({ ...failing(), development: false });
   for (const name of ["error", "sync", "string", "nothing"]) {
     const result = await client.callTool(name);
     const [fault, ...others] = takeFaults();

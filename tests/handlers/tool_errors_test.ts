@@ -10,7 +10,8 @@ const fail = tool({
 });
 
 async function callFailing(mapError?: (error: unknown) => string | ToolError | undefined): Promise<unknown> {
-  const server = createServer({ name: "t", version: "1", handlers: [fail], observer: { fault() {} }, mapError });
+  const options = { name: "t", version: "1", handlers: [fail], observer: { fault() {} } };
+  const server = createServer({ ...options, mapError, development: false });
   await using client = await connectTest(server, { era: "modern", transport: "memory" });
   const { content, isError } = await client.callTool("fail");
   await server.close();

@@ -46,7 +46,7 @@ Deno.test("the test kit's client has every member of the library's client", asyn
   const extra = Object.keys(tested).filter((name) =>
     !Object.hasOwn(client, name) && tested[name as keyof typeof tested]
   );
-  assertEquals(extra.sort(), ["era", "path", "received", "transcript", "transport", "url"]);
+  assertEquals(extra.sort(), ["era", "faults", "path", "received", "transcript", "transport", "url", "warnings"]);
 });
 
 behaviour("every method works, with the options of the library's client", async (join, way) => {

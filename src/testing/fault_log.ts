@@ -1,0 +1,85 @@
+/**
+ * Shows tests why a handler failed. The server sends its client no more than in production: the error and its response
+ * are connected in this process.
+ *
+ * @module
+ */
+import type { DevelopmentListener } from "../core/call/development.ts";
+import type { FaultEvent } from "../core/call/observer.ts";
+import { isObject, type Result } from "../protocol/jsonrpc.ts";
+import type { Protocol } from "../client/protocol.ts";
+import { explainFault } from "../files/fault_text.ts";
+
+/** The text of a tool that failed unexpectedly. */
+const FAILED = /^Internal error \(([0-9a-f]{8})\)$/;
+
+/** The unexpected errors and the warnings of a server. */
+export class FaultLog implements DevelopmentListener {
+  /** The unexpected errors so far. */
+  readonly faults: FaultEvent[] = [];
+  /** The warnings so far. */
+  readonly warnings: string[] = [];
+
+  fault(event: FaultEvent): void {
+    this.faults.push(event);
+  }
+
+  warn(text: string): void {
+    this.warnings.push(text);
+  }
+
+  /** Gives an error that the server sent the thrown one as its `cause`. Returns the same error. */
+  explainError(error: unknown): unknown {
+    if (!(error instanceof Error) || !("data" in error) || error.cause !== undefined) return error;
+    const fault = isObject(error.data) && this.#find(error.data.errorId);
+    // As engines do it, so that the cause is no part of comparisons.
+    if (fault) Object.defineProperty(error, "cause", { value: fault.error, writable: true, configurable: true });
+    return error;
+  }
+
+  /** Adds the thrown error to the text of a tool that failed. */
+  explainResult(result: Result): Result {
+    if (result.isError !== true || !Array.isArray(result.content)) return result;
+    const content = result.content.map((block: unknown) => {
+      const { text }: { readonly text?: unknown } = Object(block);
+      const [, id] = typeof text === "string" ? FAILED.exec(text) ?? [] : [];
+      const fault = this.#find(id);
+      return fault ? { ...Object(block), text: `${text}\n${explainFault(fault.error)}` } : block;
+    });
+    return { ...result, content };
+  }
+
+  #find(id: unknown): FaultEvent | undefined {
+    return id === undefined ? undefined : this.faults.find((fault) => fault.id === id);
+  }
+}
+
+/** Returns a protocol whose results and errors are explained. `onClose` is called when it closes. */
+export function withFaults(protocol: Protocol, log: FaultLog, onClose: () => void): Protocol {
+  const explained = async <T>(run: () => Promise<T>): Promise<T> => {
+    try {
+      return await run();
+    } catch (error) {
+      throw log.explainError(error);
+    }
+  };
+  return {
+    get server() {
+      return protocol.server;
+    },
+    sessionId: protocol.sessionId,
+    handshake: protocol.handshake,
+    request: (method, params, options) =>
+      explained(async () => {
+        const outcome = await protocol.request(method, params, options);
+        return { ...outcome, result: log.explainResult(outcome.result) };
+      }),
+    watch: (filter, onChange) => explained(() => protocol.watch(filter, onChange)),
+    setLogLevel: (level) => explained(() => protocol.setLogLevel(level)),
+    notify: (method, params) => explained(() => protocol.notify(method, params)),
+    async close() {
+      onClose();
+      await protocol.close();
+    },
+  };
+}

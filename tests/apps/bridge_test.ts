@@ -61,7 +61,7 @@ const host = (then: string, context = "{}") =>
     } else { ${then} }
   }`;
 
-/** What a host does after the handshake. */
+/** The events of a host after the handshake. */
 const after = (then: string) => host(`if (message.method === "ui/notifications/initialized") { ${then} }`);
 
 bridge("an app starts the handshake after its scripts have run, and no request is sent before it", async () => {

@@ -115,7 +115,7 @@ const samples: readonly Sample[] = [
   { path: "src/cli/a.ts", source: `import { z } from "zod";\nlet a: typeof import("yaml");` },
   { path: "src/cli/a.ts", source: `import { z } from "npm:zod@4";`, rule: "import-direction" },
   { path: "src/cli/a.ts", source: `import { red } from "@std/fmt";`, rule: "import-direction" },
-  // era words
+  // Words for eras.
   { path: "src/core/a.ts", source: `const isLegacy = true;`, rule: "era-word" },
   { path: "src/transports/a.ts", source: `const a = 1; // the modern way`, rule: "era-word" },
   { path: "src/server/server.ts", source: `const a = ["2025-11-25"];`, rule: "era-word" },

@@ -26,7 +26,7 @@ const add = tool({ name: "add", input: z.object({ a: z.number(), b: z.number() }
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `,
     );
-    // Splitting keeps code that is loaded on demand in files of its own.
+    // Splitting puts code that is loaded on demand into separate files.
     const args = [
       "build",
       "--minify",

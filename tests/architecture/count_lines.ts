@@ -7,7 +7,7 @@
 const LEFT_OUT = /^src\/(cli|client|testing)\//;
 const root = new URL("../../", import.meta.url).pathname;
 
-/** Counts the lines of a source that contain code. The formatter puts each comment on lines of its own. */
+/** Counts the lines of a source that contain code. The formatter puts each comment on separate lines. */
 function countLines(source: string): number {
   let count = 0;
   let isComment = false;

@@ -36,7 +36,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "every task of deno.json runs in a tier, or is listed with the reason why it is run by hand",
+  name: "every task of deno.json runs in a tier, or is listed with the reason why it is run manually",
   ignore,
   async fn() {
     const steps = (await listSteps()).map(({ name }) => name.split(" ")[0]);

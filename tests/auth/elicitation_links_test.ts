@@ -41,7 +41,7 @@ Deno.test("a link opens at the origin and path of its page, whatever its other p
   for (const url of others) assertEquals(await links.open(`${url}?state=${state}`, "ada"), undefined, url);
 });
 
-Deno.test("a link of one server does not open at another one that shares the secret", async () => {
+Deno.test("a link of one server does not open at another server with the same secret", async () => {
   const link = await make({ secret, server: "news" });
   assertEquals(await elicitationLinks({ secret, server: "news" }).open(link, "ada"), { data: null });
   assertEquals(await elicitationLinks({ secret, server: "shop" }).open(link, "ada"), undefined);

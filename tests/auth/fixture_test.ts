@@ -1,4 +1,4 @@
-// The server of the official conformance suite with access tokens, in a process of its own, and both official clients.
+// The server of the official conformance suite with access tokens, in a separate process, and both official clients.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { Client as V2Client, StreamableHTTPClientTransport as V2Transport } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client";

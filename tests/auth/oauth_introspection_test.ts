@@ -166,7 +166,7 @@ Deno.test("a function may return the claims of opaque tokens", async () => {
   await only.close();
 });
 
-Deno.test("hostile: an opaque token that equals its own subject is not shown to handlers", async () => {
+Deno.test("hostile: an opaque token that equals its jti claim is not shown to handlers", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["canary-5f2b", { jti: "canary-5f2b", ext: { of: ["x-canary-5f2b"] }, username: "ada" }]]));
   const server = protect([issuer], { oauth: { introspection } });

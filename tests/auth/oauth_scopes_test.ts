@@ -68,7 +68,7 @@ Deno.test("a call that needs more scopes gets 403 with all scopes of the operati
   await server.close();
 });
 
-Deno.test("MUST account for scopes that include others", async () => {
+Deno.test("MUST account for scopes that include other scopes", async () => {
   await using issuer = await TestIssuer.start();
   const satisfies = (granted: readonly string[], needed: readonly string[]) =>
     needed.every((scope) => granted.includes(scope) || granted.includes(scope.split(":")[0]));

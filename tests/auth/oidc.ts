@@ -19,10 +19,10 @@ export interface Oidc extends AsyncDisposable {
 
 /** The redirect URI of clients. No server listens there, because the test reads the code from the URL. */
 export const REDIRECT = "http://127.0.0.1:7777/callback";
-/** The id of the client whose metadata the first issuer knows. */
+/** The id of the client whose metadata the first issuer has. */
 export const CLIENT_DOCUMENT = "https://client.example/metadata.json";
 
-/** Starts the authorization servers in a process of their own. */
+/** Starts the authorization servers in a separate process. */
 export async function startOidc(): Promise<Oidc> {
   const words = ["deno", "run", "-A", "--no-check", `${root}tests/auth/oidc_process.ts`];
   const running: Running = await start(words, { timeoutMs: 120_000 });

@@ -140,7 +140,7 @@ Deno.test("an invalid principal that is passed to fetch grants nothing at a path
   }
 });
 
-Deno.test("an invalid principal gets 500, an unauthenticated request 401, and missing scopes 403", async () => {
+Deno.test("an invalid principal gets 500, an expired principal 401, and a principal without the scope 403", async () => {
   const past = Date.now() - 3_600_000;
   const cases: readonly (readonly [principal: unknown, status: number])[] = [
     [{ id: "a", scopes: ["notes:write"] }, 200],

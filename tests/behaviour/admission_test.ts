@@ -58,7 +58,7 @@ behaviour("admit decides on each request with the facts known at that time", asy
 
 behaviour("admit may refuse a session, return a promise, or throw", async (connect, way) => {
   let decide: () => Promise<unknown> = () => Promise.resolve(true);
-  // The type does not allow what the test returns.
+  // The type does not allow this return value.
   const { client, join, takeFaults } = await connect({ handlers: [hello], admit: async () => await decide() as true });
   assertEquals(textOf(await client.callTool("hello")), "hello");
   decide = () => Promise.resolve(refuseRequest(403));

@@ -122,37 +122,40 @@ Deno.test("every method of a fake context works when destructured", async () => 
   assertEquals(await useParts(ctx), "7 accept decline m 1");
 });
 
-behaviour("questions asked in parallel are sent together, later ones in further rounds", async (connect, { era }) => {
-  let runs = 0;
-  const made: string[] = [];
-  const both = tool({
-    name: "both",
-    async run(_input, ctx) {
-      runs++;
-      const stamp = await ctx.once("stamp", () => {
-        made.push("stamp");
-        return `stamp ${made.length}`;
-      });
-      const [a, b] = await Promise.all([
-        ctx.elicit("a", { message: "A?", schema: yesNo }),
-        ctx.elicit("b", { message: "B?", schema: yesNo }),
-      ]);
-      const c = await ctx.elicit("c", { message: "C?", schema: yesNo });
-      return [stamp, a.action, b.action, c.action].join();
-    },
-  });
-  const asked: unknown[] = [];
-  const { client } = await connect({ handlers: [both] }, {
-    onElicit({ message }) {
-      asked.push(message);
-      return accept({ ok: true });
-    },
-  });
-  assertEquals(textOf(await client.callTool("both")), "stamp 1,accept,accept,accept");
-  assertEquals(asked.sort(), ["A?", "B?", "C?"]);
-  assertEquals([countCalls(client), runs], era === "modern" ? [3, 3] : [1, 1]);
-  assertEquals(made.length, 1);
-});
+behaviour(
+  "questions asked in parallel are sent together, and later questions in further rounds",
+  async (connect, { era }) => {
+    let runs = 0;
+    const made: string[] = [];
+    const both = tool({
+      name: "both",
+      async run(_input, ctx) {
+        runs++;
+        const stamp = await ctx.once("stamp", () => {
+          made.push("stamp");
+          return `stamp ${made.length}`;
+        });
+        const [a, b] = await Promise.all([
+          ctx.elicit("a", { message: "A?", schema: yesNo }),
+          ctx.elicit("b", { message: "B?", schema: yesNo }),
+        ]);
+        const c = await ctx.elicit("c", { message: "C?", schema: yesNo });
+        return [stamp, a.action, b.action, c.action].join();
+      },
+    });
+    const asked: unknown[] = [];
+    const { client } = await connect({ handlers: [both] }, {
+      onElicit({ message }) {
+        asked.push(message);
+        return accept({ ok: true });
+      },
+    });
+    assertEquals(textOf(await client.callTool("both")), "stamp 1,accept,accept,accept");
+    assertEquals(asked.sort(), ["A?", "B?", "C?"]);
+    assertEquals([countCalls(client), runs], era === "modern" ? [3, 3] : [1, 1]);
+    assertEquals(made.length, 1);
+  },
+);
 
 behaviour(
   "a handler that catches every error cannot suppress a question, and its finally block runs",
@@ -471,7 +474,7 @@ behaviour("URL elicitation accepts only http and https URLs", async (connect) =>
   assertEquals(asked, good);
 });
 
-behaviour("a question where the server cannot wait for an answer throws an error that says so", async (connect) => {
+behaviour("a question where the server cannot wait for an answer throws an error with the reason", async (connect) => {
   const asks: Record<string, (ctx: Context) => Promise<unknown>> = {
     form: (ctx) => ctx.elicit("x", { message: "?", schema: yesNo }),
     page: (ctx) => ctx.elicitUrl("x", { message: "?", url: "https://x.example" }),

@@ -1,4 +1,4 @@
-// What else a server in development names: handlers that block all other calls, and promises in results.
+// Other development warnings of a server: handlers that block all other calls, and promises in results.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { listEndpoints } from "../../src/host.ts";
@@ -19,7 +19,7 @@ async function use(connected: Connection, name: string): Promise<void> {
   else await connected.callTool(name);
 }
 
-behaviour("a handler whose synchronous part takes over 50 ms is named once", async (join) => {
+behaviour("a handler whose synchronous part takes over 50 ms is reported once", async (join) => {
   const clock = movable();
   const db = service("db", () => ({ query: () => clock.block(51) }));
   const handlers = [
@@ -42,7 +42,7 @@ behaviour("a handler whose synchronous part takes over 50 ms is named once", asy
       name: "later",
       async run() {
         await undefined;
-        // No runtime says which call this belongs to.
+        // No runtime can attribute this time to a call.
         clock.block(500);
       },
     }),

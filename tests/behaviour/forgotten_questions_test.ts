@@ -105,7 +105,7 @@ behaviour("a question that is not awaited is reported once, with its handler and
   }
 }, { perInstance: "observer" });
 
-behaviour("a resource that a handler reads is reported like one that a client reads", async (join) => {
+behaviour("a resource that a handler reads is reported like a resource that a client reads", async (join) => {
   const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);
   const warnings = await collectWarnings(() => connected.callTool("reads"));
   assertEquals(warnings, [toWarning('ctx.elicit("sure")', 'resources/read "note://1"')]);
@@ -130,7 +130,7 @@ const awaiting = [
   tool({
     name: "handled",
     run(_input, ctx) {
-      // The author says that the answer does not matter.
+      // The author states that the answer is not needed.
       ask(ctx).catch(() => {});
       return "done";
     },
@@ -154,7 +154,7 @@ const awaiting = [
   tool({ name: "service", services: { asker }, run: (_input, ctx) => ctx.services.asker.wait(ctx) }),
 ];
 
-behaviour("a question that somebody waits for is not reported", async (join) => {
+behaviour("a question that a handler awaits is not reported", async (join) => {
   const { client: connected } = await join({ handlers: awaiting, clock: fakeClock() }, client);
   for (const { name } of awaiting) {
     assertEquals(await collectWarnings(() => use(connected, name)), [], name);

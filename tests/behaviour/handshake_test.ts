@@ -144,7 +144,7 @@ behaviour("an unknown method is -32601", async (connect, { era, transport }) => 
   }
 });
 
-behaviour("an unsupported revision is refused with the list of supported ones", async (connect, { transport }) => {
+behaviour("an unsupported revision is refused with the list of supported revisions", async (connect, { transport }) => {
   const { client } = await connect({}, { revisions: ["2099-01-01"] });
   const error = await assertRejects(() => client.request("server/discover"), McpError);
   assertEquals(error.code, -32022);

@@ -1,4 +1,4 @@
-// Idempotency keys: a repeated call gets the result of the first one, and the handler runs once.
+// Idempotency keys: a repeated call gets the result of the first call, and the handler runs once.
 import {
   assert,
   assertEquals,

@@ -292,7 +292,7 @@ behaviour("a client cannot detect a handler whose allow throws", async (connect)
   assertEquals(textOf(await client.callTool("a")), "a");
 });
 
-behaviour("each listed page is consistent while handlers change under load", async (connect) => {
+behaviour("a list is complete while handlers are added and removed under load", async (connect) => {
   const { client, server } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: 100 } }) });
   let busy = true;
   const reading = Promise.all(Array.from({ length: 5 }, async () => {

@@ -172,7 +172,7 @@ Deno.test("an unknown requirement throws when its handler is created", () => {
     assertThrows(() => prompt({ name: "p", requires, run: () => "x" }), TypeError, "Cannot make prompt");
     assertThrows(() => resource({ uri: "x://r", name: "r", requires, read: () => "x" }), TypeError, "use elicitation");
   }
-  // @ts-expect-error: the list holds known words only
+  // @ts-expect-error: the list may contain only known words
   assertThrows(() => tool({ name: "t", requires: ["root"], run: () => "x" }), TypeError);
   tool({ name: "t", requires: [], run: () => "x" });
 });

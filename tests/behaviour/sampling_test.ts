@@ -87,7 +87,7 @@ behaviour(
 );
 
 behaviour(
-  "includeContext is sent only to a client that declared the sampling capability for context",
+  "a context of servers is requested only from a client that declared the sampling capability for context",
   async (connect) => {
     const contexts = ["none", "thisServer", "allServers", undefined] as const;
     const ask = tool({

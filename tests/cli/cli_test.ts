@@ -172,7 +172,7 @@ for (const { name, program, file } of runtimes) {
   });
 
   for (const [signal, second] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    testProcesses(`${name}: the first ${signal} lets a call finish, the second exits at once`, async () => {
+    testProcesses(`${name}: the first ${signal} lets a call finish, and the second exits immediately`, async () => {
       const source = `import { tool } from "@x/mcp";
         const slow = tool({ name: "slow", run: async () => {
           console.error("begun");

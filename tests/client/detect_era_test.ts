@@ -99,7 +99,7 @@ Deno.test("a revision that is refused later is replaced too", async () => {
   assertEquals(client.server.version, "2026-07-28");
 });
 
-Deno.test("a server that refuses the revision and lists only older ones gets a handshake", async () => {
+Deno.test("a server that refuses the revision and lists only older revisions gets a handshake", async () => {
   const server = old((heard) => fault(heard, -32022, 400, { supported: ["2025-06-18"] }));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(client.server.era, "legacy");

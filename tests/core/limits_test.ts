@@ -7,7 +7,7 @@ import { isWithin } from "../../src/protocol/weight.ts";
 import { behaviour, gate, until } from "../support/behaviour.ts";
 import { pageFile, readPage, toTables, withTables } from "../release/limits_page.ts";
 
-Deno.test("any limit can be set, and the others keep their defaults", () => {
+Deno.test("any limit can be set, and the other limits keep their defaults", () => {
   assertEquals(readLimits({}), BOUNDS);
   assertEquals(readLimits({ request: {} }), BOUNDS);
   const changes: LimitOptions = { request: { bodyBytes: 1000 }, calls: { timeoutMs: 5, running: Infinity } };
@@ -84,7 +84,7 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
   assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
 });
 
-behaviour("a refusal because of a limit says to try again later", async (connect) => {
+behaviour("a refusal because of a limit asks the client to try again later", async (connect) => {
   for (const limits of [testLimits({ calls: { running: 1, waiting: 1 } }), { memory: { bytes: 50_000 } }]) {
     const { pass, open } = gate();
     const hold = tool({ name: "hold", run: () => pass });

@@ -236,7 +236,7 @@ Deno.test("two instances with one store: a flood at one instance does not end a 
   const ended = await flood(there, 400);
   assertEquals([await use(there, used), await use(here, used)], [200, 200]);
   for (const id of ended) assertEquals([await use(here, id), await use(there, id)], [404, 404]);
-  // No request has used the session at the other instance, and only this instance knows that it is new.
+  // No request has used the session at the other instance, and only this instance has recorded that it is new.
   assertEquals(await use(there, idle), 404);
   assertEquals(await end(there, used), 204);
   await until(async () => await use(here, used) !== 200, "the end reaches this instance");
@@ -276,7 +276,7 @@ Deno.test("without a response of the store, ending a session gets 503, and it is
   assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
   assertStringIncludes((await waiting.json()).error.message, "the end waits for it; try again later");
   assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
-  // The session is ended at this instance; no other instance knows about the pending end.
+  // The session is ended at this instance; no other instance has a record of the pending end.
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
   fragile.isSilent = false;
   let status = 503;

@@ -10,7 +10,7 @@ import { soon, toCall } from "../hostile/attack.ts";
 import { until } from "../support/behaviour.ts";
 
 const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
-const link = {} as Link; // Not read.
+const link = {} as Link; // The field is not read.
 
 /** An era whose load succeeds at the second attempt. */
 function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T, era: Era): T {

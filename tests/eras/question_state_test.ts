@@ -135,7 +135,7 @@ Deno.test("consent to one price is not accepted for another price", async () => 
   await held.server.close();
 });
 
-Deno.test("consent to one number is not accepted for another number that is equal to it in JSON", async () => {
+Deno.test("consent to one number is not accepted for another number that JSON represents in the same way", async () => {
   const pay = tool({
     name: "pay",
     input: { type: "object" },

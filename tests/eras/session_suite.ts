@@ -207,7 +207,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
           if (count) {
             assertMatch(
               warnings[0],
-              /a client sent a session id that this process did not make\. If several processes/,
+              /a client sent a session id that this process did not create\. If several processes/,
             );
           }
           for (const { server } of [one, other]) await server.close();
@@ -329,7 +329,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("ending a session ends everything that runs in it, and no other call", async () => {
+  test("ending a session ends all its calls and streams, and no other call", async () => {
     const held = start();
     const [id, other] = [await shake(held), await shake(held)];
     const stream = await send(held, id, undefined);

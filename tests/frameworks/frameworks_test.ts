@@ -67,7 +67,7 @@ for (const [program, names] of Object.entries(programs)) {
           const result = await client.callTool("add", { a: 2, b: 3 }, { onProgress });
           assertEquals([result.content, progress], [[{ type: "text", text: "5" }], [1]]);
         }
-        // A page of another origin is refused, because the server knows the connection.
+        // A page of another origin is refused, because the server has the facts of the connection.
         const headers = { "content-type": "application/json", origin: "https://evil.example" };
         const refused = await fetch(`${origin}/mcp`, { method: "POST", headers, body: "{}" });
         await refused.body?.cancel();

@@ -57,7 +57,7 @@ Deno.test("a prompt is listed with its arguments, and without unset fields", asy
   assertEquals(capabilities.prompts, { listChanged: true });
 });
 
-Deno.test("raw JSON Schema describes arguments too, and refuses invalid ones", async () => {
+Deno.test("raw JSON Schema describes arguments too, and refuses invalid arguments", async () => {
   const server = serve(prompt({
     name: "raw",
     input: {
@@ -182,7 +182,7 @@ const returns = [
     result: { messages: [assistant(text("hi"))] },
   },
   {
-    what: "messages whose contents are strings, among others",
+    what: "messages of which some contents are strings",
     value: [user("hi"), image, assistant(image)],
     result: { messages: [user(text("hi")), user(image), assistant(image)] },
   },

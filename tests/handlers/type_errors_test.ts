@@ -58,7 +58,7 @@ const mistakes: readonly Mistake[] = [
     most: 1,
   },
   {
-    name: "a service of a handler that declares none",
+    name: "a service of a handler that declares no services",
     code: `tool({ name: "t", run: (_, { services }) => services.db });`,
     line: "Property 'db' does not exist on type '{}'.",
     most: 1,

@@ -1,5 +1,5 @@
-// What reaches spans, metrics, labels, logs, audit records, transcripts and counts: a different secret in every place that
-// a caller, a handler or a configuration can put one.
+// Secrets in spans, metrics, labels, logs, audit records, transcripts and counts: each place where a caller, a handler
+// or a configuration can put a secret contains a different secret.
 import { context, propagation } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -153,10 +153,10 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   spans: ["path"],
   metrics: [],
   prometheus: [],
-  // An unknown method is neither an argument nor a credential, and shows what a client tried.
+  // An unknown method is neither an argument nor a credential, and shows which method a client tried.
   log: ["unknownMethod"],
   record: MESSAGES,
-  // What was called, with the arguments as they came.
+  // The called handler, with its unmodified arguments.
   audit: [
     "argument",
     "fragment",
@@ -301,7 +301,7 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
       await send("tools/call", { name, arguments: {} })
     );
     assertEquals(await Promise.all(statuses), isModern ? [200, 200, 400, 200] : [200, 200, 200, 200]);
-    // What is refused: a credential, a path, a host, an origin, a body, a version, and messages without sense.
+    // Refused values: a credential, a path, a host, an origin, a body, a version, and invalid messages.
     const ping = async (more: Record<string, string>, target = url) => await send("tools/list", {}, more, target);
     await ping({ authorization: `Bearer ${s("wrongToken")}` });
     await ping({ authorization: `Basic ${btoa(s("basic"))}` });

@@ -259,7 +259,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "logs at the level that the client wants",
+    name: "logs at the level that the client requests",
     async run(peer) {
       const collectLogs = async (options: CallOptions) => {
         peer.heard.length = 0;
@@ -304,7 +304,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "asks two questions at once",
+    name: "asks two questions concurrently",
     async run(peer) {
       peer.asked.length = 0;
       assertEquals(toGiven(await peer.callTool("ask_both")), text("3 red"));

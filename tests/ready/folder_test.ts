@@ -66,7 +66,7 @@ behaviour("one file is a resource, and is read again for each request", async (c
   });
 });
 
-/** Paths that lead out of a folder, or to what is left out of it. */
+/** Paths that lead out of a folder, or to files that the folder's options exclude. */
 const toHostile = (root: string): readonly string[] => [
   "../secret.md",
   "..",
@@ -96,7 +96,7 @@ const toHostile = (root: string): readonly string[] => [
   "x".repeat(5000),
 ];
 
-behaviour("no path leads out of a folder, or to what is left out", async (connect) => {
+behaviour("no path leads out of a folder, or to an excluded file", async (connect) => {
   await withFolder(FILES, async (root) => {
     const inner = `${root}/notes`;
     await symlink("../secret.md", `${inner}/link.md`);
@@ -142,7 +142,7 @@ behaviour("a file that becomes a link out of its folder is not read", async (con
       await symlink("../secret.md", `${root}/in/${name}`);
       await assertRejects(() => client.readResource(`file:///${name}`), Error, "Resource not found");
     }
-    // A folder that is replaced by a link to another one keeps its place.
+    // A folder that is replaced by a link to another folder keeps its position.
     await rename(`${root}/in`, `${root}/moved`);
     await symlink(".", `${root}/in`);
     await writeFiles(root, { "a.md": "OUTSIDE" });
@@ -150,7 +150,7 @@ behaviour("a file that becomes a link out of its folder is not read", async (con
   });
 });
 
-behaviour("subscribers learn of files that are written, added and removed", async (connect) => {
+behaviour("subscribers are notified of files that are written, added and removed", async (connect) => {
   await withFolder({ "n/a.md": "1", "f.md": "1" }, async (root) => {
     const handlers = [folder({ path: `${root}/n`, uri: "n:///" }), file({ path: `${root}/f.md`, uri: "f://f" })];
     const { client, server } = await connect({ handlers });
@@ -163,7 +163,7 @@ behaviour("subscribers learn of files that are written, added and removed", asyn
       subscription.received.some((each) =>
         each.method === `notifications/resources/${method}` && (uri === undefined || each.params.uri === uri)
       );
-    // Changes before the first look at a file are not seen, so it is written until one is.
+    // Changes before the first read of a file are not detected, so the test writes the file until a change is detected.
     let size = 1;
     for (const [path, uri] of [["n/a.md", "n:///a.md"], ["f.md", "f://f"]]) {
       await until(async () => {
@@ -202,7 +202,7 @@ Deno.test("a relative path is relative to the working directory, and a URL to it
   });
 });
 
-Deno.test("a server with a missing folder or file does not start, and says why", async () => {
+Deno.test("a server with a missing folder or file does not start, and the error names the path", async () => {
   await withFolder({ "a.md": "", "n/b.md": "" }, async (root) => {
     await symlink("../a.md", `${root}/n/link.md`);
     const cases: readonly (readonly [Handler, RegExp])[] = [

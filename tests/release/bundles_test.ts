@@ -60,7 +60,7 @@ for (const [name, toWords] of Object.entries(bundlers)) {
   // The package's entry has this name, so a bundle with the same name looks like the entry.
   for (const output of ["server.js", "mod.js"]) {
     Deno.test({
-      name: `${name}: ${output} contains no command line, and starts none`,
+      name: `${name}: ${output} contains no command line, and starts no command line`,
       ignore,
       async fn() {
         const folder = await Deno.makeTempDir({ prefix: "mcp-bundle-" });

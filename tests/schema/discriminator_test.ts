@@ -60,7 +60,7 @@ for (const keyword of ["anyOf", "oneOf"] as const) {
       references: [{ $ref: "#/$defs/a" }, { $ref: "#/$defs/b", required: ["v"] }],
       overlapping: [{ properties: { kind: { enum: ["a", "b"] } } }, form("b")],
       objects: [{ properties: { kind: { const: { x: 1 } } } }, form("a")],
-      "not in every one": [form("a"), { properties: { v: { type: "string" } } }],
+      "not in every alternative": [form("a"), { properties: { v: { type: "string" } } }],
       "the second property": [
         { properties: { v: {}, kind: { const: "a" } } },
         { properties: { v: { const: "x" }, kind: { const: "b" } } },

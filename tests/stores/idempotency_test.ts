@@ -378,7 +378,7 @@ Deno.test("a closing instance leaves no call of another instance waiting", async
   open();
 });
 
-Deno.test("a closing instance releases the claims of handlers that have not run", async () => {
+Deno.test("a closing instance releases the claims of calls that have not finished", async () => {
   const shared = memoryStore();
   let runs = 0;
   const make = (turns: number) => {

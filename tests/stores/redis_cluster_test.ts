@@ -1,4 +1,4 @@
-// `redisStore` on a real cluster of three nodes, with each client that knows clusters.
+// `redisStore` on a real cluster of three nodes, with each client that supports clusters.
 import { assertEquals } from "@std/assert";
 import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";

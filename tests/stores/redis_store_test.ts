@@ -41,7 +41,7 @@ function test(name: string, fn: () => Promise<void>): void {
   });
 }
 
-test("is killed and comes back: the store works again, and subscribers hear of the gap and of what follows", async () => {
+test("is killed and comes back: the store works again, and subscribers are notified of the gap and of later entries", async () => {
   const [store, other] = [open(), open()];
   await until(() => isUp(store), "the server has started");
   const heard: unknown[] = [];

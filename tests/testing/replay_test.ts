@@ -88,7 +88,7 @@ Deno.test("a handler that asks no question, fails, or catches errors is replayed
   await assertRejects(() => replay(failing, { b: "x" }, { answers: {} }), TypeError, 'Cannot answer "x"');
 });
 
-Deno.test("a question that is not awaited is reported, and one whose handler fails is not", async () => {
+Deno.test("a question that is not awaited is reported, unless its handler fails", async () => {
   const forgets = tool({
     name: "forgets",
     run(_input, ctx) {

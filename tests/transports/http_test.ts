@@ -416,7 +416,7 @@ table("only the endpoint responds, only to known methods, and only to allowed pa
 const call = (name: unknown, args: unknown = {}, more: Json = {}) =>
   message({ params: { name, arguments: args, _meta: meta(), ...more } });
 
-table("an unknown method or tool, and a wrong way to call one, is refused with its reason", [
+table("an unknown method or tool, and an incorrect way to call it, is refused with its reason", [
   { name: "unknown tool", headers: { "mcp-name": "gone" }, body: call("gone"), status: 400, code: -32602, id: 1 },
   { name: "name missing", headers: { "mcp-name": null }, body: call(undefined), status: 400, code: -32602, id: 1 },
   { name: "name a number", headers: { "mcp-name": null }, body: call(5), status: 400, code: -32602, id: 1 },
@@ -621,7 +621,7 @@ table("the error names the first of several faults in the order of the specifica
   },
 ]);
 
-Deno.test("an unsupported version is refused with the list of supported ones", () =>
+Deno.test("an unsupported version is refused with the list of supported versions", () =>
   withServers(async (send) => {
     const body = message({ params: { name: "good", _meta: meta({ [META + "protocolVersion"]: "v999.0.0" }) } });
     const answer = await readAnswer(await send({ headers: { "mcp-protocol-version": "v999.0.0" }, body }));

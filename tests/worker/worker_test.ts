@@ -251,7 +251,7 @@ Deno.test("work that a handler leaves running is not part of the next call of it
   assertEquals([first.progress, second.progress], [[], []]);
 });
 
-Deno.test("a late error of a handler does not end its thread during a later call", async () => {
+Deno.test("a late error of a handler does not fail a later call", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 1000 });
   assertEquals(await run({ job: "leave an error" }, fakeContext()), "left");
   await new Promise((resolve) => setTimeout(resolve, 400));

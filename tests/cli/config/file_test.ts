@@ -411,7 +411,7 @@ Deno.test("a config file that is huge, binary, missing, a folder or a pipe is re
   });
 });
 
-Deno.test("a reload applies all changes of the files, or none if one is invalid", async () => {
+Deno.test("a reload applies all changes of the files, or no change if a file is invalid", async () => {
   const described = (name: string) => ({ tools: { [name]: tool }, prompts: ["p.md"] });
   await withFolder({ "mcp.jsonc": described("a"), "p.md": "one" }, async (folder) => {
     const { server, reload, files } = await load(`${folder}/mcp.jsonc`);

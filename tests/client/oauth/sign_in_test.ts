@@ -137,7 +137,7 @@ Deno.test("without a metadata URL in the challenge, the path and then the root a
   assertEquals(bed.visits[0].get("resource"), "https://mcp.example.com");
 });
 
-Deno.test("scopes: from the challenge, else from the metadata, else none, and new scopes are added to earlier scopes", async () => {
+Deno.test("scopes: from the challenge, or else from the metadata, or else no scopes; new scopes are added to earlier scopes", async () => {
   const supported = (right: Record<string, unknown>) => ({ ...right, scopes_supported: ["a", "b"] });
   const ask = async (wrong: Wrong) => {
     await using bed = new Bed(wrong);

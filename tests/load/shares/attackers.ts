@@ -48,7 +48,7 @@ export class Attackers {
     this.#release(RELEASED);
   }
 
-  /** Releases everything. */
+  /** Releases all held resources. */
   stop(): void {
     this.#release(Infinity);
   }

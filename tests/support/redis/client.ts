@@ -19,7 +19,7 @@ export interface RedisClient {
 export function connectRedis(path: string, signal?: AbortSignal): Promise<RedisClient> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path });
-    const late = () => socket.destroy(new Error("nobody waits for the connection"));
+    const late = () => socket.destroy(new Error("the request for the connection was aborted"));
     signal?.addEventListener("abort", late);
     socket.once("error", reject);
     socket.once("close", () => reject(new Error("the connection was closed")));

@@ -7,7 +7,7 @@ import type { Params } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 
-/** A form for the user to fill in. */
+/** A form that the server wants the user to fill in. */
 export interface ElicitRequest {
   /** A message for the user. */
   readonly message: string;
@@ -17,11 +17,11 @@ export interface ElicitRequest {
   readonly [key: string]: unknown;
 }
 
-/** A page for the user to open. */
+/** A page that the server wants the user to open. */
 export interface ElicitUrlRequest {
   /** A message for the user. */
   readonly message: string;
-  /** An http or https URL. Show its host, and ask before it is opened. */
+  /** An http or https URL. Show its host to the user, and ask the user before opening it. */
   readonly url: string;
   /** Further parameters, as the server sent them. */
   readonly [key: string]: unknown;
@@ -31,7 +31,7 @@ export interface ElicitUrlRequest {
 export interface ElicitResult {
   /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
   readonly action: "accept" | "decline" | "cancel";
-  /** With `accept`, the values by name. Names that are missing or `undefined` get the default of the form. */
+  /** With `accept`: the values by name. Names that are missing or `undefined` get the defaults of the form. */
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
@@ -39,11 +39,13 @@ export interface ElicitResult {
 export interface AnswerContext {
   /** Aborts when the request is cancelled. */
   readonly signal: AbortSignal;
-  /** What the server calls the question: the key of the handler, or the id of its request in a session. */
+  /**
+   * The server's key of the question: the key that the handler chose, or in a session the id of the server's request.
+   */
   readonly key: string;
   /**
-   * The request during which the server asks. `undefined` if nothing on the wire tells: in a session over stdio while
-   * several requests run.
+   * The request during which the server asks. `undefined` if this is not known: in a session over stdio while several
+   * requests run.
    */
   readonly request?: AskingRequest;
 }
@@ -56,20 +58,23 @@ export interface AskingRequest {
   readonly params: Params;
 }
 
-/** The functions that answer the server. The client declares the capabilities of those that are given. */
+/** The functions that answer the server. The client declares the capabilities for the functions that are given. */
 export interface AnswerOptions {
   /** Shows a form to the user, and returns the answer. */
   readonly onElicit?: (request: ElicitRequest, context: AnswerContext) => ElicitResult | Promise<ElicitResult>;
-  /** Asks the user to open a page, and returns the choice. */
+  /** Asks the user to open a page, and returns the user's choice. */
   readonly onElicitUrl?: (
     request: ElicitUrlRequest,
     context: AnswerContext,
   ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
   /** Optional abilities of `onSample`. */
   readonly sampling?: {
-    /** Whether it offers the tools of the request to the model. Without it, requests with tools are refused. */
+    /**
+     * Whether `onSample` offers the tools of the request to the model. Defaults to `false`: requests with tools are
+     * refused.
+     */
     readonly tools?: boolean;
-    /** Whether it adds the context that the request names. */
+    /** Whether `onSample` adds the context that the request names. Defaults to `false`. */
     readonly context?: boolean;
   };
   /** Passes a conversation to a model, and returns its message. */

@@ -1,26 +1,29 @@
 /**
- * Runs a few jobs at a time, and lets others wait in order.
+ * Runs a limited number of jobs at a time. Further jobs wait in order.
  *
  * @module
  */
 
-/** The places of jobs that run at the same time. */
+/** The slots of jobs that run at the same time. */
 export class AnswerSlots {
   readonly #size: number;
   readonly #waiting = new Set<() => void>();
   #running = 0;
 
-  /** Makes places for `size` jobs. */
+  /** Creates `size` slots. */
   constructor(size: number) {
     this.#size = size;
   }
 
-  /** How many jobs wait. */
+  /** Number of jobs that wait. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Runs a job when a place is free, until it settles. Throws the reason of `signal` if that aborts before. */
+  /**
+   * Runs a job when a slot is free, and frees the slot when the job settles. Throws the reason of `signal` if it aborts
+   * before the job starts.
+   */
   async run<T>(job: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await this.#take(signal);
     try {
@@ -44,7 +47,7 @@ export class AnswerSlots {
     await promise.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
-  /** Gives the place to the job that waits longest. */
+  /** Gives the slot to the job that has waited longest. */
   #release(): void {
     for (const next of this.#waiting) {
       this.#waiting.delete(next);

@@ -1,5 +1,6 @@
 /**
- * Passes the messages of one client on to a server over HTTP, unchanged, for clients that have no HTTP or cannot sign in.
+ * Passes the messages of one client on to a server over HTTP, unchanged, for clients that do not support HTTP or cannot
+ * sign in.
  *
  * @module
  */
@@ -16,7 +17,7 @@ import { ModernCodec } from "./modern.ts";
 import { describeResponse } from "./response_text.ts";
 import { sseTransport } from "./sse_transport.ts";
 
-/** How a bridge connects. */
+/** Options of a {@linkcode Bridge}. */
 export interface BridgeOptions {
   /** The URL of the server. */
   readonly url: string;
@@ -24,28 +25,31 @@ export interface BridgeOptions {
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly fetch?: (request: Request) => Promise<Response>;
-  /** Sends a message to the client. Settles when it takes more, and never rejects. */
+  /** Sends a message to the client. Settles when the client accepts the next message, and never rejects. */
   readonly write: (message: Message) => Promise<void>;
-  /** Called with what the client does not learn otherwise. */
+  /** Called with problems of which the client does not learn. */
   readonly onWarning: (text: string) => void;
 }
 
 /**
- * Requests that a client may have at once. The bridge cannot wait, because answers to questions may come next. Bun sends at
- * most 256 requests at once.
+ * Maximum number of open requests of a client. The bridge cannot wait instead, because the next message may be an
+ * answer to a question. Bun sends at most 256 requests at once.
  */
 const MAX_PENDING = 200;
-/** Lists of tools that are read to find out which arguments of one call headers have to repeat. */
+/**
+ * Maximum number of pages of the list of tools that are read to find out which arguments of a call must be repeated in
+ * headers.
+ */
 const MAX_LISTS = 100;
 
 const NOBODY = { name: "bridge", version: "0" };
 const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
 
-/** Milliseconds in which a server should accept a notification. */
+/** Timeout of a notification, in milliseconds. */
 const NOTIFY_MS = 1000;
-/** Milliseconds to end a session. */
+/** Timeout for ending a session, in milliseconds. */
 const END_MS = 1000;
-/** Milliseconds before a lost stream is opened again. They double with each failure in a row. */
+/** Milliseconds before a lost stream is opened again. Doubles with each failure in a row. */
 const REOPEN_MS = 1000;
 const MAX_REOPEN_MS = 30_000;
 
@@ -54,9 +58,9 @@ export class Bridge {
   readonly #options: BridgeOptions;
   readonly #http: HttpChannelOptions & { readonly sender: HttpSender };
   #channel: Channel;
-  /** Only for the headers: the messages stay as they are. */
+  /** Used only to compute headers. The messages are passed on unchanged. */
   readonly #codec = new ModernCodec("", { info: NOBODY, capabilities: {} });
-  /** The requests of the client that have no response yet. */
+  /** The requests of the client that have no response yet, by id. */
   readonly #pending = new Map<Id, AbortController>();
   #running = 0;
   readonly #closed = new AbortController();
@@ -71,7 +75,7 @@ export class Bridge {
     this.#channel = httpChannel(this.#http);
   }
 
-  /** Takes a line of the client. Settles when the next one may follow. */
+  /** Receives a line of the client. Settles when the next line may follow. */
   async receive(line: string): Promise<void> {
     if (!line.trim()) return;
     let messages: readonly Message[];
@@ -101,7 +105,8 @@ export class Bridge {
 
   async #take(message: Message): Promise<void> {
     if (message.method === undefined || message.id === undefined) {
-      // In order, but a server that does not respond must not block what follows.
+      // Send notifications in order, but wait only for a limited time, because a server that does not respond must not
+      // block later messages.
       return await settleWithin(this.#notify(message), NOTIFY_MS);
     }
     if (!isId(message.id)) return;
@@ -109,7 +114,7 @@ export class Bridge {
       const error = new Error(`Cannot pass on ${message.method}: ${MAX_PENDING} requests are open; wait for responses`);
       return await this.#options.write(toFailure(message.id, this.#options.url, error));
     }
-    // Not awaited: requests run at the same time.
+    // Do not await the request, because requests run at the same time.
     this.#request(message, message.id);
   }
 
@@ -118,7 +123,7 @@ export class Bridge {
     const { method, params } = message;
     const isOfSession = toRevision(message) === undefined && this.#session !== undefined;
     if (method === "notifications/cancelled" && isId(params?.requestId) && !isOfSession) {
-      // Without a session, a request is cancelled by closing its stream.
+      // Without a session, closing the stream of a request cancels it.
       return this.#pending.get(params.requestId)?.abort(new DOMException("The client has cancelled it", "AbortError"));
     }
     if (method === "notifications/initialized" && this.#session) this.#listen(this.#session);
@@ -128,7 +133,7 @@ export class Bridge {
         signal: this.#closed.signal,
       });
       if (received.status !== undefined && received.status >= 400) throw new Error(describeResponse(received));
-      // The server owes no response any more.
+      // The server need not respond to a request that was cancelled.
       if (method === "notifications/cancelled" && isId(params?.requestId)) this.#pending.get(params.requestId)?.abort();
     } catch (error) {
       if (!this.#closed.signal.aborted) this.#warn(`Cannot pass on ${method ?? "an answer"}`, error);
@@ -147,7 +152,8 @@ export class Bridge {
       if (!signal.aborted) await this.#options.write(toFailure(id, this.#options.url, error));
     } finally {
       this.#running--;
-      // A client may use an id twice at the same time, which is for the server to refuse.
+      // Delete the id only if it still belongs to this request, because a client may use an id twice at the same time.
+      // The server must reject that.
       if (this.#pending.get(id) === stop) this.#pending.delete(id);
     }
   }
@@ -158,7 +164,10 @@ export class Bridge {
     return await this.#exchangeInSession(message, signal);
   }
 
-  /** Sends a request of 2026-07-28 or later, and again if the server wants arguments repeated that are not known yet. */
+  /**
+   * Sends a request of 2026-07-28 or later. Sends it again with further headers if the server requires arguments to be
+   * repeated that the bridge did not know of.
+   */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
     const reply = readReply(await this.#send(message, signal), message);
     if (message.method === "tools/list") this.#learn(reply);
@@ -182,14 +191,16 @@ export class Bridge {
     }
   }
 
-  /** Learns from a list of tools which arguments of calls headers have to repeat. Returns the names of the tools. */
+  /**
+   * Reads from a list of tools which arguments of calls must be repeated in headers. Returns the names of the tools.
+   */
   #learn({ result }: Message): readonly unknown[] {
     const tools = isObject(result) && Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
     for (const tool of tools) {
       try {
         this.#codec.learn(tool);
       } catch {
-        // Its client has to leave out a tool whose arguments cannot be repeated.
+        // Ignore the tool: the client must not use a tool whose arguments cannot be repeated in headers.
       }
     }
     return tools.map(({ name }) => name);
@@ -198,7 +209,7 @@ export class Bridge {
   /** Begins a session. */
   async #initialize(message: Message, signal: AbortSignal): Promise<Message> {
     let received = await this.#send(message, signal);
-    // Servers of 2024-11-05 have an event stream at this URL, and take messages elsewhere.
+    // Servers of 2024-11-05 have an event stream at this URL, and accept messages at another URL.
     if (!received.message && [400, 404, 405].includes(received.status ?? 0) && await this.#openLines(signal)) {
       received = await this.#send(message, signal);
     }
@@ -207,7 +218,7 @@ export class Bridge {
     return reply;
   }
 
-  /** Uses the transport of 2024-11-05 from now on. Returns whether the server has it. */
+  /** Switches to the transport of revision 2024-11-05. Returns `false` if the server does not have it. */
   async #openLines(signal: AbortSignal): Promise<boolean> {
     const open = await sseTransport({ ...this.#http, signal });
     if (!open) return false;
@@ -216,14 +227,14 @@ export class Bridge {
     const http = this.#channel;
     this.#channel = lines;
     lines.ended?.then(() => {
-      // The URL is tried anew, with another session.
+      // When the stream has ended, start again at the URL, with a new session.
       if (this.#channel === lines) this.#channel = http;
       this.#session?.lose();
     });
     return true;
   }
 
-  /** Sends a request of a session, and again if the server has forgotten the session. */
+  /** Sends a request in a session. Sends it again in a new session if the server has forgotten the session. */
   async #exchangeInSession(message: Message, signal: AbortSignal): Promise<Message> {
     await this.#renewing;
     const session = this.#session;
@@ -243,18 +254,18 @@ export class Bridge {
     return await this.#channel.send(message, { headers: this.#toHeaders(message), signal, onMessage });
   }
 
-  /** Passes a message of the server on to the client. Responses that nobody waits for are left out. */
+  /** Passes a message of the server on to the client, except a response that the client no longer waits for. */
   #pass(message: Message): Promise<void> | undefined {
     return message.method === undefined ? undefined : this.#options.write(message);
   }
 
-  /** Begins another session in place of `lost`, unless that has happened already. */
+  /** Begins a new session in place of `lost`, unless another request has already done so. */
   #renewOnce(lost: BridgeSession): Promise<void> {
     if (lost !== this.#session) return this.#renewing ?? Promise.resolve();
     return this.#renewing ??= this.#renew(lost, this.#closed.signal).finally(() => this.#renewing = undefined);
   }
 
-  /** Begins a session for a client that knows of none, and tells it that everything may have changed. */
+  /** Begins a new session without the client's knowledge, and notifies the client that everything may have changed. */
   async #renew(lost: BridgeSession, signal: AbortSignal): Promise<void> {
     const reply = await this.#initialize(lost.initialize, signal);
     const session = this.#session;
@@ -270,7 +281,10 @@ export class Bridge {
     }
   }
 
-  /** Reads the stream for messages that belong to no request, as long as the session lives. Not every server has one. */
+  /**
+   * Reads the stream for messages outside of requests, as long as the session exists. Not every server has such a
+   * stream.
+   */
   async #listen(session: BridgeSession): Promise<void> {
     const isOver = () => this.#closed.signal.aborted || this.#session !== session;
     for (let waitMs = REOPEN_MS; !isOver();) {
@@ -303,11 +317,15 @@ export class Bridge {
   }
 }
 
-/** Returns the response to a request. @throws {Error} if the server sent anything else. */
+/**
+ * Returns the response to a request.
+ *
+ * @throws {Error} if the server sent any other message.
+ */
 function readReply(received: SendResult, { id, method }: Message): Message {
   const { message } = received;
   if (!message) throw new Error(describeResponse(received));
-  // An error without an id is of a server that could not read the request.
+  // An error without an id comes from a server that could not read the request.
   const isOwn = message.id === id || (message.error !== undefined && (message.id ?? null) === null);
   if (message.method === undefined && isOwn) return message;
   throw new Error(`the response to ${method} is a message that belongs to no request`);
@@ -317,7 +335,7 @@ function isRefusal(status: number): boolean {
   return status >= 400 && status < 500;
 }
 
-/** The revision that a message of 2026-07-28 or later names. */
+/** Returns the revision that a message of 2026-07-28 or later states. */
 function toRevision({ params }: Message): string | undefined {
   const meta = params?._meta;
   const revision = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined;

@@ -1,5 +1,5 @@
 /**
- * A bridge over lines, such as those of stdio.
+ * Runs a bridge over lines, such as the lines of stdio.
  *
  * @module
  */
@@ -8,21 +8,21 @@ import { Bridge, type BridgeOptions } from "./bridge.ts";
 import { settleWithin } from "./delay.ts";
 import type { Message } from "./message.ts";
 
-/** Bytes of a line of the client. */
+/** Maximum length of a line of the client, in bytes. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Milliseconds in which the client may read what is left when the bridge ends. */
+/** Milliseconds for which the client may read remaining messages when the bridge ends. */
 const FLUSH_MS = 1000;
 
-/** Where the lines of the client come from and go to. */
+/** The input and output of the client, as lines. */
 export interface BridgeLines {
   readonly input: ReadableStream<Uint8Array>;
-  /** Writes bytes. Settles when it accepts more. Rejects if the client reads no more. */
+  /** Writes bytes. Settles when the output accepts more. Rejects if the client no longer reads. */
   readonly output: (bytes: Uint8Array) => Promise<unknown>;
   /** Stops the bridge. */
   readonly signal: AbortSignal;
 }
 
-/** Bridges a client over lines until its input ends, it reads no more, or the signal aborts. */
+/** Bridges a client over lines until its input ends, until it no longer reads, or until the signal aborts. */
 export async function bridgeLines(
   { input, output, signal }: BridgeLines,
   options: Omit<BridgeOptions, "write">,
@@ -31,7 +31,7 @@ export async function bridgeLines(
   const stopped = Promise.withResolvers<void>();
   const encoder = new TextEncoder();
   let written: Promise<void> = Promise.resolve();
-  // The server's messages wait for the client, so that one that reads slowly does not fill the memory.
+  // Messages of the server wait for the client, so that a client that reads slowly does not fill the memory.
   const write = (message: Message) =>
     written = written.then(async () => {
       await Promise.race([output(encoder.encode(`${JSON.stringify(message)}\n`)), stopped.promise]);

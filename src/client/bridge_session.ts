@@ -1,5 +1,6 @@
 /**
- * A session of a bridge with a server of a revision before 2026-07-28, and what another session needs to replace it.
+ * A session of a bridge with a server of a revision before 2026-07-28, and the state that a new session needs to
+ * replace it.
  *
  * @module
  */
@@ -8,16 +9,16 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { SendResult } from "./channel.ts";
 import type { Message } from "./message.ts";
 
-/** Subscriptions to resources that another session repeats. */
+/** Maximum number of subscriptions to resources that a new session repeats. */
 const MAX_SUBSCRIPTIONS = 1000;
 
-/** A session. */
+/** A session with a server. */
 export class BridgeSession {
-  /** The request that began it. */
+  /** The `initialize` request of the session. */
   readonly initialize: Message;
-  /** Its id, if the server gave it one. */
+  /** The session id. `undefined` if the server did not send an id. */
   readonly id: string | undefined;
-  /** The headers of its requests. */
+  /** The headers of requests in the session. */
   readonly headers: Readonly<Record<string, string>>;
   /** The kinds of lists whose changes the server announces, such as `tools`. */
   readonly changingLists: readonly string[];
@@ -46,17 +47,17 @@ export class BridgeSession {
     return this.#over.signal;
   }
 
-  /** Whether the server has forgotten it. */
+  /** Whether the server has forgotten the session. */
   get isLost(): boolean {
     return this.#over.signal.aborted;
   }
 
-  /** Marks it as forgotten. */
+  /** Marks the session as forgotten. */
   lose(): void {
     this.#over.abort();
   }
 
-  /** Whether a response says that the server has forgotten it. It is then marked. */
+  /** Whether a response shows that the server has forgotten the session. If so, marks the session as forgotten. */
   isLostBy({ status, message }: SendResult): boolean {
     const isLost = status === 404 && this.id !== undefined && message?.error?.code !== METHOD_NOT_FOUND;
     if (isLost) this.lose();
@@ -74,7 +75,7 @@ export class BridgeSession {
     }
   }
 
-  /** The requests that give another session the log level and the subscriptions of this one. */
+  /** The requests that restore the log level and the subscriptions of this session in a new session. */
   get settings(): readonly Message[] {
     return [...this.#level ? [this.#level] : [], ...this.#subscriptions.values()];
   }

@@ -38,8 +38,8 @@ export interface Completion {
 /**
  * A client that is connected to a server.
  *
- * Its methods throw an {@linkcode McpError} with `remote: true` if the server responds with an error or with no valid response. They throw
- * the reason of `signal` if that is aborted first, and a `TimeoutError` after `timeoutMs`.
+ * Its methods throw an {@linkcode McpError} with `remote: true` if the server responds with an error, or if its
+ * response is not valid. They throw the reason of `signal` if it aborts first, and a `TimeoutError` after `timeoutMs`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
   /** The server, and the protocol revision in use. */
@@ -47,28 +47,28 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /**
    * Lists the tools of all pages. Returns an empty array if the server has no tools.
    *
-   * This and the other lists throw beyond 1000 pages, a million items, 64 Mi characters, or ten times the timeout of one
-   * request.
+   * All methods that list throw if a list exceeds 1000 pages, a million items, 64 Mi characters, or ten times the
+   * timeout of one request.
    */
   listTools(options?: Options): Promise<readonly ListedTool[]>;
   /** Lists the resources of all pages. Returns an empty array if the server has no resources. */
   listResources(options?: Options): Promise<readonly ListedResource[]>;
-  /** Lists the resource templates of all pages. Returns an empty array if the server has none. */
+  /** Lists the resource templates of all pages. Returns an empty array if the server has no templates. */
   listResourceTemplates(options?: Options): Promise<readonly ListedTemplate[]>;
   /** Lists the prompts of all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
   /**
-   * Calls a tool. If the tool fails, the result has `isError: true`; nothing is thrown.
+   * Calls a tool. If the tool fails, the method does not throw: the result has `isError: true`.
    *
    * After `listTools`, the structured content of a result must match the output schema of its tool. Patterns in the
-   * schema are not checked, because one that backtracks could block the program.
+   * schema are not checked, because a pattern that backtracks could block the program.
    */
   callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
   /** Reads a resource. */
   readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
   /**
-   * Reads a resource of a URI template, such as `readTemplate("notes://{id}", { id: "1" })`. Values are percent-encoded as
-   * needed.
+   * Reads a resource of a URI template, such as `readTemplate("notes://{id}", { id: "1" })`. The method percent-encodes
+   * the values as needed.
    *
    * @throws {TypeError} if a variable is missing or unknown, or the template has an expression that is not supported.
    */
@@ -92,7 +92,7 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
     argument: { readonly name: string; readonly value: string },
     options?: Options & CompleteOptions,
   ): Promise<Completion>;
-  /** Sends any request. Elicitations and the like are answered before it returns the result. */
+  /** Sends any request. Answers elicitation and other questions of the server before it returns the result. */
   request(method: string, params?: Params, options?: Options): Promise<Result>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
@@ -100,19 +100,21 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
   /** Requests log messages of this level and above. They go to `onNotification`. */
   setLogLevel(level: LogLevel): Promise<void>;
-  /** Ends running requests, the session, the connection and the child process. A server in this process keeps running. */
+  /**
+   * Ends running requests, the session, the connection and the child process. A server in this process keeps running.
+   */
   close(): Promise<void>;
 }
 
-/** The options of {@linkcode toClient}. */
+/** Options of {@linkcode toClient}. */
 export interface ToClientOptions {
-  /** The options of a request. Defaults to those of every client. */
+  /** The names of the options of a request. Defaults to the options of every client. */
   readonly known?: KnownOptions;
-  /** What answers the server, unless a request has functions of its own. */
+  /** The functions that answer the server, unless a request has functions of its own. */
   readonly answers: RequestHandlerOptions;
 }
 
-/** Makes a client of a protocol. */
+/** Creates a client from a protocol. */
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
   const requests = new Requests(rpc, protocol, options);
   const outputs = new OutputChecks();
@@ -127,7 +129,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     ...toLists(requests, outputs),
     async callTool(name, args = {}, options) {
       const result = await requests.send("tools/call", { name, arguments: args }, options);
-      // Only a final result has content.
+      // Check the content only of a final result, because other results have none.
       if (result.resultType === undefined || result.resultType === "complete") {
         readObjects(result, "content");
         await outputs.check(name, result);
@@ -142,7 +144,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     async getPrompt(name, args = {}, options) {
       const result = await requests.send("prompts/get", { name, arguments: args }, options);
       readObjects(result, "messages");
-      return result as Awaited<ReturnType<Client["getPrompt"]>>; // As above.
+      return result as Awaited<ReturnType<Client["getPrompt"]>>; // See callTool.
     },
     complete: (ref, argument, options) => complete(requests, { ref, argument }, options),
     request: (method, params, options) => requests.send(method, params, options),
@@ -157,31 +159,31 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
 async function read(requests: Requests, uri: string, options?: RequestOptions): ReturnType<Client["readResource"]> {
   const result = await requests.send("resources/read", { uri }, options);
   readObjects(result, "contents");
-  return result as Awaited<ReturnType<Client["readResource"]>>; // As above.
+  return result as Awaited<ReturnType<Client["readResource"]>>; // See callTool.
 }
 
 /** The methods that list what a server has. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
-// Only the presence of the lists is checked. Their items are as the server sent them.
+// Only the presence of a list is checked. Its items are as the server sent them.
 function toLists(requests: Requests, outputs: OutputChecks): Lists {
   return {
     async listTools(options) {
       const tools = await requests.list("tools/list", "tools", options);
       outputs.learn(tools);
-      return tools as Awaited<ReturnType<Client["listTools"]>>; // As above.
+      return tools as Awaited<ReturnType<Client["listTools"]>>; // See above.
     },
     listResources: (options) =>
-      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // As above.
+      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // See above.
     listResourceTemplates(options) {
       const listed = requests.list("resources/templates/list", "resourceTemplates", options);
-      return listed as ReturnType<Client["listResourceTemplates"]>; // As above.
+      return listed as ReturnType<Client["listResourceTemplates"]>; // See above.
     },
     listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
   };
 }
 
-/** The requests of a client. */
+/** Sends the requests of a client. */
 class Requests {
   readonly #rpc: Rpc;
   readonly #protocol: Protocol;
@@ -207,7 +209,7 @@ class Requests {
     });
   }
 
-  /** What answers the questions of a request that has functions of its own. */
+  /** Returns the functions that answer the questions of a request, if the request has functions of its own. */
   #toAnswer(options: RequestOptions = {}): Pick<SentRequestOptions, "answer" | "capabilities"> {
     const own: AnswerOptions = Object.fromEntries(
       Object.entries(options).filter(([name, value]) => Object.hasOwn(ANSWER, name) && value !== undefined),
@@ -230,14 +232,14 @@ class Requests {
       request: (params, timeoutMs) => this.#ask(method, params, { ...options, timeoutMs }),
     });
     for await (const page of pages) {
-      // Not spread, because a page may have more items than a call may have arguments.
+      // Do not spread the items, because a page may have more items than a call may have arguments.
       for (const item of readObjects(page, key)) items.push(item);
       if (items.length > MAX_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MAX_ITEMS}`);
     }
     return items;
   }
 
-  /** Ends the connection, once. */
+  /** Closes the connection, once. */
   close(): Promise<void> {
     return this.#closing ??= this.#end();
   }
@@ -255,7 +257,7 @@ class Requests {
   }
 
   async #end(): Promise<void> {
-    // Messages that are being sent when the program ends would be lost.
+    // Wait for messages that are being sent, because they would be lost if the program ended now.
     await this.#rpc.settle();
     await this.#protocol.close();
     this.#rpc.abort();
@@ -263,7 +265,7 @@ class Requests {
   }
 }
 
-/** An argument to complete, and where it belongs. */
+/** An argument to complete, and the prompt or template that it belongs to. */
 interface Completed {
   readonly ref: Parameters<Client["complete"]>[0];
   readonly argument: { readonly name: string; readonly value: string };
@@ -292,5 +294,5 @@ function readObjects(result: Result, key: string): readonly Params[] {
 }
 
 function toMisfit(method: string, key: string): McpError {
-  return new McpError(0, `Cannot use the result of ${method}: ${key} is not what it should be`, undefined, {});
+  return new McpError(0, `Cannot use the result of ${method}: ${key} is missing or has the wrong type`, undefined, {});
 }

@@ -9,13 +9,13 @@ import type { Message } from "./message.ts";
 export interface SendOptions {
   /** HTTP headers; `null` removes one. A channel without headers ignores them. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Stops waiting, and closes the HTTP exchange if there is one. */
+  /** Stops waiting for the response, and closes the HTTP exchange if there is one. */
   readonly signal?: AbortSignal;
-  /** Whether to resume a stream that ended too early. Defaults to `true`. */
+  /** Returns whether to resume a stream that ended too early. Defaults to `true`. */
   readonly resumes?: () => boolean;
   /**
-   * Called with each message before the response, on a channel where messages belong to requests. If it returns a promise,
-   * the channel reads on when that settles.
+   * Called with each message before the response, on a channel where each request has its own messages. If it returns a
+   * promise, the channel reads on when the promise settles.
    */
   readonly onMessage?: (message: Message) => Promise<void> | undefined | void;
 }
@@ -30,10 +30,10 @@ export interface SendResult {
   readonly text?: string;
 }
 
-/** A stream for messages that belong to no request. */
+/** A stream for messages outside of requests. */
 export interface ServerStream {
   readonly status: number;
-  /** Settles when the stream has ended for good, with the last HTTP status. */
+  /** Settles with the last HTTP status when the stream has ended and cannot be resumed. */
   readonly ended: Promise<number>;
 }
 
@@ -41,15 +41,18 @@ export interface ServerStream {
 export interface Channel {
   /** Sends a message. Returns the response if the message is a request. */
   send(message: Message, options?: SendOptions): Promise<SendResult>;
-  /** Opens a stream for messages that belong to no request. Exists only where each request has its own stream. */
+  /** Opens a stream for messages outside of requests. Exists only on channels where each request has its own stream. */
   openStream?(options: SendOptions): Promise<ServerStream>;
   /** Ends the session. Returns the HTTP status. */
   endSession?(options: SendOptions): Promise<number>;
-  /** The milliseconds that requests have waited for a user who signs in. Exists only where requests can be refused. */
+  /**
+   * Returns the milliseconds for which requests have waited for a user to sign in. Exists only on channels that use
+   * tokens.
+   */
   waitedMs?(): number;
-  /** Settles when the server has closed the channel. Exists only where all messages share one. */
+  /** Settles when the server has closed the channel. Exists only on channels where all messages share one stream. */
   readonly ended?: Promise<void>;
-  /** Closes the channel. Settles when nothing is open any more. */
+  /** Closes the channel. Settles when no connection is open any more. */
   close(): Promise<void>;
 }
 

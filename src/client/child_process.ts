@@ -7,20 +7,20 @@ import type { KnownOptions } from "../core/call/known_options.ts";
 import { bun, deno, findProcess, node, type NodeGlobal } from "../runtime.ts";
 import { readNodeStream, writeNodeStream } from "../transports/stdio/node_streams.ts";
 
-/** The command that starts a server over stdio. */
+/** The command that starts a server on stdio. */
 export interface CommandTarget {
   /** The program: a name to look up in `PATH`, or a path. */
   readonly command: string;
-  /** Its arguments. They are passed as they are, without a shell. */
+  /** Arguments of the program. They are passed unchanged, without a shell. */
   readonly args?: readonly string[];
   /**
-   * Environment variables. The process also inherits those that programs need to run, such as `PATH` and `HOME`. It
-   * inherits no others, because they may be secrets. On Deno, inheriting needs `--allow-env`.
+   * Environment variables. The process also inherits the variables that programs need to run, such as `PATH` and
+   * `HOME`. It inherits no other variables, because they may contain secrets. On Deno, inheriting needs `--allow-env`.
    */
   readonly env?: Readonly<Record<string, string>>;
-  /** The working directory. Defaults to that of this process. */
+  /** The working directory. Defaults to the working directory of this process. */
   readonly cwd?: string;
-  /** Milliseconds that it may take to exit after its input ends, and again after SIGTERM. Defaults to 2000. */
+  /** Milliseconds that the process may take to exit after its input ends, and again after SIGTERM. Defaults to 2000. */
   readonly exitMs?: number;
 }
 
@@ -33,7 +33,7 @@ export const COMMAND: KnownOptions<keyof CommandTarget> = {
 /** A child process. */
 export interface Child {
   readonly output: ReadableStream<Uint8Array>;
-  /** Its standard error, if that is piped. */
+  /** The standard error of the process, if it is piped. */
   readonly errors?: ReadableStream<Uint8Array>;
   /** Settles with the exit code. */
   readonly exited: Promise<number>;
@@ -43,7 +43,7 @@ export interface Child {
   kill(signal?: "SIGTERM"): void;
 }
 
-/** Inherited variables: those of the official SDKs, so that servers behave as they do with other clients. */
+/** Inherited variables: the same ones as in the official SDKs, so that servers behave as they do with other clients. */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const INHERITED_ON_WINDOWS: readonly string[] = [
   "APPDATA",
@@ -60,14 +60,14 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
   "USERPROFILE",
 ];
 
-/** The exit code of a process that a signal ended. */
+/** The exit code for a process that a signal ended. */
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
   const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
   const entries = (isWindows ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
     const value = readVariable(name);
-    // An exported shell function is code.
+    // Skip exported shell functions, because they are code.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];
   });
   return { ...Object.fromEntries(entries), ...named };
@@ -75,12 +75,12 @@ function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
 
 function readVariable(name: string): string | undefined {
   if (!deno) return (bun ?? findProcess()).env[name];
-  // Without this check, Deno would prompt or throw.
+  // Check the permission first, because Deno would otherwise prompt or throw.
   const state = deno.permissions?.querySync({ name: "env", variable: name }).state ?? "granted";
   return state === "granted" ? deno.env.get(name) : undefined;
 }
 
-/** Starts a child process. Its standard error is piped with `readsErrors`, and inherited without. */
+/** Starts a child process. With `readsErrors`, its standard error is piped, otherwise inherited. */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
   try {
     return spawn(target, readsErrors);
@@ -106,12 +106,12 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
     const writer = child.stdin.getWriter();
     return {
       output: child.stdout,
-      // Reading this property of an inherited stream throws.
+      // Read this property only if it is piped, because reading it throws for an inherited stream.
       errors: readsErrors ? child.stderr : undefined,
       exited: child.status.then(({ code }) => over(code)),
       write: (bytes) => writer.write(bytes),
       closeInput: () => writer.close(),
-      // Killing an exited process throws.
+      // Do not signal an exited process, because that throws.
       kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
     };
   }
@@ -146,7 +146,7 @@ function spawnOnNode(
 ): Child {
   const { spawn } = node.getBuiltinModule("child_process");
   const child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", readsErrors ? "pipe" : "inherit"] });
-  // Node says why only later, by an event that would end the process without a listener.
+  // Listen for the reason: Node reports it later, by an event that would end the process without a listener.
   child.on("error", () => {});
   if (child.pid === undefined) throw new Error("it cannot be run; check its name, its permissions and `cwd`");
   const { stdin } = child;
@@ -162,7 +162,7 @@ function spawnOnNode(
     errors: child.stderr ? readNodeStream(child.stderr) : undefined,
     exited,
     write: (bytes) => writeNodeStream(stdin.write.bind(stdin), bytes),
-    // Node does not call back when the process has exited meanwhile.
+    // Wait for the exit too, because Node never calls back if the process has exited in the meantime.
     closeInput: () => Promise.race([new Promise<void>((resolve) => void stdin.end(resolve)), exited.then(() => {})]),
     kill: (signal) => isOver ? undefined : void child.kill(signal ?? "SIGKILL"),
   };

@@ -47,7 +47,7 @@ export type { Progress, RequestOptions } from "./rpc.ts";
 export type { ServerFacts } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
-// The types that the signatures above mention.
+// The types that the signatures above use.
 export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
 export type {
   Annotations,

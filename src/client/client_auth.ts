@@ -1,5 +1,5 @@
 /**
- * Tokens of a client over HTTP: each request carries one, and a refused one is renewed.
+ * Adds tokens to the HTTP requests of a client, and renews a token that the server refuses.
  *
  * @see specification/2026-07-28/basic/authorization (Access Token Usage)
  * @module
@@ -12,7 +12,7 @@ import { fetchSameOrigin, type HttpMessage } from "./redirects.ts";
 
 /** The HTTP request that a token is for. */
 export interface AuthRequest {
-  /** The URL of the server, as `connect` got it. */
+  /** The URL of the server, as it was passed to `connect`. */
   readonly url: string;
   /** The HTTP method. */
   readonly method: string;
@@ -26,20 +26,20 @@ export interface BoundToken {
   readonly proof: string;
 }
 
-/** Why a server refused a request. Nothing in it is verified. */
+/** The reason why a server refused a request. Nothing in it is verified. */
 export interface AuthChallenge {
-  /** The URL of the server, as `connect` got it. */
+  /** The URL of the server, as it was passed to `connect`. */
   readonly url: string;
   /** 401, or 403 if the token lacks scopes. */
   readonly status: number;
-  /** The `WWW-Authenticate` header; empty if there is none. */
+  /** The `WWW-Authenticate` header, or an empty string if there is none. */
   readonly header: string;
   /**
-   * The parameters of its challenge by their lower-case names, such as `scope` and `resource_metadata`: of the scheme
-   * `Bearer`, or else `DPoP`.
+   * The parameters of the challenge by their lower-case names, such as `scope` and `resource_metadata`. Taken from the
+   * scheme `Bearer`, or from `DPoP` if there is no `Bearer`.
    */
   readonly params: Readonly<Record<string, string>>;
-  /** The header `DPoP-Nonce`, if there is one. */
+  /** The `DPoP-Nonce` header, if the response has it. */
   readonly nonce?: string;
   /** The token that was refused. */
   readonly token?: string;
@@ -47,22 +47,22 @@ export interface AuthChallenge {
 
 /** A source of tokens. */
 export interface ClientAuth {
-  /** Returns the token for the next HTTP request, or `undefined` to send none. */
+  /** Returns the token for the next HTTP request, or `undefined` to send no token. */
   readonly token: (
     request: AuthRequest,
   ) => string | BoundToken | undefined | Promise<string | BoundToken | undefined>;
   /**
-   * Called when the server refuses a token with 401, or with 403 because it lacks scopes. Returns whether the request
-   * should be sent again: only `true` does that, up to three times for one request. Requests that are refused at the
-   * same time share a call. Its signal aborts when none of them waits any more.
+   * Called when the server refuses a token with 401, or with 403 because the token lacks scopes. If it returns `true`,
+   * the request is sent again, up to three times for one request. Requests that are refused at the same time share one
+   * call. The signal aborts when no request waits for the call any more.
    */
   readonly refresh?: (
     challenge: AuthChallenge,
     options: { readonly signal: AbortSignal },
   ) => boolean | Promise<boolean>;
   /**
-   * Milliseconds that a call of `refresh` may take on top of the timeouts of the requests that wait for it, for users
-   * who sign in. Defaults to 0.
+   * Milliseconds that a call of `refresh` may take in addition to the timeouts of the requests that wait for it, so
+   * that users have time to sign in. Defaults to 0.
    */
   readonly refreshMs?: number;
 }
@@ -76,11 +76,11 @@ export const AUTH: KnownOptions<keyof ClientAuth> = {
 /** Sends the HTTP requests of one connection. */
 export interface HttpSender {
   send(sending: HttpMessage): Promise<Response>;
-  /** The milliseconds that requests have waited for a user, which their timeouts do not count. */
+  /** Returns the milliseconds for which requests have waited for a user. Timeouts do not count them. */
   waitedMs(): number;
 }
 
-/** Returns what sends the requests of a connection to a URL, with a token if there is `auth`. */
+/** Returns the object that sends the requests of a connection to a URL, with a token if there is `auth`. */
 export function createSender(
   url: string,
   fetch: (request: Request) => Promise<Response>,
@@ -90,7 +90,7 @@ export function createSender(
   return { send: (sending) => fetchSameOrigin(fetch, sending), waitedMs: () => 0 };
 }
 
-/** How often one request is sent again: with a renewed token, with more scopes, and with a nonce. */
+/** Number of times that a request may be sent again: with a renewed token, with more scopes, and with a nonce. */
 const MAX_REPETITIONS = 3;
 
 class AuthorizedSender implements HttpSender {
@@ -128,12 +128,14 @@ class AuthorizedSender implements HttpSender {
   async #readToken({ method = "GET" }: HttpMessage): Promise<string | BoundToken | undefined> {
     const token: unknown = await this.#auth.token({ url: this.#url, method });
     if (token === undefined) return;
-    // A header of anything else would throw an error that shows the token.
+    // Check the token first, because an invalid header value would throw an error that contains the token.
     if (isHeaderWord(token)) return token;
     if (isObject(token) && isHeaderWord(token.token) && isHeaderWord(token.proof)) {
       return { token: token.token, proof: token.proof };
     }
-    throw new TypeError("Cannot send the request: auth.token returned no token; return a text, or undefined for none");
+    throw new TypeError(
+      "Cannot send the request: auth.token returned an invalid token; return a string, or undefined for no token",
+    );
   }
 
   async #sendWith(token: string | BoundToken | undefined, sending: HttpMessage): Promise<Response> {
@@ -148,7 +150,7 @@ class AuthorizedSender implements HttpSender {
     return await fetchSameOrigin(this.#fetch, { ...sending, headers });
   }
 
-  /** Whether there is another token, because another request has renewed it or `refresh` does. */
+  /** Returns whether there is another token now: another request has renewed it, or `refresh` does. */
   async #canRepeat(challenge: AuthChallenge, sending: HttpMessage): Promise<boolean> {
     if (!this.#refreshing && toText(await this.#readToken(sending)) !== challenge.token) return true;
     const refreshing = this.#refreshing ??= this.#refresh(challenge);
@@ -168,7 +170,7 @@ class AuthorizedSender implements HttpSender {
   }
 }
 
-/** One call of `refresh`, which is aborted when no request waits for it any more. */
+/** One call of `refresh`. It is aborted when no request waits for it any more. */
 class Refreshing {
   readonly #stop = new AbortController();
   readonly #done: Promise<boolean>;
@@ -176,7 +178,7 @@ class Refreshing {
 
   constructor(run: (signal: AbortSignal) => Promise<boolean>) {
     this.#done = run(this.#stop.signal);
-    // Nobody may be left to see how it ends.
+    // Ignore the rejection, because no request may be left that handles it.
     this.#done.catch(() => {});
   }
 
@@ -195,7 +197,7 @@ class Refreshing {
   }
 }
 
-/** Measures how long a user takes, up to a limit for each time. */
+/** Measures the time that a user takes. Each time is limited. */
 class WaitClock {
   readonly #limitMs: number;
   #totalMs = 0;
@@ -230,7 +232,7 @@ function toText(token: string | BoundToken | undefined): string | undefined {
   return typeof token === "object" ? token.token : token;
 }
 
-/** Returns `undefined` if another token would not help. */
+/** Reads the challenge of a response. Returns `undefined` if another token would not help. */
 function readChallenge(
   url: string,
   { status, headers }: Response,

@@ -23,17 +23,17 @@ import type { TypedClient } from "./typed_client.ts";
 import type { Typed } from "../core/visibility/typed.ts";
 import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type TargetOptions } from "./target.ts";
 
-/** The options of {@linkcode connect}. */
+/** Options of {@linkcode connect}. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
   /** The client's name and version. */
   readonly info?: Implementation;
-  /** Capabilities beyond those of the functions below, such as extensions. */
+  /** Capabilities besides those of the functions below, such as extensions. */
   readonly capabilities?: ClientCapabilities;
   /** Extensions that the client declares and supports, made by `clientExtension`. */
   readonly extensions?: readonly ClientExtension[];
   /**
-   * Functions around each request as it is sent, the first one outermost: those of the handshake, of subscriptions and of
-   * extensions too, and each time that a request is sent again with answers.
+   * Functions that wrap each request as it is sent. The first function is the outermost. They also wrap the requests of
+   * the handshake, of subscriptions and of extensions, and each repetition of a request with answers.
    */
   readonly use?: readonly ClientMiddleware[];
   /** Called with every notification of the server. */
@@ -42,11 +42,11 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly onWarning?: (text: string) => void;
   /** The least severe log level that the server should send. */
   readonly logLevel?: LogLevel;
-  /** The only era to use. Defaults to that of the server. */
+  /** The era to use. By default, the client detects the era of the server. */
   readonly era?: "modern" | "legacy";
-  /** The protocol revisions to use, best first. Defaults to all. */
+  /** The protocol revisions to use, best first. Defaults to all revisions. */
   readonly revisions?: readonly string[];
-  /** Milliseconds after which a silent child process counts as a legacy server. Defaults to 5000. */
+  /** Milliseconds after which a child process that does not respond is treated as a legacy server. Defaults to 5000. */
   readonly probeMs?: number;
 }
 
@@ -76,8 +76,8 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
 };
 
 /**
- * Connects to a server and detects its era. The client sends a modern request first. If the response is not a modern
- * one, the client shakes hands, over HTTP at last with the transport of revision 2024-11-05.
+ * Connects to a server and detects its era. The client sends a modern request first. If the response does not come from
+ * a modern server, the client sends `initialize`. Over HTTP, it finally tries the transport of revision 2024-11-05.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -91,14 +91,14 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
  * if (JSON.stringify(content) !== `[{"type":"text","text":"Hello!"}]`) throw new Error("no greeting");
  * ```
  *
- * @throws {TypeError} if the target cannot be used.
- * @throws {McpError} if the server refuses.
- * @throws {Error} if there is no server, or the two have no protocol revision in common.
+ * @throws {TypeError} if the target is invalid.
+ * @throws {McpError} if the server refuses the client.
+ * @throws {Error} if there is no server, or if client and server have no protocol revision in common.
  */
 export function connect(target: Target, options?: ConnectOptions): Promise<Client>;
 /**
  * Connects to a server whose handlers the compiler knows: `connect<typeof server>(url)` checks names, arguments and
- * structured results. Nothing checks at runtime that it is this server.
+ * structured results. At runtime, the client does not check that the URL belongs to this server.
  */
 export function connect<S extends Typed<unknown>>(target: Target, options?: ConnectOptions): Promise<TypedClient<S>>;
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
@@ -118,9 +118,9 @@ async function connectTo(target: Target, options: ConnectOptions): Promise<Clien
     try {
       return await connectAnew(target, { versions: legacy, legacy, options });
     } catch (error) {
-      // A second attempt would time out, too.
+      // Do not try again after a timeout, because a second attempt would time out too.
       if (options.signal?.aborted || error instanceof DOMException) throw error;
-      // The server may have been updated since.
+      // Forget the known era: the server may have been updated since.
       known.forget();
     }
   }
@@ -131,7 +131,7 @@ async function connectTo(target: Target, options: ConnectOptions): Promise<Clien
 
 interface Attempts {
   readonly versions: readonly string[];
-  /** The revisions among them that have a handshake. */
+  /** The revisions of `versions` that have a handshake. */
   readonly legacy: readonly string[];
   readonly options: ConnectOptions;
 }
@@ -148,10 +148,13 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
 }
 
 const MAX_ORIGINS = 1000;
-/** Origins of legacy servers, for each `fetch`. Skipping the modern request saves a round trip. */
+/**
+ * Origins of legacy servers, by `fetch`. For these origins, the client skips the modern request, which saves a round
+ * trip.
+ */
 const legacyOrigins = new WeakMap<object, Set<string>>();
 
-/** Remembers the era of a URL's origin, so that it is detected only once. */
+/** Remembers the era of an origin, so that it is detected only once. */
 function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions) {
   if (typeof target !== "string" && !(target instanceof URL) || !URL.canParse(target)) return;
   const { origin } = new URL(target);
@@ -170,7 +173,7 @@ function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions)
 function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly string[] {
   const wanted = revisions.filter((version) => !era || isModern(version) === (era === "modern"));
   if (wanted.length) return wanted;
-  throw new TypeError(`Cannot connect: none of revisions (${revisions.join(", ")}) is ${era ?? "given"}`);
+  throw new TypeError(`Cannot connect: revisions has no ${era ?? "supported"} revision: ${revisions.join(", ")}`);
 }
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
@@ -182,7 +185,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
   const rpc = createRpc({
-    // Until the era is detected.
+    // This codec is used until the era is detected.
     codec: new LegacyCodec(),
     answer,
     timeoutMs,

@@ -1,18 +1,21 @@
 /**
- * Ends a request when its signal aborts or its time is over, whatever it waits for: a response, an answer of the user,
- * an extension that finishes its result, or a function of `use`.
+ * Ends a request when its signal aborts or its timeout expires, whatever the request waits for: a response, an answer
+ * of the user, an extension that finishes its result, or a function of `use`.
  *
  * @module
  */
 import { checkTimeout, startPatientTimer } from "./delay.ts";
 
-/** When a request must end. */
+/** The conditions under which a request must end. */
 export interface DeadlineOptions {
-  /** The method of the request, for the error. */
+  /** The method of the request, for error messages. */
   readonly method: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs: number;
-  /** The milliseconds that requests of the connection have waited for a user, which do not count. */
+  /**
+   * Returns the milliseconds for which requests of the connection have waited for a user. The timeout does not count
+   * them.
+   */
   readonly waitedMs?: () => number;
 }
 

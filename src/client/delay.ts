@@ -1,21 +1,25 @@
 /**
- * Timers and delays. They keep the process alive, because a promise that the program awaits depends on each of them.
- * Each one is cancelled as soon as the promise settles.
+ * Timers and delays that keep the process alive, because the program awaits a promise that depends on them. Each timer
+ * is cancelled as soon as its promise settles.
  *
  * @module
  */
 import { startTimer } from "../kit/timer.ts";
 
-/** Checks a timeout option. @throws {RangeError} if it is not a positive number or `Infinity`. */
+/**
+ * Checks a timeout option.
+ *
+ * @throws {RangeError} if it is not a positive number or `Infinity`.
+ */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;
   throw new RangeError(`Cannot wait for ${name}: ${ms} is not a positive number of milliseconds, or Infinity`);
 }
 
-/** How often a timer looks whether a user is still waited for, in milliseconds. */
+/** Milliseconds between two checks of whether requests still wait for a user. */
 const LOOK_MS = 50;
 
-/** Starts a timer that stands still while a user is waited for: as long as `waitedMs` grows. */
+/** Starts a timer that pauses while requests wait for a user, which is as long as `waitedMs` grows. */
 export function startPatientTimer(ms: number, waitedMs: () => number, onTime: () => void): () => void {
   let counted = waitedMs();
   const look = () => {
@@ -28,14 +32,14 @@ export function startPatientTimer(ms: number, waitedMs: () => number, onTime: ()
   return () => stopTimer();
 }
 
-/** Settles with `work`, or after `ms` milliseconds. */
+/** Settles when `work` settles, or after `ms` milliseconds. */
 export async function settleWithin(work: Promise<unknown>, ms: number): Promise<void> {
   const late = Promise.withResolvers<void>();
   const stopTimer = startTimer(ms, late.resolve);
   await Promise.race([work, late.promise]).finally(stopTimer);
 }
 
-/** Settles after `ms` milliseconds. Throws the reason of `signal` if that is aborted first. */
+/** Settles after `ms` milliseconds. Throws the reason of `signal` if it aborts first. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (signal?.aborted) {

@@ -25,7 +25,7 @@ export const VERSIONS: readonly string[] = ["2026-07-28", "2025-11-25", "2025-06
 
 /** The first protocol revision without a handshake. */
 const FIRST_MODERN = "2026-07-28";
-/** How often a server may refuse a revision and name another. */
+/** Number of times that a server may refuse a revision and name another revision. */
 const MAX_REFUSALS = 3;
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
@@ -38,17 +38,17 @@ export function isModern(version: string): boolean {
 export interface DetectOptions extends ProtocolOptions {
   /** The protocol revisions, best first. */
   readonly versions: readonly string[];
-  /** Milliseconds for a response to the first request, on a channel where a legacy server may never respond. */
+  /** Milliseconds to wait for a response to the first request, on a channel where a legacy server may never respond. */
   readonly probeMs: number;
-  /** Whether to open a stream for messages that belong to no request at once, in the legacy era. */
+  /** Whether to open a stream for messages outside of requests at once, in the legacy era. */
   readonly listens: boolean;
 }
 
 /**
- * Sends a modern request first. A server that does not respond in the modern way counts as a legacy server.
+ * Sends a modern request first. A server that does not respond like a modern server is treated as a legacy server.
  *
  * @throws {McpError} if the server refuses the client.
- * @throws {Error} if the two have no protocol revision in common.
+ * @throws {Error} if client and server have no protocol revision in common.
  */
 export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Protocol> {
   const modern = options.versions.filter(isModern);
@@ -66,14 +66,14 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
     return modernProtocol(rpc, codec, { ...options, server, versions: modern });
   };
   const probing = probe(rpc, codec, modern, legacy);
-  // Over HTTP there is always a response.
+  // Over HTTP, wait for the response, because every server sends one.
   const found = legacy.length && !rpc.channel.openStream ? await within(probing, options.probeMs) : await probing;
   if (found && found !== LATE && !("refusal" in found)) return toProtocol(found);
   if (!legacy.length) throw toModernError(modern, found === LATE ? undefined : found?.refusal);
   try {
     return await shakeHands();
   } catch (error) {
-    // A modern server that was slow to start.
+    // The response may still arrive from a modern server that was slow to start.
     const late = found === LATE ? await probing.catch(() => undefined) : undefined;
     if (!late || "refusal" in late) throw error;
     return toProtocol(late);
@@ -89,12 +89,15 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LA
   return await Promise.race([promise, waited]).finally(() => late.abort());
 }
 
-/** Why a server counts as a legacy server. */
+/** The reason why a server is treated as a legacy server. */
 interface Refused {
   readonly refusal: McpError;
 }
 
-/** The error for a server that must be modern. A response that is not a JSON-RPC message need not be one of a server. */
+/**
+ * Creates the error for a server that must be modern. If its response is not a JSON-RPC message, there may be no MCP
+ * server at the URL.
+ */
 function toModernError(modern: readonly string[], refusal: McpError | undefined): Error {
   if (refusal?.code === 0) {
     const state = refusal.message.replace(/^Cannot read the response: /, "");
@@ -104,10 +107,12 @@ function toModernError(modern: readonly string[], refusal: McpError | undefined)
   const reason = refusal
     ? `; it refused server/discover with ${toPrintableLine(refusal.message)} (${refusal.code})`
     : "";
-  return new Error(`Cannot connect: the server does not speak ${modern.join(", ")}${reason}`);
+  return new Error(`Cannot connect: the server does not support ${modern.join(", ")}${reason}`);
 }
 
-/** Returns the facts of a modern server, the refusal of a legacy server, or `undefined` if it only responds otherwise. */
+/**
+ * Returns the facts of a modern server, or the refusal of a legacy server. Returns `undefined` for any other response.
+ */
 async function probe(
   rpc: Rpc,
   codec: ModernCodec,
@@ -134,12 +139,15 @@ async function probe(
   }
 }
 
-/** Whether only a modern server responds with this error, or any server does to any client. */
+/**
+ * Whether an error is no reason to try a handshake: only a modern server responds with it, or servers of any era do, as
+ * with status 401 and 403.
+ */
 export function isModernRefusal({ code, status }: McpError): boolean {
   return [UNSUPPORTED_VERSION, HEADER_MISMATCH, MISSING_CAPABILITY].includes(code) || status === 401 || status === 403;
 }
 
-// Returns `undefined` if only revisions with a handshake are in common.
+// Chooses a revision that client and server have in common. Returns `undefined` if all of these have a handshake.
 function choose(
   supported: readonly unknown[],
   modern: readonly string[],
@@ -148,7 +156,7 @@ function choose(
   const version = modern.find((each) => supported.includes(each));
   if (version !== undefined || legacy.some((each) => supported.includes(each))) return version;
   const ours = [...modern, ...legacy].join(", ");
-  throw new Error(`Cannot connect: the server speaks ${supported.join(", ")}, this client ${ours}`);
+  throw new Error(`Cannot connect: the server supports ${supported.join(", ")}, and this client ${ours}`);
 }
 
 function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, version: string): ServerFacts {
@@ -156,7 +164,7 @@ function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, vers
   return {
     era: "modern",
     version,
-    // Some servers put it where `initialize` had it.
+    // Some servers put this field where the result of `initialize` has it.
     info: toImplementation(meta[SERVER_INFO] ?? serverInfo),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === "string" ? instructions : undefined,

@@ -1,5 +1,5 @@
 /**
- * Extensions on the side of the client: what it declares, and how it reads what only an extension defines.
+ * Extensions on the client: the settings that they declare, and the results and notifications that they define.
  *
  * @see specification/2026-07-28/basic (Extensions)
  * @module
@@ -14,14 +14,16 @@ import type { Notification } from "./message.ts";
 import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
 
-/** Schemas by the name of a result type or of a notification. */
+/** Schemas by the name of a result type or a notification. */
 export type Schemas = { readonly [name: string]: Schema };
 
 /** A result type of an extension. */
 export interface ExtensionResult<R extends Schema = Schema> {
   /** Schema of the result, without `_meta`. */
   readonly schema: R;
-  /** Turns the result into the final one, for example by polling. The request rejects with its errors. */
+  /**
+   * Converts the result to the final result, for example by polling. If it throws, the request rejects with its error.
+   */
   readonly finish: (result: Infer<R>, call: UnfinishedCall) => Result | Promise<Result>;
 }
 
@@ -31,37 +33,43 @@ export interface UnfinishedCall {
   readonly method: string;
   /** Parameters of the request. */
   readonly params: Params;
-  /** Aborts when the request is cancelled or its time is over. Its caller then waits no longer. */
+  /** Aborts when the request is cancelled or times out. The caller of the request then no longer waits. */
   readonly signal: AbortSignal;
   /** Aborts when the client closes, or the server ends the connection for good. Requests then fail. */
   readonly closed: AbortSignal;
-  /** Whether the caller passed the result with the option `resume`. It may then belong to another process, too. */
+  /** Whether the caller passed the result with the option `resume`. The result may then come from another process. */
   readonly isResumed: boolean;
-  /** The caller's function for progress, if it wants any. */
+  /** The caller's function for progress. `undefined` if the caller wants no progress. */
   readonly onProgress?: (progress: Progress) => void;
   /**
-   * Sends another request to the server, with the headers and the capabilities of this one. It is cancelled with this
-   * one, unless you pass another `signal`. When `signal` has aborted, the client waits for up to one second with its end
-   * until `finish` has settled, so that a request that cancels the work arrives.
+   * Sends another request to the server, with the headers and the capabilities of this request. It is cancelled with
+   * this request, unless you pass another `signal`. When the client closes after `signal` has aborted, it waits up to
+   * one second for `finish`, so that a request that cancels the work arrives.
    */
   request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
   /**
-   * Answers an elicitation, a sampling or a roots request with the functions of the request or of the client. They
-   * get `signal`, which withdraws the question. Defaults to that of the request.
+   * Answers an elicitation, sampling or roots request with the functions of the request or of the client. These
+   * functions get `signal`, which withdraws the question. Defaults to the signal of the request.
    */
   answer(request: ServerRequest, options?: {
     /** Withdraws the question. */
     readonly signal: AbortSignal;
   }): Promise<unknown>;
-  /** Subscribes to changes. The subscription is closed when `signal` aborts. */
+  /** Subscribes to changes. The subscription ends when `signal` aborts. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 
 /** A notification of the server that an extension defines. */
 export interface ReceivedNotification<P extends Schema = Schema> {
-  /** Schema of the parameters, without `_meta`. Others go to `onWarning`. Defaults to any object. */
+  /**
+   * Schema of the parameters, without `_meta`. A notification that does not match is passed to `onWarning`. Defaults to
+   * any object.
+   */
   readonly params?: P;
-  /** Called with each notification, whether from a subscription or a request. Errors go to `onWarning`. */
+  /**
+   * Called with each notification, whether it belongs to a subscription or to a request. Errors are passed to
+   * `onWarning`.
+   */
   readonly receive: (params: Schema extends P ? Params : Infer<P>) => void | Promise<void>;
 }
 
@@ -103,7 +111,7 @@ export interface ClientExtension {
   readonly subjects: Readonly<Record<string, string>>;
   /** Finishes results, by their type. */
   readonly results: ReadonlyMap<string, (result: Result, call: UnfinishedCall) => Promise<Result>>;
-  /** Receives notifications, by their method. Rejects if the parameters do not fit, or if the function fails. */
+  /** Receives notifications, by method. Rejects if the parameters do not match, or if the function fails. */
   readonly notifications: ReadonlyMap<string, (params: Params) => Promise<void>>;
 }
 
@@ -149,7 +157,7 @@ export function clientExtension<
       // The schema has validated the value, so it has the type of the parameter.
       const final: unknown = await finish(checked.value as never, call);
       if (isObject(final)) return final;
-      throw new TypeError(`Cannot use the result of ${call.method}: finish of ${type} returned no object`);
+      throw new TypeError(`Cannot use the result of ${call.method}: finish() of ${type} did not return an object`);
     };
     return [type, read] as const;
   });

@@ -21,10 +21,10 @@ export interface HttpChannelOptions {
   readonly sender: HttpSender;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether each stream must end with its response, as tests want it. */
+  /** Whether an error is thrown if a stream continues after its response, or breaks. For tests. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
-  /** Called when the connection of a request is lost and cannot be resumed at once. The channel tries again. */
+  /** Called when the connection of a request is lost and cannot be resumed at once. The channel then tries again. */
   readonly onLost?: (error: unknown) => void;
   /** Called when the channel is closed. */
   readonly stop?: () => Promise<void>;
@@ -33,15 +33,18 @@ export interface HttpChannelOptions {
 const BOTH = "application/json, text/event-stream";
 /** Milliseconds before a stream is resumed, if the server sets no `retry`. */
 const RETRY_MS = 1000;
-/** The shortest delay, in milliseconds. Without it, a server with `retry: 0` could keep the client busy. */
+/** Minimum delay in milliseconds. Without it, a server with `retry: 0` could keep the client busy. */
 const LEAST_RETRY_MS = 100;
 const MAX_RETRY_MS = 30_000;
-/** How often in a row resuming the stream of a request may fail. */
+/** Number of times in a row that resuming the stream of a request may fail. */
 const MAX_FAILURES = 5;
-/** Milliseconds that a stream may take to end after its response. Closing it earlier would close the connection, too. */
+/**
+ * Milliseconds that a stream may take to end after its response. Closing the stream earlier would also close the
+ * connection.
+ */
 const DRAIN_MS = 1000;
 
-/** A channel over the runtime's `fetch`, or that of a server. */
+/** Creates a channel over the runtime's `fetch`, or over the `fetch` of a server. */
 export function httpChannel(options: HttpChannelOptions): Channel {
   return new HttpChannel(options);
 }
@@ -50,7 +53,7 @@ class HttpChannel implements Channel {
   readonly #options: HttpChannelOptions;
   readonly #isStrict: boolean;
   readonly #trace: Trace | undefined;
-  /** Streams that have brought their response and are not at their end. */
+  /** Streams that have delivered their response, but have not ended. */
   readonly #draining = new Map<AbortController, Promise<void>>();
 
   constructor(options: HttpChannelOptions) {
@@ -108,7 +111,7 @@ class HttpChannel implements Channel {
     return response;
   }
 
-  /** Reads the response from a stream. One that ends before it can be resumed if its events have ids. */
+  /** Reads the response from a stream. A stream that ends before its response can be resumed if its events have ids. */
   async #readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
     const position: Position = { retryMs: RETRY_MS, failures: 0, onLost: this.#options.onLost };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
@@ -121,7 +124,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Returns the response, or `undefined` if the stream ends or breaks first. */
+  /** Reads a stream up to the response. Returns `undefined` if the stream ends or breaks before it. */
   async #readStream(
     response: Response,
     isResponse: (message: Message) => boolean,
@@ -133,7 +136,7 @@ class HttpChannel implements Channel {
     const events = readEvents(response, signal);
     const next = () =>
       events.next().catch((error) => {
-        // A broken connection counts as the end of the stream.
+        // Treat a broken connection like the end of the stream.
         if (this.#isStrict || options.signal?.aborted || error instanceof RangeError) throw error;
         return { done: true } as const;
       });
@@ -160,18 +163,21 @@ class HttpChannel implements Channel {
   }
 
   async #drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
-    // Not awaited, because the response has been read.
+    // Do not wait for the end of the stream, because the response has been read.
     const stopTimer = startBackgroundTimer(() => stop.abort(), DRAIN_MS);
     try {
       while (!(await events.next()).done);
     } catch {
-      // Aborted or broken, after the response has been read.
+      // The stream was aborted or broke after the response had been read.
     }
     stopTimer();
     this.#draining.delete(stop);
   }
 
-  /** Waits as long as the server says, and longer after each failure. Returns `undefined` if it is unreachable. */
+  /**
+   * Opens a stream again after the delay that the server sets, which grows with each failure. Returns `undefined` if
+   * the server cannot be reached.
+   */
   async #reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
     const waitMs = Math.min(retryMs * 2 ** position.failures, MAX_RETRY_MS);
@@ -187,7 +193,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Reads a stream until it has ended for good. Returns the last status. */
+  /** Reads a stream until it has ended and cannot be resumed. Returns the last HTTP status. */
   async #listen(first: Response, options: SendOptions): Promise<number> {
     const position: Position = { retryMs: RETRY_MS, failures: 0 };
     let { status } = first;
@@ -197,7 +203,8 @@ class HttpChannel implements Channel {
         else if (response) {
           status = response.status;
           await response.body?.cancel();
-          // The server may have dropped the events after this position, but still have the stream.
+          // Start without a position, because the server may have dropped the events after it, but still have the
+          // stream.
           if (!position.id || status === 404) return status;
           position.id = undefined;
         }
@@ -213,22 +220,22 @@ class HttpChannel implements Channel {
 /** The position in a stream. */
 interface Position {
   id?: string;
-  /** Milliseconds before the stream is resumed. */
+  /** Milliseconds to wait before the stream is resumed. */
   retryMs: number;
-  /** How often in a row the server was unreachable. */
+  /** Number of times in a row that the server could not be reached. */
   failures: number;
   /** Called at the first failure. */
   readonly onLost?: (error: unknown) => void;
 }
 
-const ENDED = "Cannot get the response: the stream ended before it";
+const ENDED = "Cannot get the response: the stream ended too early";
 
 /** Whether a response is an event stream. */
 export function isStream({ ok, headers }: Response): boolean {
   return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
 }
 
-/** Makes the error for a response that is not a stream. */
+/** Creates the error for a response that is not a stream. */
 export async function toError(response: Response): Promise<McpError> {
   const text = await readText(response);
   const { error } = readBody(response, text) ?? {};
@@ -249,12 +256,13 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
   try {
     return readMessages(text)[0];
   } catch (error) {
-    // A proxy may respond with JSON of its own.
+    // A proxy may respond with its own JSON.
     if (ok) throw error;
   }
 }
 
-// A server in the same process does not notice an aborted request. It notices that its body is cancelled.
+// Rejects when the signal aborts, and cancels the body: a server in the same process does not notice that a request is
+// aborted, but that its body is cancelled.
 function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return coming;
   const { promise, resolve, reject } = Promise.withResolvers<T>();

@@ -19,7 +19,7 @@ import type { SubscriptionFilter, Watch } from "./subscription.ts";
 /** Adds the session id and the protocol revision to HTTP messages. */
 export class LegacyCodec implements Codec {
   readonly hasSession = true;
-  /** The agreed protocol revision; `undefined` before the handshake. */
+  /** The agreed protocol revision. `undefined` before the handshake. */
   version?: string;
   sessionId?: string;
 
@@ -30,7 +30,7 @@ export class LegacyCodec implements Codec {
   toHeaders(): Readonly<Record<string, string>> {
     return {
       ...this.sessionId === undefined ? {} : { "mcp-session-id": this.sessionId },
-      // Revisions before 2025-06-18 have no such header.
+      // Revisions before 2025-06-18 do not have this header.
       ...this.version !== undefined && this.version >= "2025-06-18" ? { "mcp-protocol-version": this.version } : {},
     };
   }
@@ -38,23 +38,23 @@ export class LegacyCodec implements Codec {
 
 /** The options of {@linkcode legacyProtocol}. */
 export interface LegacyOptions extends ProtocolOptions {
-  /** The protocol revisions of the client, best first. The first is proposed. */
+  /** The protocol revisions of the client, best first. The client proposes the first one. */
   readonly versions: readonly string[];
-  /** Whether to open the stream for messages that belong to no request at once. */
+  /** Whether to open the stream for messages outside of requests at once. */
   readonly listens: boolean;
 }
 
-/** Removes the headers of an earlier session from a handshake. */
+/** Headers that remove the session from the request of a new handshake. */
 const NO_SESSION = { "mcp-session-id": null, "mcp-protocol-version": null };
-/** Milliseconds to wait for a stream to open. Some servers respond only with the first message. */
+/** Milliseconds to wait until a stream opens. Some servers respond only when they send the first message. */
 const OPEN_STREAM_MS = 1000;
-/** Milliseconds to wait for the end of a session. */
+/** Milliseconds to wait until a session has ended. */
 const END_SESSION_MS = 2000;
 
 /**
- * Shakes hands, and returns the protocol of the connection.
+ * Performs the handshake, and returns the protocol of the connection.
  *
- * @throws {McpError} if the server refuses.
+ * @throws {McpError} if the server refuses the client.
  * @throws {Error} if the server responds with a protocol revision that the client does not support.
  */
 export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions): Promise<Protocol> {
@@ -68,7 +68,7 @@ class LegacyProtocol implements Protocol {
   readonly #codec: LegacyCodec;
   readonly #options: LegacyOptions;
   readonly #stop = new AbortController();
-  /** How many subscriptions watch each URI. */
+  /** Number of subscriptions to each URI. */
   readonly #watched = new Map<string, number>();
   #handshake: Result = {};
   #logLevel: LogLevel | undefined;
@@ -94,10 +94,10 @@ class LegacyProtocol implements Protocol {
     return this.#codec.sessionId;
   }
 
-  /** Shakes hands. */
+  /** Performs the handshake. */
   async begin(): Promise<void> {
     await this.#shakeHands();
-    // Messages before the stream is open are lost.
+    // Open the stream first, because messages sent before it is open are lost.
     if (this.#options.listens) await this.#listen().catch(() => {});
   }
 
@@ -111,7 +111,7 @@ class LegacyProtocol implements Protocol {
     } catch (error) {
       const isLost = this.#options.recovers && sessionId !== undefined && isSessionLost(error);
       if (!isLost || this.#stop.signal.aborted) throw error;
-      // A server that does not know the session has not processed the request.
+      // Sending the request again is safe, because a server that does not know the session has not processed it.
       await this.#renew(sessionId);
       return await this.#rpc.request(method, params, options);
     }
@@ -133,7 +133,7 @@ class LegacyProtocol implements Protocol {
     const close = async () => {
       finish();
       signal.removeEventListener("abort", finish);
-      // The server drops the subscriptions when the session ends.
+      // Only unsubscribe if the session goes on, because its end also ends its subscriptions.
       if (!signal.aborted) await this.#unsubscribe(uris);
     };
     listeners.add(listener);
@@ -166,7 +166,7 @@ class LegacyProtocol implements Protocol {
     const late = new AbortController();
     const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
     const ending = channel.endSession({ headers: this.#codec.toHeaders(), signal: late.signal }).finally(stopTimer);
-    // If the server refuses this, the session expires.
+    // Ignore a refusal: the session then expires.
     if (this.#options.recovers) await ending.catch(() => {});
     else await ending;
   }
@@ -178,7 +178,7 @@ class LegacyProtocol implements Protocol {
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(
-        `Cannot connect: the server speaks ${version ?? "no revision"}, this client ${versions.join(", ")}`,
+        `Cannot connect: the server supports ${version ?? "no revision"}, and this client ${versions.join(", ")}`,
       );
     }
     this.#codec.version = version;
@@ -191,7 +191,7 @@ class LegacyProtocol implements Protocol {
     this.#handshake = result;
   }
 
-  /** Replaces an ended session once, even if several requests notice it. */
+  /** Replaces a session that has ended, only once even if several requests notice it. */
   async #renew(sessionId: string): Promise<void> {
     if (this.#codec.sessionId === sessionId) {
       this.#renewing ??= this.#beginAgain().finally(() => this.#renewing = undefined);
@@ -208,7 +208,10 @@ class LegacyProtocol implements Protocol {
     for (const uri of this.#watched.keys()) await this.#rpc.request("resources/subscribe", { uri });
   }
 
-  /** Returns whether there is a stream. One serves all subscriptions, because a server sends each message on only one. */
+  /**
+   * Opens the standalone stream. Returns whether it is open. One stream is enough for all subscriptions, because a
+   * server sends each message on only one stream.
+   */
   async #listen(): Promise<boolean> {
     this.#stream ??= this.#openStream().catch((error) => {
       this.#stream = undefined;
@@ -237,11 +240,11 @@ class LegacyProtocol implements Protocol {
       return opened;
     } catch (error) {
       if (!recovers || !isRemoteError(error) || error.status !== 405) throw error;
-      // The server has no such stream.
+      // The server does not have such a stream.
     }
   }
 
-  /** Opens the stream that brings changes. Calls `onEnd` when it ends, if it is not opened again. */
+  /** Opens the stream for changes. Calls `onEnd` when the stream has ended and is not opened again. */
   async #openForChanges(onEnd: () => void): Promise<void> {
     if (!await this.#listen() && this.#rpc.channel.openStream) {
       this.#options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");
@@ -279,7 +282,7 @@ function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Re
   };
 }
 
-// The part of a filter that the server declares.
+// Returns the part of a filter that the server declares.
 function toGranted(filter: SubscriptionFilter, capabilities: unknown): SubscriptionFilter {
   const can = (feature: string, what: string) => {
     const settings = isObject(capabilities) ? capabilities[feature] : undefined;

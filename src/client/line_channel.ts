@@ -9,14 +9,14 @@ import { type Message, readMessages } from "./message.ts";
 
 /** Writes lines. */
 export interface LineTransport {
-  /** Writes one line. Returns a promise if the writer should wait for room. */
+  /** Writes one line. Returns a promise if the writer should wait until the reader has read more. */
   write(text: string): Promise<void> | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Opens a transport. Calls `receive` with each line, and `end` with the reason when there will be no more. If `receive`
- * returns a promise, the client takes more lines when that settles.
+ * Opens a transport. Calls `receive` with each line, and `end` with a reason when no more lines can arrive. If
+ * `receive` returns a promise, the transport delivers the next line when the promise settles.
  */
 export type OpenLineTransport = (
   receive: (text: string) => Promise<void> | undefined,
@@ -39,9 +39,12 @@ interface Waiter {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Makes a channel of a transport of lines. When the server closes it, waiting requests fail with a `NetworkError`. */
+/**
+ * Creates a channel over a transport of lines. When the server closes the transport, waiting requests fail with a
+ * `NetworkError`.
+ */
 export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOptions): Channel {
-  // An array and not a map, because a test may send the same id twice.
+  // An array instead of a map, because a test may use the same id twice.
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let lost: DOMException | undefined;

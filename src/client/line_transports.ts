@@ -1,5 +1,5 @@
 /**
- * Transports of lines: to a child process, and to a server in this process.
+ * Transports that carry lines: to a child process, and to a server in this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  * @module
@@ -14,7 +14,7 @@ import { delay } from "./delay.ts";
 /** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
   return (receive, end) => {
-    // In a microtask, because between processes a message never arrives before the write returns.
+    // Deliver messages in a microtask, because between processes a message never arrives before the write returns.
     const pipe = openPipe(server, {
       write: (text) => void queueMicrotask(() => receive(text)),
       principal,
@@ -38,10 +38,13 @@ export interface ChildTransportOptions {
   readonly exitMs: number;
 }
 
-/** The most bytes of one line. Without this limit, an endless line would fill the memory. */
+/** Maximum length of one line, in bytes. Without this limit, an endless line would fill the memory. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Connects to a child process. Closing ends its input, and kills it if it does not exit. */
+/**
+ * Connects to a child process. Closing the transport ends the input of the process, and kills the process if it does
+ * not exit.
+ */
 export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
   return (receive, end) => {
     const reader = child.output.getReader();
@@ -55,7 +58,7 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
       const splitter = new LineSplitter(MAX_BYTES);
       try {
         for (let next = await reader.read(); !next.done; next = await reader.read()) {
-          // After `close`, lines are dropped: parsing them could take longer than writing them.
+          // Drop lines after `close`, because parsing them could take longer than the process takes to write them.
           if (!isClosed) splitter.push(next.value).forEach(take);
         }
         splitter.end().forEach(take);
@@ -74,12 +77,12 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
     async function close(): Promise<void> {
       isClosed = true;
       await shutDown();
-      // A grandchild may keep the output open after the child has exited.
+      // Cancel the reader, because a grandchild may keep the output open after the child has exited.
       await reader.cancel().catch(() => {});
       await reading;
     }
 
-    // If the process reads no more, waiting requests fail when its output ends.
+    // Ignore the error: if the process no longer reads, waiting requests fail when its output ends.
     return { write: (text) => child.write(encoder.encode(`${text}\n`)).catch(() => {}), close };
   };
 }

@@ -9,7 +9,7 @@ import { type Id, isObject, type Params } from "../protocol/jsonrpc.ts";
 export interface Message {
   /** Always `2.0`. */
   readonly jsonrpc: "2.0";
-  /** The id of the request. `null` or absent in an error whose request could not be read. */
+  /** The id of the request. `null` or absent in an error response to a request that could not be read. */
   readonly id?: Id | null;
   /** The method, such as `tools/call`. */
   readonly method?: string;
@@ -25,11 +25,11 @@ export interface Message {
 export interface Notification {
   /** The method, such as `notifications/progress`. */
   readonly method: string;
-  /** The parameters; empty if there are none. */
+  /** The parameters, or an empty object if there are none. */
   readonly params: Params;
 }
 
-/** Parses one message, or an array of messages. Throws if the text is neither. */
+/** Parses one message, or an array of messages. Throws for any other text. */
 export function readMessages(text: string): readonly Message[] {
   const value = parse(text);
   const messages = Array.isArray(value) ? value : [value];
@@ -39,7 +39,7 @@ export function readMessages(text: string): readonly Message[] {
   return messages;
 }
 
-// `undefined` is not a message either.
+// Returns `undefined` for invalid JSON, which is then rejected like any other value that is not a message.
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -29,7 +29,7 @@ import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./p
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
-/** The parameter that the `Mcp-Name` header repeats, by method. */
+/** The parameter that the `Mcp-Name` header must repeat, by method. */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -39,16 +39,19 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 const MAX_ROUNDS = 64;
-/** The questions of one result. */
+/** Maximum number of questions in one result. */
 const MAX_QUESTIONS = 100;
-/** The tools whose headers are known. */
+/** Maximum number of tools whose headers are remembered. */
 const MAX_TOOLS = 10_000;
 const RETRY_MS = 1000;
-/** Milliseconds that extensions have to cancel their work at the server when the client closes. */
+/** Milliseconds for which extensions may cancel their work at the server when the client closes. */
 const SETTLE_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
-/** Adds the description of the client to messages. Learns from tool lists which arguments headers must repeat. */
+/**
+ * Adds the description of the client to messages. Reads from lists of tools which arguments must be repeated in
+ * headers.
+ */
 export class ModernCodec implements Codec {
   readonly hasSession = false;
   /** The protocol revision of requests. */
@@ -59,7 +62,7 @@ export class ModernCodec implements Codec {
   readonly #subjects: Readonly<Record<string, string>>;
   readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
 
-  /** The codec of a client. */
+  /** Creates the codec of a client. */
   constructor(version: string, identity: ClientIdentity) {
     this.version = version;
     this.logLevel = identity.logLevel;
@@ -92,12 +95,16 @@ export class ModernCodec implements Codec {
     return headers;
   }
 
-  /** Learns which arguments of a tool headers must repeat. @throws {TypeError} if they cannot be repeated. */
+  /**
+   * Reads which arguments of a tool must be repeated in headers.
+   *
+   * @throws {TypeError} if an argument cannot be repeated.
+   */
   learn({ name, inputSchema }: Params): void {
     this.#mirrored.delete(name);
     const headers = isObject(inputSchema) ? findHeaderParams(inputSchema) : [];
     if (!headers.length) return;
-    // A tool that was forgotten is listed again when its call is refused.
+    // Forgetting is safe: if a call of a forgotten tool is refused, the client lists the tools again.
     if (this.#mirrored.size >= MAX_TOOLS) this.#mirrored.clear();
     this.#mirrored.set(name, headers);
   }
@@ -119,7 +126,7 @@ class ModernProtocol implements Protocol {
   readonly #rpc: Rpc;
   readonly #codec: ModernCodec;
   readonly #options: ModernOptions;
-  /** Whether requests have HTTP headers, which repeat some of their parameters. */
+  /** Whether requests have HTTP headers, which must repeat some of their parameters. */
   readonly #hasHeaders: boolean;
   readonly #subscriptions = new Set<ModernSubscription>();
   /** Aborts when the connection has ended. */
@@ -172,7 +179,7 @@ class ModernProtocol implements Protocol {
   }
 
   async notify(method: string, params?: Params): Promise<void> {
-    // A server on stdio cannot tell otherwise which revision a notification of an extension belongs to.
+    // State the revision in notifications of extensions, because a server on stdio cannot know it otherwise.
     const isOfExtension = this.#options.extensions?.length && !PROTOCOL.test(method);
     await this.#rpc.notify(method, isOfExtension ? this.#codec.toParams(params ?? {}) : params);
   }
@@ -180,7 +187,7 @@ class ModernProtocol implements Protocol {
   async close(): Promise<void> {
     this.#closed.abort(new DOMException("Cannot go on: the client was closed", "AbortError"));
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
-    // Extensions may still send the server that a call was cancelled.
+    // Extensions may still notify the server that a call was cancelled.
     const late = Promise.withResolvers<void>();
     const stopTimer = startTimer(SETTLE_MS, late.resolve);
     const cancelled = [...this.#finishing].filter(({ signal }) => signal.aborted).map(({ ended }) => ended);
@@ -188,20 +195,20 @@ class ModernProtocol implements Protocol {
     stopTimer();
   }
 
-  /** Adds the capabilities of the functions that answer this request alone. */
+  /** Adds the capabilities for functions that answer only this request. */
   #withCapabilities(options: SentRequestOptions): SentRequestOptions {
     if (!options.capabilities) return options;
     const capabilities = { ...this.#options.capabilities, ...options.capabilities };
     return { ...options, meta: { [META + "clientCapabilities"]: capabilities, ...options.meta } };
   }
 
-  /** Sends a request, answers the questions of its results, and sends it again until the server asks no more. */
+  /** Sends a request, answers the questions of its results, and sends it again until the result is final. */
   async #sendWithAnswers(method: string, params: Params, options: SentRequestOptions): Promise<Outcome> {
     let outcome = await this.#send(method, params, options);
     for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
       if (round >= MAX_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MAX_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
-      // Without questions, the server wants a retry later.
+      // A result without questions means that the server wants the request again later.
       if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), options.signal);
       const next = {
         ...params,
@@ -219,7 +226,7 @@ class ModernProtocol implements Protocol {
     const responses: Record<string, unknown> = {};
     const count = Object.keys(requests).length;
     if (count > MAX_QUESTIONS) throw new Error(`Cannot finish the request: the server asks ${count} questions at once`);
-    // One after the other, because there is one user.
+    // Answer one question after another, because there is only one user.
     for (const [key, asked] of Object.entries(requests)) {
       if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
       signal.throwIfAborted();
@@ -229,7 +236,7 @@ class ModernProtocol implements Protocol {
     return responses;
   }
 
-  /** Answers a question. Throws no McpError, because that would look as if the server had refused the call. */
+  /** Answers a question. Never throws an `McpError`, because it would look like a refusal of the call by the server. */
   async #answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown> {
     try {
       return await this.#rpc.answer(question, options);
@@ -239,7 +246,7 @@ class ModernProtocol implements Protocol {
     }
   }
 
-  /** Turns a result of an extension into a final one, unless the caller wants it as it is. */
+  /** Converts a result type of an extension to a final result, unless the caller wants the result unchanged. */
   async #finish(
     outcome: Outcome,
     { method, params }: Pick<UnfinishedCall, "method" | "params">,
@@ -272,7 +279,7 @@ class ModernProtocol implements Protocol {
       closed: this.#closed.signal,
       isResumed: resume !== undefined,
       onProgress,
-      // The server shows the questions that this client can answer to its own caller.
+      // Pass capabilities and answers on: the server sends only questions for which a request declares a capability.
       request: async (method, params = {}, options) =>
         (await this.request(method, params, { signal, answer, capabilities, headers, ...options })).result,
       answer: (question, options) => this.#answer({ request, ...question }, { signal, answer, ...options }),
@@ -296,7 +303,7 @@ class ModernProtocol implements Protocol {
     }
   }
 
-  /** Returns whether a refused request may be sent again. */
+  /** Tries to fix the cause of a refusal. Returns whether the request may be sent again. */
   async #recover(method: string, error: McpError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
       const supported = readSupported(error);
@@ -305,18 +312,19 @@ class ModernProtocol implements Protocol {
       return version !== undefined;
     }
     if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !this.#hasHeaders) return false;
-    // The tool may have changed, or was never listed. Its schema says which headers it needs.
+    // List the tools: the tool may have changed, or may never have been listed, and its schema states which headers it
+    // needs.
     const pages = readPages({
       what: "tools",
       timeoutMs: this.#rpc.timeoutMs,
       request: async (params, timeoutMs) => (await this.request("tools/list", { ...params }, { timeoutMs })).result,
     });
-    // `request` learns from each page.
+    // The method `request` passes each page to the codec.
     for await (const _ of pages);
     return true;
   }
 
-  /** Leaves out tools that cannot be called as the protocol requires. */
+  /** Removes tools that cannot be called as the protocol requires. */
   #withoutUnusable(result: Result): Result {
     if (!Array.isArray(result.tools)) return result;
     const tools = result.tools.filter((tool) => {
@@ -341,20 +349,23 @@ interface Finishing {
 }
 
 interface ModernSubscriptionOptions {
-  /** Milliseconds to wait until the server acknowledges. */
+  /** Milliseconds to wait for the server's acknowledgement. */
   readonly timeoutMs: number;
-  /** The milliseconds that requests have waited for a user, which do not count. */
+  /** Returns the milliseconds for which requests have waited for a user. The timeout does not count them. */
   readonly waitedMs: () => number;
   /** Whether to subscribe again when the connection is lost. */
   readonly recovers: boolean;
   readonly onChange: (notification: Notification) => void;
-  /** Sends the request, which ends with the subscription. */
+  /** Sends the request, whose response arrives when the subscription ends. */
   readonly listen: (options: RequestOptions) => Promise<Outcome>;
 }
 
-/** A subscription, which is one long request. A lost one is sent again. */
+/** A subscription, which is one long request. If it is lost, it is sent again. */
 class ModernSubscription {
-  /** Settles when the subscription has ended for good, with the result if the server ended it. */
+  /**
+   * Settles when the subscription has ended and is not opened again. The value is the result, if the server has ended
+   * it.
+   */
   readonly ended: Promise<Result | undefined>;
   readonly #options: ModernSubscriptionOptions;
   readonly #stop = new AbortController();
@@ -368,7 +379,7 @@ class ModernSubscription {
     this.ended = this.#keepListening();
   }
 
-  /** Waits until the server acknowledges. */
+  /** Sends the request, and waits for the server's acknowledgement. */
   async open(): Promise<Watch> {
     try {
       const granted = await this.#acknowledged.promise;
@@ -397,7 +408,8 @@ class ModernSubscription {
       }
       if (openSince !== undefined) {
         retryMs = RETRY_MS;
-        // Servers end streams when credentials expire. What changes until the client subscribes again is lost.
+        // Open the subscription again at once: servers end streams when credentials expire, and changes in between are
+        // lost.
         if (performance.now() - openSince > RETRY_MS) continue;
       }
       await delay(retryMs, this.#stop.signal).catch(() => {});
@@ -423,13 +435,16 @@ class ModernSubscription {
   }
 }
 
-/** The result types of known extensions, with the id of the extension. */
+/** Result types of known extensions, with the ids of the extensions. */
 const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcontextprotocol/tasks" };
 
-/** Notifications of the protocol itself, of any revision. */
+/** Matches notifications of the protocol itself, in any revision. */
 const PROTOCOL = /^notifications\/(cancelled|initialized|progress|roots\/.*)$/;
 
-/** Whether a declared extension without functions of its own adds a result type. Any extension may add any type. */
+/**
+ * Whether a declared extension that the client does not support itself may define a result type. An unknown extension
+ * may define any type.
+ */
 function isDeclared(resultType: unknown, { capabilities, extensions: own = [] }: ProtocolOptions): boolean {
   const { extensions = {} } = capabilities;
   if (typeof resultType !== "string") return false;
@@ -438,7 +453,7 @@ function isDeclared(resultType: unknown, { capabilities, extensions: own = [] }:
   return Object.keys(extensions).some((id) => !id.startsWith(META) && !known.includes(id));
 }
 
-/** Moves the keys of extensions to a place of their own. */
+/** Moves the keys of extensions in a granted filter to the field `extensions`. */
 function toGranted(
   { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions, ...extensions }: Params,
 ): SubscriptionFilter {
@@ -447,7 +462,7 @@ function toGranted(
   return { ...Object.fromEntries(given), ...Object.keys(extensions).length ? { extensions } : {} };
 }
 
-/** The protocol revisions that a server names when it refuses one. */
+/** Returns the protocol revisions that a server names when it refuses a revision. */
 export function readSupported({ data }: McpError): readonly unknown[] {
   return isObject(data) && Array.isArray(data.supported) ? data.supported : [];
 }

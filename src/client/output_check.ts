@@ -15,22 +15,22 @@ export class OutputChecks {
   #schemas = new Map<unknown, Params>();
   readonly #checks = new WeakMap<Params, Check>();
 
-  /** Replaces the schemas by those of a whole list. */
+  /** Replaces all schemas by the schemas of a complete list of tools. */
   learn(tools: readonly Params[]): void {
     this.#schemas = new Map(
       tools.flatMap(({ name, outputSchema }) => isObject(outputSchema) ? [[name, outputSchema]] : []),
     );
   }
 
-  /** Forgets all schemas, because the list of tools has changed. */
+  /** Forgets all schemas. Called when the list of tools has changed. */
   forget(): void {
     this.#schemas.clear();
   }
 
   /**
-   * Checks a result of a tool. A tool that is not known to have an output schema may return anything.
+   * Checks a result of a tool. The result is not checked if no output schema of the tool is known.
    *
-   * @throws {McpError} with code 0 if the structured content does not match, or is missing.
+   * @throws {McpError} with code 0 if the structured content is missing or does not match the schema.
    */
   async check(name: string, { isError, structuredContent }: Result): Promise<void> {
     const schema = this.#schemas.get(name);
@@ -54,8 +54,8 @@ export class OutputChecks {
   }
 }
 
-// The patterns of a server could block this process. A schema that cannot be used, such as one with a reference to
-// another document, says nothing about the result.
+// Ignores patterns, because a pattern of a server could block this process. A schema that cannot be compiled, for
+// example because it refers to another document, accepts every result.
 async function compile(schema: Params): Promise<Check> {
   const { compileJsonSchema } = await import("../schema/json_check.ts");
   try {

@@ -1,5 +1,5 @@
 /**
- * Reads all pages of a list within limits for the whole list, because a server can send small pages without end.
+ * Reads all pages of a list. The limits apply to the whole list, because a server could send small pages without end.
  *
  * @module
  */
@@ -7,20 +7,20 @@ import type { Result } from "../protocol/jsonrpc.ts";
 import { checkTimeout } from "./delay.ts";
 
 const MAX_PAGES = 1000;
-/** The most items of a whole list. */
+/** Maximum number of items of a whole list. */
 export const MAX_ITEMS = 1_000_000;
-/** The most characters of a whole list as JSON. One page may have as many. */
+/** Maximum length of a whole list as JSON, in characters. A single page may be as long. */
 const MAX_CHARACTERS = 64 * 1024 * 1024;
-/** How many timeouts of one request a whole list may take. */
+/** Timeout of a whole list, as a multiple of the timeout of one request. */
 const MAX_TIMEOUTS = 10;
 
 /** The options of {@linkcode readPages}. */
 export interface PagesOptions {
   /** The kind of items, for error messages. */
   readonly what: string;
-  /** Milliseconds for one page. */
+  /** Timeout of the request for one page, in milliseconds. */
   readonly timeoutMs: number;
-  /** Requests a page within `timeoutMs` milliseconds. Returns `undefined` if the server has no such list. */
+  /** Requests a page within `timeoutMs` milliseconds. Returns `undefined` if the server does not have the list. */
   request(params: { readonly cursor?: unknown }, timeoutMs: number): Promise<Result | undefined>;
 }
 
@@ -39,7 +39,7 @@ export async function* readPages({ what, timeoutMs, request }: PagesOptions): As
     yield result;
     const { nextCursor } = result;
     if (nextCursor === undefined || nextCursor === null) return;
-    // A cursor is opaque and may come twice, so only the limits end an endless list.
+    // A repeated cursor is allowed, because cursors are opaque. Only the limits end an endless list.
     cursor = nextCursor;
     characters += JSON.stringify(result).length;
     if (characters > MAX_CHARACTERS) {

@@ -1,5 +1,5 @@
 /**
- * The interface of the protocol of each era.
+ * The interface that the protocols of both eras implement.
  *
  * @module
  */
@@ -12,11 +12,11 @@ import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
 /** The server, and the protocol revision in use. */
 export interface ServerFacts {
-  /** `modern` if each request describes its client, `legacy` after a handshake. */
+  /** `"modern"` if each request describes its client, or `"legacy"` if client and server have a handshake. */
   readonly era: "modern" | "legacy";
   /** The protocol revision, such as `2026-07-28`. */
   readonly version: string;
-  /** The unverified name and version of the server. */
+  /** The name and version of the server, which nobody has verified. */
   readonly info?: Implementation;
   /** The capabilities of the server. */
   readonly capabilities: Params;
@@ -32,7 +32,7 @@ export interface Protocol {
   /** The result of the handshake, if there was one. */
   readonly handshake?: Result;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
-  /** Subscribes to changes, and calls `onChange` with each. */
+  /** Subscribes to changes. Calls `onChange` with each notification. */
   watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
   /** Sends a notification. */
@@ -45,9 +45,9 @@ export interface Protocol {
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
-  /** The least severe log level that it wants. */
+  /** The least severe log level that the client wants. */
   readonly logLevel?: LogLevel;
-  /** The extensions that `capabilities` declares and that the client supports itself. */
+  /** The extensions that `capabilities` declares and that the client implements itself. */
   readonly extensions?: readonly ClientExtension[];
 }
 
@@ -55,7 +55,7 @@ export interface ClientIdentity {
 export interface ProtocolOptions extends ClientIdentity {
   /** Called with each problem that the client works around. */
   readonly onWarning: (text: string) => void;
-  /** Whether to recover a lost stream or session, and from a refused protocol revision. Tests do not. */
+  /** Whether to recover from a lost stream, a lost session, or a refused protocol revision. Tests switch this off. */
   readonly recovers: boolean;
 }
 

@@ -5,7 +5,7 @@
  * @module
  */
 
-/** One HTTP request. It is not a `Request`, because the body of a `Request` can be sent only once. */
+/** One HTTP request. Not a `Request`, because the body of a `Request` can be sent only once. */
 export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */
@@ -22,13 +22,14 @@ export class RedirectError extends Error {
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 const MAX_REDIRECTS = 5;
-/** Characters of a redirect's target in an error message. */
+/** Maximum length of a redirect's target in an error message, in characters. */
 const MAX_CHARACTERS = 200;
 
 /**
  * Sends a request and follows redirects within its origin.
  *
- * @throws {RedirectError} if a redirect leads to another origin, would change the method, or is one too many.
+ * @throws {RedirectError} if a redirect leads to another origin or would change the method, or if there are too many
+ * redirects.
  * @throws {Error} if the server cannot be reached; the message names the URL.
  */
 export async function fetchSameOrigin(
@@ -59,13 +60,13 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
   }
 }
 
-/** The message of the first cause. The error of Deno only says that the request failed. */
+/** Returns the message of the first cause, because the error of Deno itself only says that the request failed. */
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? toReason(error.cause) : error.message;
 }
 
-/** Returns the target of a redirect, or `undefined` if the response is none. */
+/** Returns the target of a redirect, or `undefined` if the response is not a redirect. */
 function readTarget({ type, status, headers }: Response, from: URL, method: string): URL | undefined {
   // Browsers and some other runtimes do not reveal the status and the target of a redirect.
   if (type === "opaqueredirect") {
@@ -87,7 +88,7 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
         `receive headers, session and messages; if you trust it, connect to ${place}`,
     );
   }
-  // Every other redirect is followed by a GET without the body.
+  // Clients follow every other redirect with a GET request without the body.
   if (method !== "GET" && status !== 307 && status !== 308) {
     throw new RedirectError(
       `Cannot follow the redirect (${status}) from ${from.href} to ${place}: it would turn ${method} into GET; ` +

@@ -1,5 +1,5 @@
 /**
- * Functions around the requests of a client.
+ * Functions that wrap the requests of a client.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 export interface ClientRequest {
   /** The method, such as `tools/call`. */
   readonly method: string;
-  /** The parameters, without what the protocol revision adds. */
+  /** The parameters, without the fields that the protocol revision adds. */
   readonly params: Params;
   /** Additional HTTP headers; `null` removes one. */
   readonly headers: Readonly<Record<string, string | null>>;
@@ -18,15 +18,15 @@ export interface ClientRequest {
 }
 
 /**
- * Runs around a request. `next` sends the request, or the changed one that it gets, and may be called again. What the
- * function returns is the result.
+ * A function that wraps a request. `next` sends the request, or the changed request that it gets, and may be called
+ * several times. The function returns the result.
  */
 export type ClientMiddleware = (
   request: ClientRequest,
   next: (request?: ClientRequest) => Promise<Result>,
 ) => Result | Promise<Result>;
 
-/** Runs the functions around a request, the first one outermost. */
+/** Runs the functions that wrap a request. The first function is the outermost. */
 export async function runMiddleware(
   use: readonly ClientMiddleware[],
   request: ClientRequest,
@@ -36,5 +36,7 @@ export async function runMiddleware(
   if (!first) return await send(request);
   const result: unknown = await first(request, (changed = request) => runMiddleware(rest, changed, send));
   if (isObject(result)) return result;
-  throw new TypeError(`Cannot finish ${request.method}: a function of use returned no result; return that of next()`);
+  throw new TypeError(
+    `Cannot finish ${request.method}: a function of use returned no result; return the result of next()`,
+  );
 }

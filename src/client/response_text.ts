@@ -7,7 +7,7 @@
 import { MAX_CHARACTERS } from "../kit/event_stream.ts";
 import { toPrintableLine } from "../kit/printable.ts";
 
-/** Returns the text of a response. Throws if it is longer than a message may be. */
+/** Returns the body of a response as text. Throws if the text is longer than a message may be. */
 export async function readText({ body }: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
@@ -20,21 +20,21 @@ export async function readText({ body }: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-/** A response that is not a JSON-RPC message. Over a channel without HTTP, there is only text. */
+/** A response that is not a JSON-RPC message. On a channel without HTTP, it has only text. */
 export interface ReceivedText {
   readonly status?: number;
   readonly headers?: Headers;
   readonly text?: string;
 }
 
-/** The characters of a response in an error message. */
+/** Maximum length, in characters, of a response's text in an error message. */
 const MAX_SHOWN = 200;
-/** The characters of a page in which its title is looked for. */
+/** Length, in characters, of the beginning of an HTML page in which its title is searched. */
 const MAX_HEAD = 10_000;
 
 /**
- * Describes a response for an error message: its status, its type and its first line, such as
- * `got 502 text/html: Bad Gateway`. Of a page, only the title is shown.
+ * Describes a response for an error message: its status, its type and its first line, such as `got 502 text/html: Bad
+ * Gateway`. For an HTML page, shows only the title.
  */
 export function describeResponse({ status, headers, text = "" }: ReceivedText): string {
   const [type] = (headers?.get("content-type") ?? "").split(";");

@@ -29,39 +29,40 @@ export interface Progress {
 }
 
 /**
- * The options of a request. Its own `onElicit`, `onElicitUrl`, `onSample` and `roots` answer the questions of this
- * request in place of those of the connection. A session has the capabilities that were declared when it began.
+ * Options of a request. Its own `onElicit`, `onElicitUrl`, `onSample` and `roots` replace the functions of the
+ * connection for questions of this request. In a session, the server knows only the capabilities that were declared
+ * when the session began.
  */
 export interface RequestOptions extends AnswerOptions {
-  /** Called with each progress report. Without it, none is requested. */
+  /** Called with each progress report. Without it, the client requests no progress. */
   readonly onProgress?: (progress: Progress) => void;
-  /** Called with each notification that belongs to this request, or may belong to it. */
+  /** Called with each notification that belongs to this request, or that may belong to it. */
   readonly onNotification?: (notification: Notification) => void;
   /** Cancels the request. */
   readonly signal?: AbortSignal;
   /**
-   * Milliseconds after which the request is cancelled, whatever it waits for: the server, a user who answers, or an
-   * extension that finishes the result. Defaults to `timeoutMs` of `connect`.
+   * Timeout of the request in milliseconds, whatever it waits for: the server, a user who answers, or an extension that
+   * finishes the result. Defaults to `timeoutMs` of `connect`.
    */
   readonly timeoutMs?: number;
-  /** Additional HTTP headers. They replace those of the request; `null` removes one. */
+  /** Additional HTTP headers, which replace headers of the same name. `null` removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   /** Additional fields of `_meta`. */
   readonly meta?: Params;
   /**
-   * Whether extensions turn results of their types into final ones. Defaults to `true`. With `false`, `request` returns
-   * a result such as the handle of a task.
+   * Whether extensions convert results of their types to final results. Defaults to `true`. With `false`, `request`
+   * returns the result unchanged, such as the handle of a task.
    */
   readonly finish?: boolean;
   /**
-   * Whether to answer questions and send the request again. Defaults to `true`. With `false`, the result is that of the
-   * first response: `resultType` is `input_required` if the server asks, and `finish` is `false`. In a session, the
-   * server asks by requests of its own, which are answered.
+   * Whether to answer questions and send the request again. Defaults to `true`. With `false`, the method returns the
+   * result of the first response: its `resultType` is `input_required` if the server asks a question, and extensions do
+   * not finish it. In a session, the server asks with requests of its own, which the client still answers.
    */
   readonly rounds?: boolean;
   /**
-   * A result that an earlier request returned with `finish: false`, such as the handle of a task. The request is not
-   * sent: its extension finishes this result instead, also in another process.
+   * A result that an earlier request returned with `finish: false`, such as the handle of a task. The client does not
+   * send the request. Instead, the extension finishes this result, even in another process.
    */
   readonly resume?: Result;
 }
@@ -83,17 +84,20 @@ export const REQUEST: KnownOptions<keyof RequestOptions> = {
   hints: { timeout: "timeoutMs", _meta: "meta", progress: "onProgress" },
 };
 
-/** The options of a request of a test. */
+/** Options of a request in the test kit. */
 export interface TestRequestOptions extends RequestOptions {
   /** The id of the request. Defaults to the next number. */
   readonly id?: Id;
 }
 
-/** The options of a request as the protocols get them. */
+/** Options of a request as the protocols get them. */
 export interface SentRequestOptions extends TestRequestOptions {
-  /** Answers the questions of the request. Defaults to that of the connection. */
+  /** Answers the questions of the request. Defaults to the function of the connection. */
   readonly answer?: RequestHandler;
-  /** Capabilities that the request declares in addition to those of the connection, where there is no session. */
+  /**
+   * Capabilities that this request declares in addition to the capabilities of the connection. Has no effect in a
+   * session.
+   */
   readonly capabilities?: ClientCapabilities;
 }
 
@@ -103,22 +107,27 @@ export interface ServerRequest {
   readonly method: string;
   /** The parameters. */
   readonly params: Params;
-  /** What the server calls the question: the key of the handler, or the id of its request in a session. */
+  /**
+   * The server's key of the question: the key that the handler chose, or in a session the id of the server's request.
+   */
   readonly key?: string;
-  /** The request during which the server asks. `undefined` if nothing on the wire tells. */
+  /** The request during which the server asks. `undefined` if this is not known. */
   readonly request?: AskingRequest;
 }
 
-/** Answers a request of the server with a result, or throws an `McpError`. `signal` aborts when the request is cancelled. */
+/**
+ * Answers a request of the server with a result, or throws an `McpError`. `signal` aborts when the request is
+ * cancelled.
+ */
 export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
-/** Adds to messages what a protocol revision requires. */
+/** Adds to messages the fields that a protocol revision requires. */
 export interface Codec {
   toParams(params: Params): Params;
   toHeaders(message: Message): Readonly<Record<string, string>>;
   /**
    * Whether there is a session. In a session, the server may send requests, streams can be resumed, and a request is
-   * cancelled by a notification even if it has its own stream.
+   * cancelled with a notification even if it has its own stream.
    */
   readonly hasSession: boolean;
 }
@@ -135,17 +144,17 @@ export interface Rpc {
   readonly channel: Channel;
   /** The default timeout of a request in milliseconds. */
   readonly timeoutMs: number;
-  /** The milliseconds that requests have waited for a user, which their timeouts do not count. */
+  /** Returns the milliseconds for which requests have waited for a user. Their timeouts do not count this time. */
   readonly waitedMs: () => number;
-  /** The codec of the protocol revision; set when the era is known. */
+  /** The codec of the protocol revision. Set when the era is known. */
   codec: Codec;
   /** Called with every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
-  /** What the subscriptions of the connection hold. */
+  /** The characters that all subscriptions of the connection hold. */
   readonly held: Held;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
-  /** Answers a question of the server, after the questions before it if too many are open. */
+  /** Answers a question of the server. If too many questions are open, waits for earlier ones. */
   answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
   /** Processes a message that is not a response. */
   receive(message: Message): void;
@@ -155,10 +164,10 @@ export interface Rpc {
   settle(): Promise<void>;
 }
 
-/** How to answer a question. */
+/** Options for answering a question. */
 export interface AnswerQuestionOptions {
   readonly signal: AbortSignal;
-  /** Defaults to that of the connection. */
+  /** Answers the question. Defaults to the function of the connection. */
   readonly answer?: RequestHandler;
 }
 
@@ -167,12 +176,12 @@ export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
-  /** Functions around each request, the first one outermost. */
+  /** Functions that wrap each request. The first function is the outermost. */
   readonly use?: readonly ClientMiddleware[];
   open(onMessage: (message: Message) => void): Channel;
   /** Called with errors outside of requests. */
   readonly onError: (error: unknown) => void;
-  /** Whether an answer that a busy server did not take is sent again. Defaults to `false`. */
+  /** Whether to send an answer again if a busy server did not accept it. Defaults to `false`. */
   readonly repeatsAnswers?: boolean;
 }
 
@@ -180,16 +189,16 @@ export interface RpcOptions {
 interface Running {
   readonly id: Id;
   readonly request: AskingRequest;
-  /** Answers its questions. */
+  /** Answers the questions of this request. `undefined` if the request has no function of its own. */
   readonly answer?: RequestHandler;
   readonly token: unknown;
   readonly deliver: (notification: Notification) => void;
   readonly stop: AbortController;
-  /** Whether it was sent in a session. */
+  /** Whether the request was sent in a session. */
   readonly hasSession: boolean;
-  /** Set when the client no longer waits for the response. */
+  /** Set to `true` when the client no longer waits for the response. */
   isGivenUp: boolean;
-  /** Set while waiting for the result of a request that the server has cancelled. */
+  /** Stops the timer. Set while the client waits for the result of a request that the server has cancelled. */
   stopTimer?: () => void;
 }
 
@@ -198,35 +207,38 @@ export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 const ENDED = "Cannot get the response: the server cancelled the request";
 const CALL_ENDED = "Cannot answer: the request that asked has ended";
-/** Milliseconds to send cancellations when the connection closes. */
+/** Milliseconds for which cancellations may be sent when the connection closes. */
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
-/** How many questions of the server are answered at the same time. A user or a model sees them all. */
+/**
+ * Maximum number of questions of the server that are answered at the same time, because each may involve a user or a
+ * model.
+ */
 const MAX_ANSWERING = 8;
-/** How many questions may wait for that. */
+/** Maximum number of further questions that wait. */
 const MAX_WAITING = 100;
-/** The characters of all questions that are answered or wait. The first one may have more. */
+/** Maximum length of all open questions together, in characters. A single question may be longer. */
 const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
-/** Milliseconds until an answer that the server did not take is sent again. They double each time. */
+/** Milliseconds until an answer that the server did not accept is sent again. Doubles each time. */
 const ANSWER_RETRY_MS = 250;
 const ANSWER_RETRIES = 5;
 
-/** What counts if a message could not be sent. */
+/** The result that is assumed if a message could not be sent. */
 const FAILED: SendResult = { status: 503 };
 
-/** How many replies that nobody had to think about are sent at the same time. Further requests get no reply. */
+/** Maximum number of immediate replies that are being sent at the same time. Further requests get no reply. */
 const MAX_REPLYING = 100;
 
-/** A request of the server that is answered or waits for that. */
+/** A request of the server that is being answered, or that waits for it. */
 interface Question {
   readonly id: Id;
   readonly stop: AbortController;
-  /** The requests in flight that it may belong to. It is stopped after the last of them. */
+  /** The running requests to which the question may belong. When the last of them ends, answering is stopped. */
   readonly calls: Set<Running>;
 }
 
-/** Opens a channel and makes a JSON-RPC connection of it. */
+/** Opens a channel, and creates a JSON-RPC connection over it. */
 export function createRpc(options: RpcOptions): Rpc {
   return new ChannelRpc(options);
 }
@@ -313,7 +325,7 @@ class ChannelRpc implements Rpc {
 
   receive(message: Message, from?: Running): void {
     const { id, method, params = {} } = message;
-    // A response to a cancelled request.
+    // This is the response to a cancelled request, so ignore it.
     if (method === undefined) return;
     if (isId(id)) return void this.#respond(id, { method, params }, from).catch(this.#onError);
     const notification = { method, params };
@@ -366,19 +378,20 @@ class ChannelRpc implements Rpc {
     return sending;
   }
 
-  /** Stops the questions that belong to no other request than one that has ended. */
+  /** Stops questions that could only belong to the request that has ended. */
   #stopQuestions(running: Running): void {
     for (const { calls, stop } of [...this.#questions]) {
       if (calls.delete(running) && !calls.size) stop.abort(new DOMException(CALL_ENDED, "AbortError"));
     }
   }
 
-  /** Cancels a request. */
+  /** Cancels a running request. */
   #giveUp(running: Running, method: string, reason: unknown): void {
     const { id, stop, hasSession } = running;
     running.isGivenUp = true;
     this.#stopQuestions(running);
-    // A handshake must not be cancelled. Where a request has its own stream, closing the stream cancels it.
+    // Do not notify the server: a handshake must not be cancelled, and where a request has its own stream, closing the
+    // stream cancels it.
     if (method === "initialize" || (this.channel.openStream && !hasSession)) return stop.abort(reason);
     const why = reason instanceof Error ? reason.message : String(reason);
     const notifying = this.notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
@@ -390,7 +403,10 @@ class ChannelRpc implements Rpc {
     this.#cancelling.add(notifying);
   }
 
-  /** In a session, this cancels a request of the server. Without one, it ends a subscription, and a result may follow. */
+  /**
+   * Handles a cancellation from the server. In a session, it cancels a request of the server. Without a session, it
+   * ends a subscription, whose result may follow.
+   */
   #receiveCancelled(id: unknown): void {
     if (this.codec.hasSession) {
       for (const question of [...this.#questions]) if (question.id === id) question.stop.abort();
@@ -407,7 +423,7 @@ class ChannelRpc implements Rpc {
       throw new Error(`Cannot answer ${request.method}: this revision has no requests from the server`);
     }
     const stop = new AbortController();
-    // Answered at once, because it asks whether the connection works.
+    // Answer a ping at once, because it tests whether the connection works.
     if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal, from));
     const characters = JSON.stringify(request.params).length;
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
@@ -421,12 +437,13 @@ class ChannelRpc implements Rpc {
     try {
       await this.#slots.run(() => this.#answerQuestion(question, request, from), stop.signal);
     } catch {
-      // It was stopped while it waited.
+      // Answering was stopped while the question waited.
     } finally {
       this.#questions.delete(question);
       this.#questionCharacters -= characters;
     }
-    // Where all messages share one channel, the server may have asked for another reason, and would wait for ever.
+    // Reply even though the call has ended: where all messages share one channel, the question may belong to something
+    // else, and the server would wait forever.
     const hasEnded = stop.signal.reason instanceof DOMException && stop.signal.reason.message === CALL_ENDED;
     if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
   }
@@ -435,23 +452,26 @@ class ChannelRpc implements Rpc {
     const answer = await this.#toAnswer({ ...asked, key: String(id) }, signal, from);
     const message = { jsonrpc: "2.0" as const, id, ...answer };
     if (signal.aborted) return;
-    // If the server is gone, the requests in flight fail. Sending counts, because a server need not take the answer.
+    // Ignore errors of sending: if the server is gone, the running requests fail anyway. Only a refusal is tried again.
     for (let retry = 0; !signal.aborted; retry++) {
       const options = { headers: this.codec.toHeaders(message), signal };
       const { status = 200 } = await this.channel.send(message, options).catch(() => FAILED);
-      // Its call waits for the answer. Another instance may take it, or the same one later.
+      // The server's call waits for the answer. Another instance may accept it, or the same instance later.
       const isRefused = status >= 500 || status === 429;
       if (!isRefused || !this.#repeatsAnswers || retry === ANSWER_RETRIES) return;
       await delay(ANSWER_RETRY_MS * 2 ** retry, signal).catch(() => {});
     }
   }
 
-  /** The requests that a question may belong to. Without a stream of its own, a list of roots may belong to none. */
+  /**
+   * Returns the running requests to which a question may belong. Without a stream of its own, a request for roots may
+   * belong to none of them.
+   */
   #findCalls({ method }: ServerRequest, from?: Running): Set<Running> {
     return new Set(from ? [from] : method === "roots/list" ? [] : this.#running);
   }
 
-  /** Sends a reply, unless the server does not take the replies before it. */
+  /** Sends a reply. Sends nothing if too many earlier replies are still being sent. */
   async #reply(id: Id, reply: Pick<Message, "result" | "error">): Promise<void> {
     if (this.#replying >= MAX_REPLYING) return;
     const message = { jsonrpc: "2.0" as const, id, ...reply };
@@ -475,14 +495,21 @@ class ChannelRpc implements Rpc {
     }
   }
 
-  /** The request that a question belongs to, if that is certain. Throws if another request could get its answer. */
+  /**
+   * Returns the request to which a question belongs, if that is certain. Throws if an answer could be meant for another
+   * request.
+   */
   #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
     if (from || method === "ping") return from;
     const [first, ...others] = this.#running;
     if (!others.length) return first;
     if (![first, ...others].some(({ answer }) => answer)) return;
-    const state = `${others.length + 1} requests with functions of their own are running, and it may belong to any`;
-    throw McpError.internalError(`Cannot answer ${method}: ${state}; send one at a time, or connect once for each`);
+    const state = `${
+      others.length + 1
+    } requests with functions of their own are running, and the question may belong to any of them`;
+    throw McpError.internalError(
+      `Cannot answer ${method}: ${state}; send one request at a time, or open one connection for each`,
+    );
   }
 }
 
@@ -526,7 +553,8 @@ function isProgress(params: Params): params is Params & Progress {
     (message === undefined || typeof message === "string");
 }
 
-// Where all messages share one channel, some name their request. The others may belong to any request in flight.
+// Tests whether a notification may belong to a request. Where all messages share one channel, some notifications name
+// their request, and all others may belong to any running request.
 function mayBelong({ method, params }: Notification, { id, token }: Running): boolean {
   const meta = isObject(params._meta) ? params._meta : {};
   if (SUBSCRIPTION in meta) return meta[SUBSCRIPTION] === id;

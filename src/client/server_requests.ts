@@ -19,14 +19,14 @@ import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "
 import { findFormMisfit } from "../kit/form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
 
-/** The functions that answer, and the declared capabilities. */
+/** The functions that answer a server, and the capabilities that the client declares. */
 export interface RequestHandlerOptions extends AnswerOptions {
   /** The declared capabilities. */
   readonly capabilities?: ClientCapabilities;
 }
 
 /**
- * Makes the function that answers the requests of a server.
+ * Creates the function that answers the requests of a server.
  *
  * @throws {TypeError} if a root is not a `file://` URI.
  */
@@ -66,7 +66,7 @@ function readRequest({ message, requestedSchema, ...more }: Params): ElicitReque
 
 function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
   if (typeof message !== "string" || typeof url !== "string") throw refuse("message or url is missing");
-  // Other schemes could run code or open files.
+  // Allow only http and https, because other schemes could run code or open files.
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("url is neither http nor https");
   return { ...more, message, url };
 }
@@ -76,15 +76,15 @@ function readSampling(params: Params, declared: ClientCapabilities["sampling"]):
   if ((params.tools !== undefined || params.toolChoice !== undefined) && !declared?.tools) {
     throw refuse("this client has not declared sampling.tools");
   }
-  // The content of messages differs between protocol revisions, so `onSample` checks it.
-  return params as unknown as SamplingRequest; // Its messages are there.
+  // Check only that there are messages. Their content differs between protocol revisions, so `onSample` checks it.
+  return params as unknown as SamplingRequest; // The messages were checked.
 }
 
 function refuse(state: string): McpError {
   return McpError.invalidParams(`Cannot answer: ${state}`);
 }
 
-// The user accepted the form with the defaults that it showed.
+// Adds defaults for missing values, because the user accepted the form with the defaults that it showed.
 function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (result.action !== "accept") return result;
   const { properties } = requestedSchema;
@@ -95,7 +95,7 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
   return { ...result, content: Object.fromEntries([...defaults, ...given]) };
 }
 
-// The server would reject the answer and ask again, without end.
+// Checks the answer here, because the server would reject an invalid answer and ask again, without end.
 function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (!["accept", "decline", "cancel"].includes(result.action)) {
     throw new TypeError(`Cannot answer the form: the action is ${result.action}; return accept, decline or cancel`);
@@ -106,7 +106,7 @@ function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): El
   throw new TypeError(`Cannot answer the form: ${misfit}; correct the content that onElicit returns`);
 }
 
-// The server would reject the answer, with an error that does not name the function.
+// Checks the answer here, because the error of a server that rejects it would not name the function.
 function checkSample(result: SamplingResult, { tools }: SamplingRequest): SamplingResult {
   const { role, content, model }: Params = Object(result);
   const blocks = [content].flat();

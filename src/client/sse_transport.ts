@@ -1,5 +1,6 @@
 /**
- * The HTTP transport of revision 2024-11-05: one event stream from the server, and a URL for messages to it.
+ * The HTTP transport of revision 2024-11-05: an event stream from the server, and a URL to which the client posts
+ * messages.
  *
  * @see specification/2024-11-05/basic/transports (HTTP with SSE)
  * @module
@@ -14,9 +15,9 @@ export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "s
 }
 
 /**
- * Opens the stream and waits for the URL. Returns `undefined` if there is no such stream.
+ * Opens the stream and waits for the URL. Returns `undefined` if the server has no such stream.
  *
- * @throws {Error} if the stream names no URL, or one of another origin.
+ * @throws {Error} if the stream does not name a URL, or names a URL of another origin.
  */
 export async function sseTransport(
   { url, sender, headers, signal }: SseTransportOptions,
@@ -28,9 +29,9 @@ export async function sseTransport(
   const response = await sender.send({ url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
-  // Relative to the target of redirects. A server in this process sets no URL.
+  // The URL is relative to the target of redirects. The response of a server in this process has no URL.
   const address = new URL(await readAddress(events), response.url || url);
-  // Messages may carry the user's credentials for this server.
+  // Reject another origin, because messages may carry the user's credentials for this server.
   if (address.origin !== new URL(url).origin) {
     stop.abort();
     throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
@@ -46,7 +47,7 @@ export async function sseTransport(
           if (next.value.data !== undefined) await receive(next.value.data);
         }
       } catch {
-        // A broken stream has ended, too.
+        // Treat a broken stream like a stream that has ended.
       }
       end("the server closed the stream");
     }
@@ -73,5 +74,5 @@ async function readAddress(events: AsyncGenerator<StreamEvent>): Promise<string>
     const { type, data = "" } = next.value;
     if (type === "endpoint") return data;
   }
-  throw new Error("Cannot get the address for messages: the stream ended before it");
+  throw new Error("Cannot get the address for messages: the stream ended too early");
 }

@@ -13,7 +13,7 @@ export interface SubscriptionFilter {
   readonly toolsListChanged?: boolean;
   /** Changes of the list of prompts. */
   readonly promptsListChanged?: boolean;
-  /** Changes of the lists of resources and templates. */
+  /** Changes of the lists of resources and resource templates. */
   readonly resourcesListChanged?: boolean;
   /** Changes of these resources, by URI. */
   readonly resourceSubscriptions?: readonly string[];
@@ -32,20 +32,20 @@ export interface Watch {
 }
 
 /**
- * An open subscription. Iterating takes notifications. Of those not taken yet the newest 1,000 are kept. If they have more
- * than 16 Mi characters, or those of all subscriptions of the client more than 64 Mi, the subscription is closed, and
- * iterating throws a `RangeError`.
+ * An open subscription. Iterate over it to receive notifications. It keeps the newest 1,000 notifications that were not
+ * read yet. If these exceed 16 Mi characters, or 64 Mi characters for all subscriptions of the client, the subscription
+ * is closed, and iterating throws a `RangeError`.
  */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 
-// A server may send more than anybody ever takes.
+// Maximum number of notifications that wait. A server may send more than the program reads.
 const MAX_WAITING = 1000;
-/** The characters of the notifications that wait in one subscription. */
+/** Maximum length, in characters, of the notifications that wait in one subscription. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
-/** The characters of the notifications that wait in all subscriptions of a connection. */
+/** Maximum length, in characters, of the notifications that wait in all subscriptions of a connection. */
 const MAX_ALL_CHARACTERS = 64 * 1024 * 1024;
 
-/** What the subscriptions of a connection hold together. */
+/** The notifications that the subscriptions of a connection hold together. */
 export interface Held {
   characters: number;
 }
@@ -55,7 +55,7 @@ interface Waiting {
   readonly characters: number;
 }
 
-/** Opens a subscription that keeps its notifications until they are taken. */
+/** Opens a subscription that keeps its notifications until the program reads them. */
 export async function toSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
   held: Held = { characters: 0 },
@@ -66,7 +66,7 @@ export async function toSubscription(
   let problem: RangeError | undefined;
   let news = Promise.withResolvers<void>();
   let isOver = false;
-  // Wakes all loops. A loop that finds no notification waits again.
+  // Wakes all loops that iterate. A loop that finds no notification waits again.
   const wakeLoops = () => {
     news.resolve();
     news = Promise.withResolvers<void>();
@@ -75,7 +75,7 @@ export async function toSubscription(
     characters += count;
     if (!isReleased) held.characters += count;
   };
-  // What a program does not take after the end is its own.
+  // After the end, remaining notifications no longer count towards the limit of the connection.
   const release = () => {
     if (!isReleased) held.characters -= characters;
     isReleased = true;
@@ -111,7 +111,7 @@ export async function toSubscription(
 
   async function* iterate(): AsyncGenerator<Notification> {
     while (true) {
-      // One at a time: a loop that ends early leaves the rest to the next one.
+      // Take one notification at a time, so that a loop that ends early leaves the others to the next loop.
       for (let next = take(); next; next = take()) yield next;
       if (problem) throw problem;
       if (isOver) return;

@@ -1,5 +1,5 @@
 /**
- * Opens a channel to a server, wherever it is.
+ * Opens a channel to a server: at a URL, in a child process, or in this process.
  *
  * @module
  */
@@ -19,26 +19,29 @@ import { startTimer } from "../kit/timer.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**
- * The server to connect to: an http or https URL, a command that serves over stdio, or a server in this process that
- * `createServer` made.
+ * The server to connect to: an http or https URL, a command that serves on stdio, or a server in this process created
+ * by `createServer`.
  */
 export type Target = string | URL | CommandTarget | PipeServer;
 
 /** The options of the connection. */
 export interface TargetOptions {
-  /** Replaces the global `fetch`, for example with that of a server, to test without a port. */
+  /** Replaces the global `fetch`, for example by the `fetch` of a server, for tests without a port. */
   readonly fetch?: (request: Request) => Promise<Response>;
   /** Headers of every HTTP request, such as `authorization`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A source of tokens for HTTP requests, instead of the header `authorization`. */
+  /** A source of tokens for HTTP requests, instead of an `authorization` header. */
   readonly auth?: ClientAuth;
-  /** Called with what a child process writes to standard error. Without it, that goes to standard error of this process. */
+  /**
+   * Called with the text that a child process writes to standard error. By default, the text goes to standard error of
+   * this process.
+   */
   readonly onStderr?: (text: string) => void;
   /** Parameters of the path of a server in this process, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Aborts connecting. */
+  /** Aborts the attempt to connect. */
   readonly signal?: AbortSignal;
-  /** Milliseconds that a request may take, unless its own `timeoutMs` differs. Defaults to 60,000. */
+  /** Timeout of requests in milliseconds, unless a request has its own `timeoutMs`. Defaults to 60,000. */
   readonly timeoutMs?: number;
   /** Sees everything that is sent and received. */
   readonly trace?: Trace;
@@ -53,7 +56,11 @@ export type Open = (hooks: {
 /** The default timeout of a request in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
-/** Returns a function that opens a channel. @throws {TypeError} if the target cannot be used. */
+/**
+ * Returns a function that opens a channel.
+ *
+ * @throws {TypeError} if the target is invalid.
+ */
 export function openTarget(target: Target, options: TargetOptions): Open {
   const { trace } = options;
   if (typeof target === "string" || target instanceof URL) {
@@ -79,16 +86,16 @@ function toMessage(error: unknown): string {
 /** A failed first attempt. */
 export interface Failed extends TargetOptions {
   readonly error: unknown;
-  /** Whether only a handshake was tried. */
+  /** Whether the attempt used only the handshake. */
   readonly wasLegacy: boolean;
 }
 
-/** Finds another way to shake hands after a failed attempt. Returns `undefined` if there is none. */
+/** Finds another way to connect with a handshake after a failed attempt. Returns `undefined` if there is none. */
 export async function findOther(target: Target, { error, wasLegacy, ...options }: Failed): Promise<Open | undefined> {
   if (typeof target === "string" || target instanceof URL) {
     return hasNoEndpoint(error) ? await findStream(toHttp(target, options), options) : undefined;
   }
-  // Some legacy servers exit at the first unknown request.
+  // Some legacy servers exit when they receive an unknown request.
   const ended = error instanceof DOMException && error.name === "NetworkError";
   return "command" in target && ended && !wasLegacy ? openTarget(target, options) : undefined;
 }
@@ -97,13 +104,13 @@ function hasNoEndpoint(error: unknown): boolean {
   return isRemoteError(error) && [400, 404, 405].includes(error.status ?? 0) && !isModernRefusal(error);
 }
 
-// Revision 2024-11-05 has one URL for the stream and another for messages.
+// In revision 2024-11-05, the stream and the messages have different URLs.
 async function findStream(
   channel: HttpChannelOptions,
   { signal, timeoutMs, trace }: TargetOptions,
 ): Promise<Open | undefined> {
   const late = new AbortController();
-  const state = "Cannot get the address for messages: the stream names none";
+  const state = "Cannot get the address for messages: the stream names no address";
   const stopTimer = startTimer(
     timeoutMs ?? DEFAULT_TIMEOUT_MS,
     () => late.abort(new DOMException(state, "TimeoutError")),

@@ -16,8 +16,8 @@ export type HandlersOf<S, Kind> = S extends Typed<infer H> ? H extends readonly 
   : never;
 
 /**
- * What the compiler knows of a handler, if it has this kind. Of a group, it is what it knows of its handlers, whose names
- * begin with that of the group. Templates keep theirs.
+ * The types of a handler, if it is of this kind. The types of a group are those of its handlers, with the prefix of the
+ * group before each name. Templates keep their names.
  */
 export type TypesOf<T, Kind, Prefix extends string = ""> = T extends Typed<infer X>
   ? X extends { readonly kind: "group"; readonly name: infer G extends string; readonly handlers: readonly (infer M)[] }
@@ -37,11 +37,11 @@ export type InputOf<T, N> = T extends { readonly name: N; readonly input: infer 
 /** The structured content of the handler with this name. */
 export type OutputNamed<T, N> = T extends { readonly name: N; readonly output: infer O } ? O : never;
 
-/** The arguments of a call and its options. Arguments that are all optional may be left out. */
+/** The arguments of a call, and its options. The arguments can be omitted if all of them are optional. */
 export type CallArguments<Input> = Record<never, never> extends Input ? [args?: Input, options?: RequestOptions]
   : [args: Input, options?: RequestOptions];
 
-/** The result of a tool, with the type of its structured content. It is `undefined` if the tool failed. */
+/** The result of a tool, with the type of its structured content, which is `undefined` if the tool failed. */
 export type TypedToolResult<Output> = ToolResult & Result & { readonly structuredContent?: Output };
 
 /** A client that is connected to a server of the type `S`. */

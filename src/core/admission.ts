@@ -1,5 +1,5 @@
 /**
- * Admission: whether a request may enter, before its handler is looked up.
+ * Admission: decides whether a request may enter, before the server looks up its handler.
  *
  * @module
  */
@@ -26,12 +26,12 @@ export interface AdmitFacts {
 }
 
 /**
- * Decides whether a request may enter: `true`, or a refusal made by `refuseRequest()`. An error that it throws refuses the
- * request too.
+ * Decides whether a request may enter: returns `true`, or a refusal made by `refuseRequest()`. If it throws, the
+ * request is refused too.
  */
 export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;
 
-/** Asks whether a request may enter. Throws the error for the client if not. */
+/** Runs `admit` of the server for a request. Throws the error for the client if the request may not enter. */
 export async function admit(core: Core, decide: Admit, { method, link, client, observed }: Entering): Promise<void> {
   const { transport, principal } = link;
   let decided: unknown;

@@ -1,5 +1,5 @@
 /**
- * The contract of authentication: principals of callers, refusals and challenges.
+ * The interface of authentication: principals of callers, refusals and challenges.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -15,68 +15,72 @@ import type { Mark, Marking } from "./marked_ids.ts";
 import type { USED } from "./used_ids.ts";
 
 /**
- * Authenticates the caller of every request before its body is read. `createServer({ auth })` takes one.
- *
- * `@x/mcp/auth` has factories for common schemes. `P` is the type of its principals.
+ * Authenticates the caller of every request before its body is read. It is the type of the option `auth` of
+ * `createServer`. `@x/mcp/auth` has factories for common schemes. `P` is the type of the principals.
  */
 export interface Authentication<P extends Principal = Principal> {
   /** Authenticates the caller of a request. */
   readonly authenticate: Authenticate;
-  /** Where callers put their credentials. They are removed from `ctx.http`, as `Authorization` always is. */
+  /**
+   * The places where callers put their credentials. Handlers do not see them: they are removed from `ctx.http`, like
+   * `Authorization`, which is always removed.
+   */
   readonly credentials?: Credentials;
   /**
    * Challenge for callers without valid credentials or with too few scopes, or a list of challenges. A function returns
-   * the challenges of one concrete path. It gets the principal of a caller that has too few scopes. Defaults to the scheme
-   * `Bearer`.
+   * the challenges of one concrete path. For a caller with too few scopes, it gets the principal. Defaults to the
+   * scheme `Bearer`.
    */
   readonly challenge?:
     | Challenge
     | readonly Challenge[]
     | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
-   * Endpoints that every caller may use, such as metadata. They can also be mounted by hand under a router. A function
-   * gets the path of the server, such as `/tenants/:tenant/mcp`.
+   * Endpoints that every caller may use, such as metadata. The server serves them; below a router, you can also mount
+   * them by hand. A function gets the path of the server, such as `/tenants/:tenant/mcp`.
    */
   readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
-   * Decides whether the scopes of a caller cover all that an operation needs. Only `true` grants. It is not asked about
-   * callers with `allScopes`. Defaults to whether the scopes include each of the needed ones. `principal` is the caller.
+   * Decides whether the scopes of a caller are enough for an operation. Grants access only by returning `true`. Not
+   * called for callers with `allScopes`. By default, the caller's scopes must include each needed scope. `principal` is
+   * the caller.
    */
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
   /**
-   * Renews the credentials of a caller with an open stream, at most ten seconds before they expire. Returns the principal
-   * with a later `expiresAt`, or none. The stream ends at the expiry if it returns `undefined`, or another id or other
-   * scopes. It is asked again after an error. Without it, streams end when their credentials expire.
+   * Renews the credentials of a caller with an open stream, at most ten seconds before they expire. Returns the
+   * principal with a later `expiresAt`, or without `expiresAt`. The stream ends when the credentials expire if it
+   * returns `undefined`, or a principal with another id or other scopes. After an error, the server calls it again.
+   * Without this function, streams end when their credentials expire.
    */
   renew?(principal: Principal): Principal | undefined | Promise<Principal | undefined>;
-  /** Releases what the authentication holds. Called when the server closes. */
+  /** Releases the resources of the authentication. Called when the server closes. */
   close?(): void | Promise<void>;
   /**
-   * Whether the caller of an open stream is also authenticated again if its principal has an `expiresAt`.
+   * Whether the server also checks the caller of an open stream again if its principal has an `expiresAt`.
    *
    * @ignore
    */
   [RECHECKS]?(principal: Principal): boolean;
   /**
-   * How it stands in a list of authentications.
+   * Describes the authentication for a list of authentications.
    *
    * @ignore
    */
   readonly [SCHEME]?: ListedScheme;
   /**
-   * Returns a principal as this authentication makes it, or `undefined` for a caller of another one.
+   * Returns a principal with the type of this authentication, or `undefined` for a caller of another authentication.
    *
    * @ignore
    */
   [READ_PRINCIPAL]?(principal: Principal): P | undefined;
   /**
-   * Checks at the start that it fits the path of the server.
+   * Checks that the authentication fits the path of the server. Called when the server is created.
    *
    * @ignore
    */
   [CHECK_PATH]?(path: string): void;
   /**
-   * Checks at the start that some caller can use a handler.
+   * Checks that some caller can use a handler. Called when handlers are added.
    *
    * @ignore
    */
@@ -84,14 +88,15 @@ export interface Authentication<P extends Principal = Principal> {
 }
 
 /**
- * Authenticates the caller of a request: returns its principal, or a refusal made by `refuseRequest()`. `undefined` refuses the
- * request with status 401. An error that it throws becomes status 500 without details.
+ * Authenticates the caller of a request: returns its principal, or a refusal made by `refuseRequest()`. If it returns
+ * `undefined`, the request is refused with status 401. An error that it throws becomes status 500 without details.
  *
- * While a stream of a caller without `expiresAt` is open, it is asked again once per minute, with a copy of the request
- * that opened the stream. The stream ends if it refuses, or returns another id or other scopes.
+ * While a caller without `expiresAt` has an open stream, the server calls the function again once per minute, with a
+ * copy of the request that opened the stream. The stream ends if the function refuses the request, or returns another
+ * id or other scopes.
  *
- * It must not read the body. A synchronous function costs no promise. Asynchronous ones are bounded in number
- * and in time: each has 10 seconds.
+ * It must not read the body. A synchronous function needs no promise. The number of concurrent asynchronous calls is
+ * limited, and each has 10 seconds.
  */
 export type Authenticate = (
   request: Request,
@@ -101,8 +106,8 @@ export type Authenticate = (
 /** Facts about the path of a request. */
 export interface PathFacts {
   /**
-   * Returns the parameters of the server's path, like `ctx.route` of handlers. Pass the schema that the server has as
-   * `params` to get them with their types.
+   * Returns the parameters of the server's path, like `ctx.route` of handlers. Pass the schema of the server's option
+   * `params` to get typed values.
    *
    * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
    */
@@ -113,7 +118,9 @@ export interface PathFacts {
 export interface AuthFacts extends PathFacts {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
-  /** Address of the client, if known. An IPv6 address is cut to its /64 network. */
+  /**
+   * Address of the client, if known. An IPv6 address is cut to its /64 network, because a client can choose the rest.
+   */
   readonly peer?: string;
   /** Time of the server's clock, in milliseconds since 1970. */
   readonly now: number;
@@ -126,33 +133,37 @@ export interface AuthFacts extends PathFacts {
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
   /**
-   * Where the server marks ids that were used, if it has a store. `null` if the request was accepted before, and its
-   * caller is authenticated again because its stream is still open.
+   * Marks ids that were used, if the server has a store. `null` if the request was accepted before, and its caller is
+   * authenticated again because its stream is still open.
    *
    * @ignore
    */
   readonly [USED]?: { spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> } | null;
 }
 
-/** What an authentication states about itself, so that it can stand in a list. */
+/** Describes an authentication, so that it can be part of a list. */
 export interface ListedScheme {
   /** Name for errors, such as `apiKey()`. */
   readonly name: string;
   /**
-   * Schemes of the `Authorization` header that it reads, in lower case. Its other credentials are in `credentials`.
-   * `undefined` if it does not state the form of its credentials, and so cannot stand in a list.
+   * Schemes of the `Authorization` header that the authentication reads, in lower case. Its other credentials are in
+   * `credentials`. `undefined` if it does not state the form of its credentials, and therefore cannot be part of a
+   * list.
    */
   readonly schemes?: readonly string[];
-  /** Text before the colon with which the ids of its principals begin. `undefined` if it makes ids of any form. */
+  /** Text before the colon in the ids of its principals. `undefined` if its ids may have any form. */
   readonly prefix?: string;
-  /** Combines a list of authentications. Part of each of them, so that a server without any does not load it. */
+  /**
+   * Combines a list of authentications. Each authentication refers to this function, so that a server without `auth`
+   * does not load its code.
+   */
   readonly combine: (list: readonly unknown[]) => Authentication;
 }
 
-/** Key of how an authentication stands in a list. */
+/** Key of the description of an authentication for a list. */
 export const SCHEME: unique symbol = Symbol.for("mcp.scheme");
 
-/** Key of the reader of principals. */
+/** Key of the function that reads principals. */
 export const READ_PRINCIPAL: unique symbol = Symbol.for("mcp.readPrincipal");
 
 /** Names of the fields of an authentication. */
@@ -171,10 +182,10 @@ export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>>
   isPlain: true,
 };
 
-/** Key of whether an authentication is asked again about callers whose credentials expire. */
+/** Key of the function that decides whether callers with an `expiresAt` are checked again. */
 export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
 
-/** Key of the question whether a request may wait for its authentication. */
+/** Key of the function that decides whether a request may wait for its authentication. */
 export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");
 
 /** Names of the headers, cookies and query parameters that carry credentials. */
@@ -195,15 +206,15 @@ export interface Challenge {
   readonly params?: Readonly<Record<string, string>>;
 }
 
-/** An endpoint that needs no authentication. */
+/** An endpoint that requires no authentication. */
 export interface AuthRoute {
   /**
-   * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. It may have the parameters of the server's
-   * path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. A path whose parameters the schema `params`
-   * rejects gets HTTP 404.
+   * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. It may have the parameters of the
+   * server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. A path whose parameters the
+   * schema `params` rejects gets HTTP 404.
    */
   readonly path: string;
-  /** Responds to a request of any method, `OPTIONS` included. Pages of every origin reach it. */
+  /** Responds to a request of any method, including `OPTIONS`. Pages of every origin can call it. */
   readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
 }
 
@@ -213,11 +224,11 @@ export interface AuthRefusal {
   readonly status: 400 | 401 | 403 | 429 | 503;
   /** Challenges for the client. */
   readonly challenges?: readonly Challenge[];
-  /** Reason for people, after "Cannot serve the request: ". */
+  /** Reason for people. Error messages show it after "Cannot serve the request: ". */
   readonly reason?: string;
-  /** Reason for `observer.auth` alone. */
+  /** Reason that only `observer.auth` receives. */
   readonly detail?: string;
-  /** Error for `observer.fault`, if the refusal is not the caller's fault. */
+  /** Error for `observer.fault`, if the caller did not cause the refusal. */
   readonly cause?: unknown;
   /** Milliseconds after which the client may try again. */
   readonly retryAfterMs?: number;
@@ -227,19 +238,25 @@ export interface AuthRefusal {
 
 /** Options of {@linkcode refuseRequest}. */
 export interface RefuseRequestOptions {
-  /** Challenges for the client. Defaults to the challenge of the authentication for status 401, and else to none. */
+  /**
+   * Challenges for the client. Defaults to the challenge of the authentication for status 401, and to no challenge for
+   * any other status.
+   */
   readonly challenge?: Challenge | readonly Challenge[];
-  /** Reason for people, after "Cannot serve the request: ". The client reads it, so it must not contain credentials. */
+  /**
+   * Reason for people. Error messages show it after "Cannot serve the request: ". The client receives it, so it must
+   * not contain credentials.
+   */
   readonly reason?: string;
-  /** Further reason for `observer.auth`. The client does not learn it. */
+  /** Further reason, which only `observer.auth` receives. */
   readonly detail?: string;
-  /** Error for `observer.fault`, if the refusal is not the caller's fault. The client does not learn it. */
+  /** Error for `observer.fault`, if the caller did not cause the refusal. The client does not receive it. */
   readonly cause?: unknown;
   /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
   readonly retryAfterMs?: number;
 }
 
-/** Reason of the refusal of expired credentials. */
+/** Reason for refusing expired credentials. */
 export const EXPIRED = "the credentials have expired";
 
 const REFUSAL: unique symbol = Symbol.for("mcp.refusal");
@@ -249,7 +266,7 @@ const REFUSE: KnownOptions<keyof RefuseRequestOptions> = {
   hints: { message: "reason", challenges: "challenge" },
 };
 
-/** Creates the refusal of a request, for `authenticate` to return. */
+/** Creates the refusal of a request. Return it from `authenticate`. */
 export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequestOptions = {}): AuthRefusal {
   checkOptions("refuse a request", options, REFUSE);
   const { challenge, reason, detail, cause, retryAfterMs } = options;
@@ -261,16 +278,16 @@ export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequ
   return { status, challenges, reason, detail, cause, retryAfterMs, [REFUSAL]: true };
 }
 
-/** State of an error: a value that is not a challenge. */
+/** End of the error message for a value that is not a challenge. */
 export const CHALLENGE = 'challenge is not a scheme such as { scheme: "Bearer", params: { realm: "notes" } }';
 
-/** Tests for a challenge that fits into a header. Anything else would make an exception of a refusal. */
+/** Tests for a challenge that is valid in a header. An invalid challenge would turn a refusal into an exception. */
 export function isChallenge(value: unknown): boolean {
   const { scheme, params = {} } = Object(value);
   return isToken(scheme) && Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
 }
 
-/** Tests for a text that may be the name of a header. */
+/** Tests for text that is valid as the name of a header. */
 export function isToken(value: unknown): boolean {
   return typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
 }
@@ -280,18 +297,18 @@ export function isRefusal(value: unknown): value is AuthRefusal {
   return Object(value)[REFUSAL] === true;
 }
 
-/** What the challenge of a call depends on. */
+/** The facts that determine the challenge of a call. */
 export interface Challenger {
   readonly principal?: Principal;
   readonly auth?: Authentication;
-  /** Returns the parameters of the concrete path, if it has any. */
+  /** Returns the parameters of the concrete path. `undefined` if the path has no parameters. */
   readonly route?: ReadRoute;
   report(error: unknown): unknown;
 }
 
-/** Returns the response to a call with too few scopes: the challenge names all that it needs. */
+/** Returns the response to a call with too few scopes. Its challenge names all scopes that the call needs. */
 export function toScopeReply(server: Challenger, { data }: McpError, reply: Reply): Reply {
-  // A handler can throw this error too, with any data.
+  // Check the data, because a handler can throw this error too, with any data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
   const challenges = findChallenges(server).map(({ scheme, params }) => (
@@ -300,7 +317,8 @@ export function toScopeReply(server: Challenger, { data }: McpError, reply: Repl
   return { ...reply, status: 403, headers: toChallengeHeaders(challenges) };
 }
 
-// The caller learns of the missing scopes, even if the author's function throws.
+// Falls back to a default challenge if the author's function throws, so that the client still learns of the missing
+// scopes.
 function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Challenger): readonly Challenge[] {
   try {
     return auth ? readChallenges(auth, { route, principal }) : [BEARER];
@@ -327,10 +345,10 @@ export const NO_ROUTE: PathFacts = {
   },
 };
 
-/** The challenge of authentications that name none. */
+/** The challenge of an authentication that does not specify one. */
 const BEARER: Challenge = { scheme: "Bearer" };
 
-/** Returns the header `WWW-Authenticate` with challenges, or no header if there are none. */
+/** Returns the `WWW-Authenticate` header with challenges, or no header if there are no challenges. */
 export function toChallengeHeaders(challenges: readonly Challenge[]): { readonly [name: string]: string } {
   return challenges.length ? { "www-authenticate": challenges.map(toChallenge).join(", ") } : {};
 }

@@ -14,7 +14,7 @@ import type { SessionOptions } from "./call/session_data.ts";
 import type { SharedState } from "./store.ts";
 import type { FeatureParts } from "./visibility/feature_parts.ts";
 
-/** A request before its handler is looked up, such as a call. */
+/** A request before the server looks up its handler. */
 export interface Entering {
   readonly method: string;
   readonly link: Link;
@@ -30,14 +30,14 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly callers: CallerWatch;
   /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
-  /** Returns the parameters of the concrete path. `undefined` if the path has none. */
+  /** Returns the parameters of the concrete path. `undefined` if the path has no parameters. */
   readonly route?: ReadRoute;
   /** Whether requests of revisions with sessions must have a session id. */
   readonly requiresSession: boolean;
-  /** Decides whether a request may enter. Throws the error for the client. */
+  /** Decides whether a request may enter. Throws the error for the client if it may not. */
   readonly admit?: (request: Entering) => Promise<void>;
-  /** Set in development. */
+  /** Watches the server. Set only in development. */
   development?: Development;
-  /** State that all instances share, if the server has a store. */
+  /** State that all instances share. `undefined` if the server has no store. */
   readonly shared?: SharedState;
 }

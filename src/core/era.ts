@@ -1,5 +1,5 @@
 /**
- * The contract of an era, a generation of the protocol.
+ * The interface of an era, a generation of the protocol.
  *
  * @module
  */
@@ -23,7 +23,7 @@ export interface Engine {
   readonly scheduler: Scheduler;
   readonly changes: Changes;
   readonly accounts: Accounts;
-  /** Concrete path whose clients are counted together, if tenants have limits. */
+  /** The concrete path as the name of a tenant, if the clients of a path are limited together. */
   readonly tenant?: string;
   readonly host: CallHost;
   /** The store of the server, for its extensions. */
@@ -33,13 +33,13 @@ export interface Engine {
 /** A generation of the protocol. It turns a message into a call, and the outcome of the call into a reply. */
 export interface Era {
   accept(message: Incoming, link: Link): Reply | Promise<Reply>;
-  /** Opens a stream without a request. The reply ends it. */
+  /** Opens a stream outside of requests. The stream ends with the reply. */
   attach?(link: Link): Reply | Promise<Reply>;
-  /** Ends what `attach` opened. */
+  /** Ends the session or stream that `attach` opened. */
   detach?(link: Link): Reply | Promise<Reply>;
-  /** Loads the code of the first message. */
+  /** Loads the code that the first message needs. */
   load?(): Promise<void>;
-  /** Drops what is kept in memory for idle clients. They can go on later. */
+  /** Frees the memory that is kept for idle clients. The clients can continue later. */
   rest?(): void;
 }
 

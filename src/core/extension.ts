@@ -1,5 +1,5 @@
 /**
- * The contract of extensions: what they add to a server, and to single handlers.
+ * The interface of extensions: their additions to a server, and to single handlers.
  *
  * @see specification/2026-07-28/basic (Extensions)
  * @module
@@ -38,14 +38,16 @@ export interface Attribute {
 export interface AttributeInternals {
   /** Id of the extension. */
   readonly id: string;
-  /** Whether clients with sessions lack the methods of the extension, and so cannot use it. */
+  /**
+   * Whether the methods of the extension do not exist for clients with sessions, so that these clients cannot use it.
+   */
   readonly lacksSessions: boolean;
   readonly options: AttributeOptions;
-  /** Creates the extension that the handler at `place` registers, if it does. */
+  /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers none. */
   readonly register?: (place: string) => Handler;
   /**
-   * Combines the attributes of one handler, which was made with `options`. Throws if one of them is none, or two are in
-   * conflict.
+   * Combines the attributes of one handler. `options` are the options of the handler. Throws if a value is not an
+   * attribute, or if two attributes conflict.
    */
   combine(attributes: readonly Attribute[], handler: ExtensibleHandler, options: object): HandlerExtensions;
 }
@@ -65,8 +67,8 @@ export interface ExtensibleHandler {
 /** Options of an attribute. All are optional. */
 export interface AttributeOptions {
   /**
-   * Metadata for the entry of the handler in its list. The `_meta` of the handler takes precedence. Two attributes of a
-   * handler cannot set the same key.
+   * Metadata for the handler's entry in its list. The `_meta` of the handler takes precedence. Two attributes of a
+   * handler must not set the same key.
    */
   readonly list?: Meta;
   /**
@@ -75,23 +77,23 @@ export interface AttributeOptions {
    */
   readonly required?: boolean;
   /**
-   * Whether the handler registers the extension, so that it need not be one of the `handlers`. Only for extensions with
-   * nothing but `settings`. Defaults to `false`.
+   * Whether the handler registers the extension, so that it need not be in the list `handlers`. Only for extensions
+   * that have only `settings`. Defaults to `false`.
    */
   readonly registers?: boolean;
   /**
-   * Wraps each call of the handler: middleware, validation of the input, the handler and the encoding of its value. The
-   * first attribute of a handler is the outermost.
+   * Wraps each call of the handler, including middleware, validation of the input, the handler, and the encoding of its
+   * value. The first attribute of a handler is the outermost.
    */
   readonly wrap?: Wrap;
-  /** Returns what `mcp check` should warn of, and the remedy, or `undefined`. */
+  /** Returns the text of a warning for `mcp check`, with a remedy, or `undefined` for no warning. */
   readonly warn?: (handler: {
     /** The function of the handler. */
     readonly run: unknown;
   }) => string | undefined;
   /**
-   * Checks the handlers of the server when they change. Returns what is wrong, such as `no resource "ui://chart"`, which
-   * is thrown as a `TypeError` with the name of the handler.
+   * Checks the attribute against the handlers of the server, whenever these change. Returns the text of the problem,
+   * such as `no resource "ui://chart"`. The text is thrown as a `TypeError` with the name of the handler.
    */
   readonly check?: (server: {
     /** Tests whether a handler is registered. `key` is its name, or the URI of a resource. */
@@ -103,14 +105,14 @@ export interface AttributeOptions {
 export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
 
 /**
- * Runs the handler once, and returns its result or throws an error for the client. What the handler sends goes to the
- * functions of `to`, and otherwise to the client.
+ * Runs the handler once. Returns its result, or throws an error for the client. Messages of the handler go to the
+ * functions of `to`, or to the client if there is no function for them.
  */
 export type Next = (to?: Redirect) => Promise<Result>;
 
-/** The handler that an attribute belongs to. */
+/** The handler that has the attribute. */
 export interface WrappedHandler {
-  /** Name of a tool or a prompt, URI of a resource, or URI template. */
+  /** Name of a tool or a prompt, URI of a resource, or URI template of a resource template. */
   readonly name: string;
   /** JSON Schema of the input of a tool or a prompt, if it has one. */
   readonly inputSchema?: JsonSchema;
@@ -122,78 +124,82 @@ export interface WrappedHandler {
 export interface WrappedCall {
   /** The handler. */
   readonly handler: WrappedHandler;
-  /** What `start` of the extension has got. `undefined` if the extension has no `start`. */
+  /** The object that was passed to `start` of the extension. `undefined` if the extension has no `start`. */
   readonly server: ExtensionServer | undefined;
   /** The context that the handler receives. Its `signal` aborts when the handler should stop. */
   readonly ctx: Context;
   /** Aborts when the client cancels the request or disconnects before the response. */
   readonly signal: AbortSignal;
-  /** Set if this extension, or another one of the server, made the call. `data` is what it gave. */
+  /** Set if an extension of the server made the call. `data` is the value that the extension passed. */
   readonly internal?: { readonly data: unknown };
   /**
-   * Settings of the client for the extension, unverified. `undefined` if the client did not declare it, or if the
-   * revision of the call lacks the methods of the extension. Then run the handler with `next`.
+   * Settings that the client declared for the extension, not verified. `undefined` if the client did not declare the
+   * extension, or if the revision of the call lacks the extension's methods. In that case, run the handler with `next`.
    */
   readonly declared: Params | undefined;
-  /** Resolves when the input is valid and the handler starts. It never resolves if the call fails before. */
+  /** Resolves when the input is valid and the handler starts. Never resolves if the call fails before that. */
   untilRun(): Promise<void>;
-  /** Whether the client has a session, whose revisions have no results of other types. */
+  /** Whether the client has a session. Revisions with sessions do not allow other types of results. */
   readonly hasSession: boolean;
   /**
-   * Whether the client is asked by this request, or will be asked by its response. Then return what `next` returns, so
-   * that the client gets the question.
+   * Whether the client is being asked a question in this request, or will be asked in its response. In that case,
+   * return the value that `next` returns, so that the client gets the question.
    */
   readonly isAsking: boolean;
   /**
-   * Lets the handler go on after the response. It then has a memory charge and a timeout of its own, and a signal that
-   * only `cancel`, the timeout and the end of the server abort. Messages of the handler are dropped unless they are
-   * redirected. `next` still settles with the outcome.
+   * Lets the handler go on after the response. It then has a memory charge, a timeout and a signal of its own. Only
+   * `cancel`, the timeout and the end of the server abort this signal. Messages of the handler are dropped unless they
+   * are redirected. `next` still settles with the outcome.
    *
-   * `limits.calls.detached` bounds the number of such handlers. They take no slots of other calls, so that a client can
+   * `limits.calls.detached` limits the number of such handlers. They take no slots of other calls, so that a client can
    * still answer and cancel them.
    *
-   * @throws {TypeError} if the client is being asked, see `isAsking`.
+   * @throws {TypeError} if the client is being asked a question, see `isAsking`.
    * @throws {McpError} with code -31503 at the limit, or if the server is closing.
    */
   detach(options?: DetachOptions): void;
   /**
-   * Why the handler was cancelled. `undefined` while it was not. After a timeout or a cancellation, `next` rejects with
-   * the reason of `ctx.signal`, whose `why` is the same.
+   * The reason why the handler was cancelled. `undefined` if it was not cancelled. After a timeout or a cancellation,
+   * `next` rejects with the reason of `ctx.signal`, which has the same `why`.
    */
   readonly why: CancelReason | undefined;
-  /** Cancels the handler: aborts its signal with this message. `next` rejects with the reason at once. */
+  /** Cancels the handler: aborts its signal with this message. `next` rejects at once with the reason. */
   cancel(message?: string): void;
   /**
-   * Charges the client with bytes that the extension keeps for it. Returns a function that gives them back, or `undefined`
-   * if there is no room: extensions keep 128 MiB for all clients, of which one client may have a quarter. It works as long
-   * as the handler runs.
+   * Charges the client for bytes that the extension keeps for it. Returns a function that releases the charge, or
+   * `undefined` if there is no room: extensions keep at most 128 MiB for all clients, and a quarter of that for one
+   * client. The charge also ends when the handler ends.
    */
   keep(bytes: number): (() => void) | undefined;
   /**
-   * Creates a result with a `resultType` of the extension. Only results made by this have one.
+   * Creates a result with a `resultType` of the extension. Results that are created in another way have no `resultType`
+   * of an extension.
    *
-   * @throws {TypeError} if the client did not declare the extension, or has a session, whose revisions have no such
-   * results.
+   * @throws {TypeError} if the client did not declare the extension, or has a session, because revisions with sessions
+   * have no such results.
    */
   result(resultType: string, fields: Params): Result;
 }
 
 /**
- * Starts an extension with its server. Returns the function that stops it, or nothing. It is called with the first
- * request, or with `server.ready()`. Calls that concern the extension wait until it has started.
+ * Starts an extension with its server. Returns the function that stops it, or nothing. Called with the first request,
+ * or by `server.ready()`. Calls that use the extension wait until it has started.
  */
 export type StartExtension = (server: ExtensionServer) => Awaitable<(() => unknown) | void>;
 
-/** What an extension can do with its server. Its methods work when destructured. */
+/** The functions of a server that an extension can use. Its methods work when destructured. */
 export interface ExtensionServer extends ChangeNotifier {
   /**
-   * The store of the server, with keys, logs and topics of this extension alone. `undefined` if the server has none:
-   * then use `memoryStore()` of `@x/mcp/stores`, or refuse to start.
+   * The store of the server. Its keys, logs and topics are separate from those of other extensions. `undefined` if the
+   * server has no store: use `memoryStore()` of `@x/mcp/stores` instead, or refuse to start.
    */
   readonly store?: ExtensionStore;
-  /** Seals a JSON value into an opaque text, which only this extension of the server, on any instance, can open. */
+  /** Seals a JSON value into opaque text. Only this extension of the server can open it, on any instance. */
   readonly seal: (value: unknown) => Promise<string>;
-  /** Opens what `seal` has made. Returns `undefined` if the text was changed, or was sealed by anybody else. */
+  /**
+   * Opens text that `seal` has returned. Returns `undefined` if the text was changed, or was not sealed by this
+   * extension of the server.
+   */
   readonly open: (text: string) => Promise<unknown>;
   /** Aborts when the server begins to close, or the extension is removed. */
   readonly signal: AbortSignal;
@@ -201,15 +207,15 @@ export interface ExtensionServer extends ChangeNotifier {
   readonly clock: Clock;
   /**
    * Runs a handler of the server for a caller, without a request of a client. `allow`, scopes, capabilities, middleware
-   * and attributes hold as for a client. Admission, rates and the queue do not. The call takes a place of
-   * `limits.calls.detached`. Observers see the transport `internal`.
+   * and attributes apply as for a client. Admission, rates and the queue do not apply. The call counts towards
+   * `limits.calls.detached`. For observers, its transport is `internal`.
    *
-   * @throws {McpError} that a client would get.
+   * @throws {McpError} in the same cases in which a client would get the error.
    */
   readonly call: (request: InternalRequest) => Promise<Result>;
 }
 
-/** The store of a server, as an extension sees it. The server closes it. */
+/** The store of a server, as an extension gets it. The server closes the store. */
 export type ExtensionStore = Omit<Store, "close" | typeof INTERNALS>;
 
 /** A call of {@linkcode ExtensionServer.call}. */
@@ -218,21 +224,21 @@ export interface InternalRequest {
   readonly method: string;
   /** Parameters, as JSON. Defaults to `{}`. */
   readonly params?: Params;
-  /** The caller. Defaults to none. */
+  /** The caller. Defaults to no caller. */
   readonly principal?: Principal;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientFacts;
-  /** Anything for the attributes of the handler, which find it as `call.internal.data`. No client can set it. */
+  /** Any value for the attributes of the handler, which read it as `call.internal.data`. Clients cannot set it. */
   readonly data?: unknown;
-  /** Milliseconds after which the call is cancelled. Defaults to the time of the handler. */
+  /** Milliseconds after which the call is cancelled. Defaults to the timeout of the handler. */
   readonly timeoutMs?: number;
   /** Cancels the call when it aborts. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Called when a topic gets its first subscriber on this instance. Returns a function for when it has none any more.
- * `server` is what `start` has got.
+ * Called when a topic gets its first subscriber on this instance. Returns a function that is called when the last
+ * subscriber has left. `server` is the object that was passed to `start`.
  */
 export type WatchTopic = (
   topic: string,
@@ -240,7 +246,7 @@ export type WatchTopic = (
 ) => Awaitable<(() => unknown) | void>;
 
 /**
- * An extension that lives as long as its server.
+ * An extension that starts and stops with its server.
  *
  * @internal
  */
@@ -250,29 +256,29 @@ export interface Life {
   readonly start?: StartExtension;
   /** The keys of its subscriptions. */
   readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
-  /** What `publish` calls: one function for each server that somebody may listen to. */
+  /** Functions that `publish` calls, one for each server that may have subscribers. */
   readonly servers: Set<(key: string, published: Published) => void>;
-  /** Creates what keeps all such extensions of a server. */
+  /** Creates the object that starts and stops all such extensions of a server. */
   create(engine: Engine): LivesSet;
 }
 
 /**
- * All such extensions of a server.
+ * All extensions of a server that start and stop with it.
  *
  * @internal
  */
 export interface LivesSet extends Lives {
-  /** Replaces the extensions. Those that are gone are stopped. */
+  /** Replaces the set of extensions. Extensions that are no longer in the set are stopped. */
   set(lives: readonly Life[]): void;
 }
 
-/** Opens, adds and removes the lives of the extensions among the handlers of a server. */
+/** Starts and stops extensions after the handlers of a server have changed. */
 export function updateLives(engine: Engine): void {
   const { host, registry } = engine;
-  // `extension()` made each of them.
+  // Each of these objects was created by `extension()`.
   const found = registry.handlers.flatMap(withAlso).flatMap(({ [INTERNALS]: { life } }) => life ? [life as Life] : []);
   if (!found.length && !host.lives) return;
-  // Only this function sets it.
+  // Only this function sets `lives`.
   const lives = (host.lives ??= found[0].create(engine)) as LivesSet;
   lives.set(found);
 }
@@ -280,31 +286,32 @@ export function updateLives(engine: Engine): void {
 /** Options of {@linkcode WrappedCall.detach}. */
 export interface DetachOptions {
   /**
-   * Milliseconds after which the handler is cancelled. Defaults to the `timeoutMs` of the handler, which is
-   * `limits.calls.timeoutMs` unless it has limits of its own.
+   * Milliseconds after which the handler is cancelled. Defaults to the timeout of the handler, which is
+   * `limits.calls.timeoutMs` unless its quota has another timeout.
    */
   readonly timeoutMs?: number;
 }
 
 /**
- * Receives what a handler sends, instead of the client. The last parameter of each function does what would happen
- * without the redirection: it sends the message, asks, or keeps the value. What has no function here goes to the client
- * until its request has a response. After that, messages are dropped, and questions fail.
+ * Functions that receive the messages of a handler instead of the client. The last parameter of each function does what
+ * would happen without the redirection: it sends the message, asks the client, or keeps the value. Messages without a
+ * function here go to the client until its request has a response. After that, messages are dropped, and questions
+ * fail.
  *
- * Errors of `progress` and `log` are reported and do not reach the handler.
+ * Errors of `progress` and `log` are reported, and do not reach the handler.
  */
 export interface Redirect {
-  /** Receives progress that grows, even if the client did not ask for it. */
+  /** Receives progress that has increased, even if the client did not ask for progress. */
   readonly progress?: (progress: number, options: ProgressOptions, direct: () => Promise<void>) => void;
   /** Receives the log messages that the client wants. */
   readonly log?: (level: LogLevel, data: unknown, logger: string | undefined, direct: () => Promise<void>) => void;
   /**
-   * Asks the client, and returns its answer as the client sent it, which is then checked. The client has the capabilities
-   * that the question needs. A question that the handler repeats under the same key has the same answer, and does not
-   * arrive twice.
+   * Asks the client, and returns the client's unchanged answer, which is checked afterwards. The client has the
+   * capabilities that the question requires. If the handler repeats a question under the same key, it gets the same
+   * answer, and this function is not called again.
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
-  /** Computes a JSON value once per key. Without it, values are kept in memory until the handler ends. */
+  /** Computes a JSON value once per key. Without this function, values are kept in memory until the handler ends. */
   readonly once?: (key: string, make: () => unknown, direct: () => Promise<unknown>) => Promise<unknown>;
 }
 
@@ -316,11 +323,11 @@ export interface RedirectedQuestion {
   readonly method: string;
   /** Parameters of the request. */
   readonly params: Params;
-  /** Checks an answer. Returns `undefined` if it is valid, and otherwise what is wrong. */
+  /** Checks an answer. Returns `undefined` if the answer is valid, and otherwise a description of the problem. */
   check(answer: unknown): Promise<string | undefined>;
 }
 
-/** Requirements of a handler on its client, and its additions to the list. */
+/** The requirements of a handler on its client, and its additions to the entry in the list. */
 export interface Extended {
   readonly requires?: readonly string[];
   readonly _meta?: Meta;
@@ -328,9 +335,9 @@ export interface Extended {
 }
 
 /**
- * Reads the options of a handler that extensions can add to. `place` names the handler.
+ * Reads the options of a handler to which extensions can add. `place` names the handler.
  *
- * @throws {TypeError} if a need is unknown, or if an item of `extensions` is no attribute.
+ * @throws {TypeError} if a requirement is unknown, or if an item of `extensions` is not an attribute.
  */
 export function readExtensions(
   options: {
@@ -349,5 +356,5 @@ export function readExtensions(
   return { ...combined, extensions: combined };
 }
 
-/** State of a handler with something else in `extensions`. */
+/** End of the error message for a value in `extensions` that is not an attribute. */
 export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";

@@ -1,5 +1,5 @@
 /**
- * Checks icons and links to web pages, which clients show.
+ * Checks icons and links to web pages that clients show.
  *
  * @see specification/2026-07-28/basic (Icons)
  * @module
@@ -8,7 +8,10 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Icon } from "../protocol/types.ts";
 import { type OptionRule, show } from "./call/known_options.ts";
 
-/** The fields of an icon, with their tests. Clients refuse other schemes, such as `javascript:` and `file:`. */
+/**
+ * The fields of an icon, with a test for each. Only https and data URLs are allowed, because clients refuse other
+ * schemes such as `javascript:` and `file:`.
+ */
 const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => boolean, state: string]>> = {
   src: [isSource, "use an https URL, or data:image/png;base64,… and such"],
   mimeType: [(value) => typeof value === "string" && /^image\/[\w.+-]+$/i.test(value), "use image/png or such"],
@@ -30,7 +33,7 @@ export const WEB_PAGE: OptionRule = {
       : `is ${show(value)}; use an https or http URL`,
 };
 
-/** Removes the icons of an entry that clients must not show, and reports them. */
+/** Removes invalid icons from an entry, because clients must not show them, and reports the problem. */
 export function withoutUnsafeIcons<E extends { readonly icons?: readonly Icon[] }>(
   entry: E,
   report: (error: unknown) => unknown,

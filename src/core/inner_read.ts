@@ -1,5 +1,5 @@
 /**
- * Reads of resources by handlers. Loaded with the first one.
+ * Reads resources on behalf of handlers. Loaded with the first such read.
  *
  * @module
  */
@@ -23,12 +23,12 @@ export interface ReadParts {
   readonly method: Method | undefined;
 }
 
-// Resources that read each other in a circle would never end.
+// Limits the nesting, because resources that read each other in a circle would never end.
 const MAX_DEPTH = 8;
 
 /**
- * Reads a resource as the caller of `outer`. The read has no slot of its own. It has a deadline of its own if the resource
- * has a `timeoutMs`. That of `outer` bounds it too.
+ * Reads a resource on behalf of the caller of `outer`. The read takes no slot. If the resource has a `timeoutMs`, the
+ * read has a timeout of its own. The timeout of `outer` applies in any case.
  */
 export async function readInner(
   outer: Call,
@@ -53,13 +53,13 @@ export async function readInner(
     const runner = await method.find(call);
     if (runner.scopes) requireScopes(core, call, runner.scopes);
     if (runner.requires) requireCapabilities(client.capabilities, runner.requires, "read the resource");
-    // Otherwise a tool that reads what its client names would be a way around the rate of a resource.
+    // Check the rate of the resource, because otherwise a tool that reads any URI its client names would bypass it.
     runner.check?.(call);
     const { observed } = call;
     observed?.start();
     const run = () => scheduler.runWithin(call, runner);
     const result = observed && core.observer.around ? observed.around(run) : run();
-    // The limits of the resource set it when they start to run.
+    // The quota of the resource sets the timeout when the handler starts.
     const { timeoutMs = Infinity } = call;
     if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
     return await result;
@@ -71,7 +71,7 @@ export async function readInner(
     call.observed?.succeed(result);
     return contents;
   } catch (error) {
-    // The handler that reads gets the error itself, and may report it.
+    // Do not report the error here: the handler that reads gets it, and may let it escape.
     call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
     throw error;
   } finally {
@@ -81,7 +81,10 @@ export async function readInner(
   }
 }
 
-/** A read by a handler. Its messages go to the client of the outer call. Its progress is dropped, because it has no token. */
+/**
+ * The call of a read by a handler. Its messages go to the client of the outer call. Its progress is dropped, because
+ * the read has no progress token.
+ */
 class InnerRead extends Call {
   readonly #outer: Call;
   readonly #uri: string;
@@ -107,7 +110,7 @@ class InnerRead extends Call {
     return this.#outer.notify(method, params);
   }
 
-  // Several resources may ask under the same key.
+  // Add the URI to the key, because several resources may ask under the same key.
   askClient(key: string, question: Question): Promise<unknown> {
     return this.#outer.askClient(`${this.#uri} ${key}`, question);
   }
@@ -119,7 +122,7 @@ class InnerRead extends Call {
 
 function toHome(outer: Call, uri: string, depth: number): CallHome {
   const host: CallHost = Object.create(outer.host, {
-    // Deferred work belongs to the call that the scheduler ends.
+    // Pass deferred work to the outer call, because the scheduler ends that call.
     defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
     outer: { value: outer },
     readDepth: { value: depth },

@@ -37,8 +37,8 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
 };
 
 /**
- * Runs a handler for a caller. `allow`, scopes and capabilities are checked as for a client, admission and rates are not.
- * The call takes a place of `calls.detached`.
+ * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but not admission and rates.
+ * The call counts towards `calls.detached`.
  */
 export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
   checkOptions("call a handler", request, REQUEST);
@@ -72,7 +72,7 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
   }
 }
 
-/** What runs a call. */
+/** The parts that run a call. */
 interface Run {
   readonly find: () => Runner | Promise<Runner>;
   readonly timeoutMs?: number;
@@ -86,7 +86,7 @@ async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promis
   if (call.reason) throw call.reason;
   call.allowQuestions();
   const running = Promise.withResolvers<Result>();
-  // Before the handler starts, because there may be no place for it.
+  // Take a place before the handler starts, because there may be no free place.
   const ending = scheduler.detach(call, running.promise, timeoutMs);
   call.observed?.start();
   running.resolve(runWithin(engine, call, runner));
@@ -104,16 +104,16 @@ function toMessage(reason: unknown): string | undefined {
   return reason instanceof Error ? reason.message : undefined;
 }
 
-/** A call without a request. What its handler sends is dropped, unless an attribute redirects it. */
+/** A call without a request. Messages of its handler are dropped, unless an attribute redirects them. */
 class InternalCall extends Call {
   readonly #made: OnceValues;
 
   constructor(engine: Engine, { method, params = {}, principal, client = NOBODY, data }: InternalRequest) {
-    // A copy, because the handler may change its parameters.
+    // Copy the parameters, because the handler may change them.
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
     const link = new InternalLink(engine, principal === undefined ? undefined : readPrincipal(principal, "call()"));
-    // No client can cancel it, so its id equals no other one.
+    // NaN equals no other id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
     this.#made = new OnceValues({ limits: engine.core.limits.calls });

@@ -1,5 +1,5 @@
 /**
- * Remembers which ids have ended or were used, in a bounded space that never forgets a mark.
+ * Remembers which ids have ended or were used, in a limited amount of memory. A marked id never becomes unmarked.
  *
  * @module
  */
@@ -7,50 +7,54 @@ import { isObject } from "../protocol/jsonrpc.ts";
 
 /** An id to mark. */
 export interface Mark {
-  /** The client that the id was made for, as {@linkcode toClientHash} returns it. */
+  /** Hash of the client for which the id was created, as returned by {@linkcode toClientHash}. */
   readonly client: string;
-  /** Time at which the id was made, in milliseconds since 1970. */
+  /** Time at which the id was created, in milliseconds since 1970. */
   readonly at: number;
   readonly id: string;
 }
 
-/** Whether an id is marked itself, or older than marks that were dropped. */
+/** Whether an id was marked itself, or is as old as marks that were dropped (and is "cut off"). */
 export type Found = "marked" | "cut off";
 
-/** What is known of an id. */
+/** The state of an id. */
 export interface Marking {
-  /** Whether the id counts as marked, and why. */
+  /** The reason why the id counts as marked. `undefined` if it does not count as marked. */
   readonly found?: Found;
-  /** Time at or before which all ids of its client count as marked. */
+  /**
+   * Cut-off of the client: all of its ids that were created at or before this time count as marked. In milliseconds
+   * since 1970.
+   */
   readonly cutoff: number;
 }
 
 /** The marks of one client. */
 interface Marks {
-  /** Every id of the client that was made at or before this time counts as marked. */
+  /** All ids of the client that were created at or before this time count as marked. */
   cutoff: number;
   /** The marked ids, oldest first. */
   readonly ids: (readonly [at: number, id: string])[];
 }
 
-/** Number of marks that one client may have before a cut-off replaces its oldest. */
+/** Number of marks of one client from which a cut-off replaces its oldest marks. */
 export const MARKS_PER_CLIENT = 256;
-/** Number of clients and marks of one set, before a cut-off replaces those of its fullest client. */
+/** Number of clients and marks in one set from which a cut-off replaces marks of the client with the most marks. */
 const MARKS = 512;
 
 /**
- * A set of marked ids of bounded size. When it is full, a cut-off replaces the oldest marks: from then on every id of
- * that client that is as old counts as marked. So the set can contain too much, and never too little.
+ * A set of marked ids of limited size. When it is full, a cut-off replaces the oldest marks: from then on, all ids of
+ * the client that are as old count as marked. The set may therefore contain ids that were not marked, but never lacks a
+ * marked id.
  */
 export class MarkedIds {
-  /** Marks by client. The client that marked an id least recently is first. */
+  /** Marks by client. The client that least recently marked an id comes first. */
   readonly #clients = new Map<string, Marks>();
-  /** Every id of any client that was made at or before this time counts as marked. */
+  /** All ids of any client that were created at or before this time count as marked. */
   #cutoff: number;
   /** Number of clients and marks. */
   #size = 0;
 
-  /** Creates a set in which every id that was made at or before `cutoff` counts as marked. */
+  /** Creates a set in which all ids that were created at or before `cutoff` count as marked. */
   constructor(cutoff = 0) {
     this.#cutoff = cutoff;
   }
@@ -77,7 +81,7 @@ export class MarkedIds {
     };
   }
 
-  /** Returns what is known of an id. */
+  /** Returns the state of an id. */
   find({ client, at, id }: Mark): Marking {
     const cutoff = this.toCutoff(client);
     const isMarked = this.#clients.get(client)?.ids.some((entry) => entry[1] === id);
@@ -107,8 +111,8 @@ export class MarkedIds {
     this.#size--;
   }
 
-  // The fullest client pays first. Among many clients with one mark each, the least recent one is dropped whole, which
-  // moves the cut-off of all.
+  // Drops a mark of the client with the most marks. If all clients have only one mark, drops the client that least
+  // recently marked an id, which moves the cut-off of all clients.
   #makeRoom(): void {
     let fullest: Marks | undefined;
     for (const marks of this.#clients.values()) {
@@ -125,17 +129,18 @@ export class MarkedIds {
 }
 
 /**
- * Returns a hash that stands for the client with this key, such as its principal or its address. Clients without a key
- * cannot be distinguished, so they share one hash.
+ * Returns a hash for the client with this key, such as its principal or its address. Clients without a key cannot be
+ * distinguished, so they share one hash.
  */
 export async function toClientHash(key: string | undefined): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key ?? ""));
   const hex = Array.from(new Uint8Array(digest, 0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  // Anybody has many addresses, but nobody has many principals. So addresses never move the cut-off of principals.
+  // Hash addresses and principals differently, so that they are in different sets: an attacker may have many addresses,
+  // but not many principals, and must not move the cut-off of principals.
   return (key?.startsWith("principal ") ? "p" : "a") + hex;
 }
 
-/** Returns the name of the set in which the marks of a client are: one of 512. */
+/** Returns the name of the set that contains the marks of a client: one of 512 names. */
 export function toSetName({ client }: Pick<Mark, "client">): string {
   return client.slice(0, 3);
 }

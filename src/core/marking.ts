@@ -18,12 +18,12 @@ interface KnownSet {
 export class KnownMarks {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  /** Sets by name. The one that was marked least recently is first. */
+  /** Sets by name. The set that was least recently changed comes first. */
   readonly #sets = new Map<string, KnownSet>();
-  /** Cut-offs by client that a store has told, newest last. */
+  /** Cut-offs by client, as found in a store, newest last. */
   readonly #told = new Map<string, number>();
 
-  /** Creates an empty memory. An id expires `ttlMs` after it was made. */
+  /** Creates an empty memory. `ttlMs` is the lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
     this.#clock = clock;
     this.#ttlMs = ttlMs;
@@ -34,21 +34,21 @@ export class KnownMarks {
     return this.#sets.size;
   }
 
-  /** Returns what is known of an id. */
+  /** Returns the state of an id. */
   find(mark: Mark): Marking {
     return this.#sets.get(toSetName(mark))?.ids.find(mark) ?? { cutoff: 0 };
   }
 
   /**
-   * Returns the time for an id that is made now, in milliseconds since 1970. It is after the cut-off, also if the clock
-   * was set back, so that no cut-off applies to a new id.
+   * Returns the creation time for a new id, in milliseconds since 1970. It is always after the cut-off, even if the
+   * clock was set back, so that no cut-off applies to a new id.
    */
   toTime(client: string): number {
     const cutoff = this.#sets.get(toSetName({ client }))?.ids.toCutoff(client) ?? 0;
     return Math.max(this.#clock.date(), cutoff + 1, (this.#told.get(client) ?? 0) + 1);
   }
 
-  /** Remembers the cut-off of a client in a store. */
+  /** Remembers the cut-off of a client that was found in a store. */
   tell(client: string, cutoff: number): void {
     this.#told.delete(client);
     this.#told.set(client, cutoff);
@@ -79,16 +79,16 @@ export class KnownMarks {
   }
 }
 
-/** Maximum number of clients whose cut-off in a store is remembered. */
+/** Maximum number of clients whose cut-off from a store is remembered. */
 const MAX_TOLD = 1000;
 
-/** Opened values of a store. */
+/** A store whose values are opened and sealed. */
 export interface MarkStore {
   get(key: string): Promise<{ readonly value: unknown; readonly version: string } | undefined>;
   set(key: string, value: unknown, options: SetOptions): Promise<string | undefined>;
 }
 
-/** Where marks are in a store. */
+/** The place of marks in a store. */
 export interface MarkPlace {
   readonly store: MarkStore;
   /** The key of a set. */
@@ -99,17 +99,17 @@ export interface MarkPlace {
   readonly date: number;
 }
 
-/** Returns what a store knows of an id. Rejects if the store fails. */
+/** Returns the state of an id in a store. Rejects if the store fails. */
 export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   const { ids, version, isRepaired } = await read(place);
-  // The cut-off is written, so that ids that are made from now on do not count as marked.
+  // Write the cut-off, so that ids that are created from now on do not count as marked.
   if (isRepaired) await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version });
   return ids.find(mark);
 }
 
 /**
- * Marks an id in a store, and returns what was known of it before. Of several calls at the same time, in any process, one
- * finds that it did not count as marked. Rejects if the store fails.
+ * Marks an id in a store, and returns its state before. If several calls run at the same time, in any process, only one
+ * of them finds that the id was not marked. Rejects if the store fails.
  */
 export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   for (let left = ATTEMPTS; left; left--) {
@@ -132,7 +132,7 @@ async function read({ store, key, date }: MarkPlace): Promise<Read> {
   const found = await store.get(key);
   if (!found) return { ids: new MarkedIds(), version: null, isRepaired: false };
   const ids = MarkedIds.read(found.value);
-  // If the set cannot be read, any id that exists may have been in it.
+  // If the set cannot be read, treat all existing ids as marked, because any of them may have been in it.
   return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
 }
 
@@ -141,10 +141,10 @@ const ATTEMPTS = 40;
 
 /** Longest time to live of a value in a store, in milliseconds: a year. */
 const MAX_TTL_MS = 31_536_000_000;
-/** The clock of an instance may be set back by this much before a mark is dropped too early, in milliseconds. */
+/** Milliseconds by which the clock of an instance may be set back without a mark being dropped too early. */
 const SKEW_MS = 3_600_000;
 
-/** Returns the milliseconds for which a mark is kept, of an id that expires after `ms` milliseconds. */
+/** Returns the milliseconds for which a mark is kept, for an id that expires after `ms` milliseconds. */
 export function toMarkTtl(ms: number): number {
   return Math.min(Math.ceil(ms) + SKEW_MS, MAX_TTL_MS);
 }

@@ -50,7 +50,7 @@ class ServerObserving implements Observing {
   readonly core: Core;
   readonly #handlesRequests: boolean;
   readonly #handlesCalls: boolean;
-  /** The limit that was reached last. */
+  /** The limit that was reached last. Used for the next refusal. */
   #reached?: string;
 
   constructor(core: Core) {
@@ -62,11 +62,11 @@ class ServerObserving implements Observing {
 
   observe(message: Request, origin: Origin): RequestReport | undefined {
     if (!this.#handlesRequests) return;
-    // The clock is read only for events that have a time: a reading takes as long as the rest of the report.
+    // Read the clock only for events that have a time, because reading it takes as long as the rest of the report.
     return new ObservedCall(this, message, origin, { since: this.now() });
   }
 
-  /** Returns the time, if an observer wants to know how long calls take. */
+  /** Returns the time, or 0 if no observer uses the duration of calls. */
   now(): number {
     return this.#handlesCalls ? this.core.ticker.clock.now() : 0;
   }
@@ -108,7 +108,7 @@ class ServerObserving implements Observing {
   reachNamed(message: string): string | undefined {
     const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
     const names = list.split(", ").filter((name) => this.#isLimit(name));
-    // A handler may pass this error on, whose limit is reported when it is reached.
+    // Skip limits that were reported when they were reached, because a handler may pass such an error on.
     if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
   }
@@ -124,7 +124,7 @@ class ServerObserving implements Observing {
   }
 }
 
-/** Limits that are reported where they are reached. */
+/** Matches limits that are reported when they are reached. */
 const REPORTED = /^(?:calls\.answerMs|handler\.(?!timeoutMs$).*)$/;
 
 /** Returns the source of a message. */
@@ -132,7 +132,7 @@ function toSource({ transport, principal }: Origin): EventSource {
   return { transport, principal: principal?.id };
 }
 
-/** One observed request. It keeps no parameters, because a subscription may last for days. */
+/** One observed request. Keeps no parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
   why?: CancelReason;
   reason?: RefusalReason;
@@ -147,12 +147,12 @@ class ObservedCall implements RequestReport {
   #client?: ClientFacts;
   #session?: string;
   #subject?: string;
-  /** Milliseconds that the call waited. Set once it has started. */
+  /** Milliseconds that the call waited. Set when it has started. */
   #waitedMs?: number;
-  /** Since when the call waits. */
+  /** Time since which the call waits. Set while it waits. */
   #waitsSince?: number;
   #hasEnded = false;
-  /** Set once the call has started. */
+  /** Address of the client. Set when the call has started. */
   #peer?: string;
   /** The event of the start, if `around` needs it too. Building it again costs as much as the rest of the report. */
   #started?: StartEvent;
@@ -166,7 +166,7 @@ class ObservedCall implements RequestReport {
   ) {
     this.#observing = observing;
     this.#origin = origin;
-    // A call without a request has no id that it could be found by.
+    // A call without a request has the id NaN, by which it cannot be found.
     this.#request = Number.isNaN(id) ? undefined : id;
     this.#parent = parent;
     this.#method = method;
@@ -219,7 +219,7 @@ class ObservedCall implements RequestReport {
     const hasStarted = this.#waitedMs !== undefined;
     this.#waitedMs = this.#countWait();
     if (hasStarted) return;
-    // Now, because runtimes drop the headers of a request whose client has gone.
+    // Read the address now, because runtimes drop the headers of a request whose client has disconnected.
     this.#peer = this.#origin.peer;
     const { start, around } = this.#observing.core.observer;
     if (!start && !around) return;
@@ -228,7 +228,7 @@ class ObservedCall implements RequestReport {
     start?.(event);
   }
 
-  // The clock is read only for a call that has waited, because a reading takes as long as the rest of the report.
+  // Read the clock only if the call has waited, because reading it takes as long as the rest of the report.
   #countWait(): number {
     const before = this.#waitedMs ?? 0;
     if (this.#waitsSince === undefined) return before;
@@ -237,7 +237,7 @@ class ObservedCall implements RequestReport {
     return before + now;
   }
 
-  // Each event is one literal, because joining several objects takes longer than the rest of the report.
+  // Write each event as one literal, because merging several objects takes longer than the rest of the report.
   #describe(): StartEvent {
     const { transport, principal } = this.#origin;
     const { traceparent, tracestate, baggage } = this.#trace;
@@ -262,7 +262,8 @@ class ObservedCall implements RequestReport {
     };
   }
 
-  // Only a trace needs it, and reading a header takes as long as the rest of the event.
+  // Read the header only if an observer has `around`, because only a trace uses it, and reading it takes as long as the
+  // rest of the event.
   #readHeader(): string | undefined {
     return this.#observing.core.observer.around && toTrace(this.#origin.headers?.get("traceparent"), 100);
   }
@@ -326,7 +327,7 @@ class ObservedCall implements RequestReport {
   }
 }
 
-/** Returns the trace context of a request without the rest of its metadata. */
+/** Returns the trace context of a request, without its other metadata. */
 function readTrace(meta: unknown): Trace {
   if (!isObject(meta)) return NO_TRACE;
   const { traceparent, tracestate, baggage } = meta;
@@ -338,7 +339,7 @@ function readTrace(meta: unknown): Trace {
   };
 }
 
-/** Returns a text of the trace context. Longer ones than the standard allows are dropped. */
+/** Returns a field of the trace context. Drops text that is longer than the standard allows. */
 function toTrace(value: unknown, max: number): string | undefined {
   return typeof value === "string" && value.length <= max ? value : undefined;
 }
@@ -347,15 +348,15 @@ function toMessage(error: unknown): string {
   try {
     return error instanceof Error ? `${error.message}` : "";
   } catch {
-    // A handler may throw anything, such as a proxy.
+    // A handler may throw any value, such as a proxy that throws when it is read.
     return "";
   }
 }
 
-/** Maximum characters of a name from a client. */
+/** Maximum length of a name from a client, in characters. */
 const MAX_NAME = 200;
 
-/** Words for the errors that reject a request before it becomes a call. */
+/** Reasons for the errors that reject a request before it becomes a call. */
 const REASONS: Readonly<Record<number, RefusalReason>> = {
   [METHOD_NOT_FOUND]: "method",
   [INVALID_REQUEST]: "session",

@@ -1,6 +1,6 @@
 /**
- * The order in which a request is served, the same in every era: observe, read, admit, find (with `allow`), header
- * parameters, scopes, needs, limits, answers, schedule, reply.
+ * Serves a request. The order of the steps is the same in every era: observe, read, admit, find (with `allow`), header
+ * parameters, scopes, required capabilities, limits, answers, schedule, reply.
  *
  * @module
  */
@@ -35,7 +35,7 @@ export interface Answered {
   readonly principal?: Principal;
 }
 
-/** What differs between the eras. */
+/** The parts of serving a request that differ between the eras. */
 export interface Dialect {
   /** Finds a method that every handler has. */
   find(name: string): Method | undefined;
@@ -43,15 +43,21 @@ export interface Dialect {
   read(message: Request, link: Link, method: Method | undefined): ClientFacts;
   /** Creates the call of a request. */
   open(message: Request, link: Link, client: ClientFacts): Call;
-  /** Serves a method that no handler has, such as a subscription. Returns `undefined` if it does not know it either. */
+  /**
+   * Serves a method that no handler has, such as a subscription. Returns `undefined` if the dialect does not know the
+   * method either.
+   */
   serve(call: Call): Reply | Promise<Reply> | undefined;
   /** Checks the parameters that clients repeat in HTTP headers. */
   checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void;
-  /** Returns the name of the texts that calls like this one share. `undefined` if its text is its own. */
+  /**
+   * Returns a name for the cached text of results, the same for calls whose results have the same text. Returns
+   * `undefined` if the text of this call cannot be shared.
+   */
   toTextName(call: Call): string | undefined;
   /** Converts a result to the revision of the client. */
   translate?(call: Call, result: Result): unknown;
-  /** Adds what every result of the revision has to the text of one. */
+  /** Adds the fields that every result of the revision has to the JSON text of a result. */
   stamp?(found: Found, result: Result, text: string): string;
   /** Writes an error, and reports it. */
   writeError(request: Answered, error: McpError): Reply;
@@ -60,7 +66,7 @@ export interface Dialect {
 /** Serves the requests of one era. */
 export class Pipeline {
   readonly #engine: Engine;
-  /** JSON of results that stay the same object, by the name that the dialect gives. */
+  /** JSON text of results that stay the same object, by the name that the dialect returns. */
   readonly #texts = new Map<string, WeakMap<Result, string>>();
 
   /** Creates the pipeline of an era. */
@@ -85,20 +91,21 @@ export class Pipeline {
     }
   }
 
-  /** Runs a call whose runner is found. */
+  /** Runs a call whose runner was found. */
   run(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, runner } = found;
     if (runner.headers && call.link.headers) dialect.checkParams?.(call, runner.headers, call.link.headers);
     return this.#check(dialect, found);
   }
 
-  // In a method of its own, because a closure keeps all that its method has: the message, as long as a subscription.
+  // A separate method, because a closure keeps all variables of its method in memory: here the message, for as long as
+  // a subscription lasts.
   #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
     return reply.catch((error) => this.#fail(dialect, call, error));
   }
 
   #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
-    // Handlers may have changed meanwhile.
+    // Find the method again, because handlers may have changed in the meantime.
     const find = () => this.#find(dialect, call, dialect.find(call.method));
     return this.#engine.scheduler.prepare(call, admitted).then(find);
   }
@@ -112,7 +119,7 @@ export class Pipeline {
       throw toUnknownMethod(call.method);
     }
     const { scheduler } = this.#engine;
-    // Fast path: as long as no lookup of a runner is asynchronous, the next one rarely is.
+    // Fast path: if no asynchronous lookup of a runner is in progress, expect this lookup to be synchronous.
     const isSlow = scheduler.preparing > 0;
     const runner = isSlow ? scheduler.find(call, method) : method.find(call);
     if (!(runner instanceof Promise)) return this.run(dialect, { call, method, runner });
@@ -120,7 +127,7 @@ export class Pipeline {
     return finding.then((runner) => this.run(dialect, { call, method, runner }));
   }
 
-  // Until here, each error has its own HTTP status. From here on, the response may be a stream.
+  // Errors up to this point have an HTTP status of their own. From here on, the response may be a stream.
   #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, method, runner } = found;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
@@ -139,7 +146,7 @@ export class Pipeline {
     return outcome.then((outcome) => this.#reply(dialect, found, outcome));
   }
 
-  // An open question takes precedence over the outcome of a handler that unwinds without its answer.
+  // Sends open questions first. They take precedence over the outcome of a handler that ended because it has no answer.
   #reply(dialect: Dialect, found: Found, outcome: Outcome): Reply | Promise<Reply> {
     const { call, method } = found;
     if (!outcome) {
@@ -150,7 +157,7 @@ export class Pipeline {
     if (asking) return asking.then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
     const { result, error } = outcome;
     if (error) throw error;
-    // Middleware may change the result.
+    // A result can be shared only if no middleware can change it.
     const isShared = method.stable && !this.#engine.core.hasMiddleware;
     const name = isShared ? dialect.toTextName(call) : undefined;
     return this.#succeed(

@@ -1,5 +1,5 @@
 /**
- * Checks the handler of a call that has waited.
+ * Checks a call again after it has waited.
  *
  * @module
  */
@@ -11,19 +11,19 @@ import { type Registry, toUnknownMethod } from "./visibility/registry.ts";
 import { requireScopes } from "./call/scopes.ts";
 
 /**
- * Checks a call again before its handler starts: whether the handler still exists for the caller, and what it demands of
- * the caller. Throws the error for the client. The call is cancelled if this takes longer than a call may.
+ * Checks before the handler starts that it still exists for the caller, and that the caller still meets its
+ * requirements. Throws the error for the client. Cancels the call if this takes longer than a call may take.
  */
 export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
-  // As in the first lookup, `allow` cannot ask the client.
+  // As in the first lookup, `allow` must not ask the client.
   const { scopes, requires } = await call.withoutQuestions(() => find(call, method, core));
   if (scopes) requireScopes(core, call, scopes);
   if (requires) requireCapabilities(call.client.capabilities, requires, "run the call");
 }
 
-// An `allow` that never settles must not hold a slot forever.
+// Limits the time, because an `allow` that never settles must not hold a slot forever.
 async function find(call: Call, method: Method, { ticker, limits: { calls: { timeoutMs } } }: Core): Promise<Runner> {
   const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
   try {

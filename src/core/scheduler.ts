@@ -1,5 +1,5 @@
 /**
- * Runs calls within the limits on slots, memory and time, to exactly one outcome.
+ * Runs calls within the limits on slots, memory and time, each to exactly one outcome.
  *
  * @module
  */
@@ -32,16 +32,16 @@ export class Scheduler implements Executor {
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #waiting: Pot;
-  /** Number of running calls and of bytes below which no client can exceed its limits. */
+  /** Numbers of running calls and of bytes below which no client can exceed its limits. */
   readonly #uncontendedCalls: number;
   readonly #uncontendedBytes: number;
   /**
-   * Runs a call through the middleware, if there is any, and in development within its watch. By itself it takes no slot
-   * and sets no deadline.
+   * Runs a call through the middleware, if there is any, and in development within its watch. Takes no slot and sets no
+   * deadline.
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
-  /** Calls that have a slot of their client and wait for one of the process, the oldest first. */
+  /** Calls that have a slot of their client and wait for a slot of the process, oldest first. */
   readonly #queue = new Map<Start, Account>();
   /** The connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
@@ -52,10 +52,10 @@ export class Scheduler implements Executor {
   };
   #isAging = false;
   readonly #idlers: (() => void)[] = [];
-  /** Deferred work that is not done. */
+  /** Deferred work that has not ended. */
   readonly #deferred = new Set<Promise<void>>();
   #running = 0;
-  /** Number of running calls without a charge, and an upper bound of their bytes. See {@linkcode Scheduler.run}. */
+  /** Number of running calls that are not charged, and an upper bound of their bytes. See {@linkcode Scheduler.run}. */
   #uncharged = 0;
   #unchargedBytes = 0;
   #isStarting = false;
@@ -68,7 +68,7 @@ export class Scheduler implements Executor {
     const { memory, running } = accounts;
     this.limits = calls;
     this.#waiting = accounts.pot({ name: "calls.waiting", total: calls.waiting, share: Math.ceil(calls.waiting / 4) });
-    // What a tenant holds is always charged if other instances count it too.
+    // If other instances count the calls of a tenant too, every call must be charged.
     this.#uncontendedCalls = perTenant.shared ? 0 : Math.min(running.share, running.common, perTenant.running);
     this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
@@ -82,12 +82,12 @@ export class Scheduler implements Executor {
     this.invoke = (call, runner) => watch.run(call, () => invoke(call, runner));
   }
 
-  /** Number of calls that run, with deferred work. */
+  /** Number of running calls, including deferred work. */
   get running(): number {
     return this.#running;
   }
 
-  /** Bytes of running calls without a charge. An upper bound. */
+  /** Upper bound of the bytes of running calls that are not charged. */
   get unchargedBytes(): number {
     return this.#unchargedBytes;
   }
@@ -101,11 +101,11 @@ export class Scheduler implements Executor {
    * Runs a call to its one outcome.
    *
    * Fast path: while all calls together stay below the limits of one client, no client can exceed its limits. Calls are
-   * then not charged, which saves looking up the client (a tenth of a small call). The first call above that charges
-   * them all.
+   * then not charged, which saves looking up the client (a tenth of the time of a small call). The first call that
+   * exceeds these limits charges all running calls.
    */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
-    // It may have been prepared for long, such as by the first import of its era.
+    // Check the connection, because preparing the call may have taken long, for example to load the code of its era.
     if (call.inFlight.over) call.cancel(call.inFlight.over);
     if (call.ended) return;
     if (!this.isOpen) return { error: refuse("the server is closing") };
@@ -130,8 +130,8 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile the call holds a slot and its bytes are
-   * charged, so that the limits of its client apply.
+   * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile, the call holds a slot and is charged, so
+   * that the limits of its client apply.
    */
   async prepare<T = Runner>(call: Call, runner: Promise<T>, account: Account = this.#takeSlot(call)): Promise<T> {
     this.preparing++;
@@ -143,7 +143,7 @@ export class Scheduler implements Executor {
     }
   }
 
-  /** Runs something before a call that has a slot. Rejects if there is none, before anything has run. */
+  /** Runs a function for a call that has a slot. Rejects if there is no slot, before the function runs. */
   async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
     const account = this.#takeSlot(call);
     return await this.prepare(call, run(), account);
@@ -156,13 +156,13 @@ export class Scheduler implements Executor {
 
   /** Settles when no call runs or waits, and all deferred work is done. */
   async idle(): Promise<void> {
-    // A subscription that ends does not remove its connection here.
+    // Remove idle connections here, because a subscription that ends does not remove its connection.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     if (this.#busy.size) await new Promise<void>((resolve) => this.#idlers.push(resolve));
     await Promise.all(this.#deferred);
   }
 
-  /** Returns `host.server` of all endpoints with calls. */
+  /** Returns the `host.server` of all endpoints that have calls. */
   busyServers(): Set<object> {
     const servers = new Set<object>();
     for (const inFlight of this.#busy) inFlight.addServers(servers);
@@ -177,14 +177,14 @@ export class Scheduler implements Executor {
 
   /** Cancels all calls with an error. */
   cancelAll(): void {
-    // Prevents waiting calls from being started only to be cancelled.
+    // Do not start waiting calls, because they would only be cancelled.
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing; try again if that is safe";
     const reason = new CancelError("closing", text);
     for (const inFlight of this.#busy) inFlight.cancelAll(reason);
   }
 
-  // The work counts as a running call of the client, whose next calls wait if there is too much of it.
+  // Counts deferred work as a running call of the client, so that its next calls wait if there is too much of it.
   #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
     const { account } = call.link;
     account.charge(call.weigh());
@@ -215,7 +215,7 @@ export class Scheduler implements Executor {
     this.#release(call, account);
   }
 
-  // A full queue refuses calls. A longer queue would cost memory for calls whose clients give up anyway.
+  // Rejects calls when the queue is full. A longer queue would take memory for calls whose clients give up anyway.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
     const { account } = call.link;
@@ -232,7 +232,8 @@ export class Scheduler implements Executor {
     return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
-  // A waiting call can be cancelled too. Otherwise it would run later for a client that has disconnected.
+  // Queues a call. A queued call can be cancelled, because otherwise it would run later for a client that has
+  // disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     call.observed?.wait();
@@ -249,7 +250,8 @@ export class Scheduler implements Executor {
         const outcome = end();
         account.finish();
         this.#leave(call);
-        // A call that ended synchronously released its memory while it still held this slot.
+        // A call that ended synchronously released its memory while it still held this slot, so look for the next call
+        // again.
         this.#next(account);
         resolve(outcome);
       };
@@ -298,7 +300,7 @@ export class Scheduler implements Executor {
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
-  /** Runs a call within the attributes of its handler and the middleware. It takes no slot and sets no deadline. */
+  /** Runs a call within the attributes of its handler and the middleware. Takes no slot and sets no deadline. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
     const { extensions } = runner;
     if (extensions?.run) return extensions.run(call, runner, this);
@@ -327,7 +329,7 @@ export class Scheduler implements Executor {
     return this.#finish(call, result);
   }
 
-  // It takes no slot: otherwise a client could neither answer nor cancel what it has started.
+  // Takes no slot, because otherwise a client could neither answer nor cancel the handlers that it has started.
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome> {
     if (!this.isOpen) throw refuse("the server is closing");
     const { account } = call.link;
@@ -339,12 +341,13 @@ export class Scheduler implements Executor {
     return this.#finish(call, result, { timeoutMs, places });
   }
 
-  // Waits for the result of a call within its time.
+  // Waits for the result of a call, up to its timeout.
   #finish(call: Call, result: Promise<Result>, { timeoutMs: ownMs, places }: Detached = ATTACHED): Promise<Outcome> {
     const timeoutMs = ownMs ?? call.timeoutMs ?? this.#core.limits.calls.timeoutMs;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    // Fast path: one sweep finds the calls that exceed the default, which are rare. A timeout per call takes a clock.
+    // Fast path: one sweep finds the rare calls that exceed the default timeout. A timeout per call would have to read
+    // the clock.
     if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) startDeadline(call, this.#core.ticker, timeoutMs); }
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -359,8 +362,8 @@ export class Scheduler implements Executor {
       this.#end(call, places);
       resolve(ended);
     };
-    // A separate constant, because V8 allocates a function that is assigned to a field as a long-lived object. It would
-    // keep everything of the request in memory until a full garbage collection.
+    // Assign a constant, because V8 allocates a function that is directly assigned to a field as a long-lived object,
+    // which would keep the whole request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
     result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
@@ -388,14 +391,15 @@ export class Scheduler implements Executor {
     this.#uncharged = this.#unchargedBytes = 0;
   }
 
-  // Returns the name of the limit because of which there is no slot, which it reports to the observer.
+  // Returns the name of the limit because of which there is no slot, and reports the limit to the observer.
   #findFull(account: Account): string | undefined {
     const full = account.isFull ? "calls.runningPerClient" : this.#hasSlot(account, 1) ? undefined : "calls.running";
     if (full) this.#core.observing?.reach(full, account.key);
     return full;
   }
 
-  // The reserve is for clients that hold little. A call that waits here counts as running for its client already.
+  // Tests for a free slot. The reserve is only for clients that hold little. A call that waits for a slot of the
+  // process already counts as running for its client.
   #hasSlot(account: Account, amount: number): boolean {
     return this.#accounts.running.hasRoom(account, amount, this.#running + 1);
   }
@@ -417,7 +421,8 @@ export class Scheduler implements Executor {
     if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
-  // A free slot goes to the oldest waiting call of its client, which joins the queue of the process.
+  // Gives free slots to waiting calls: first the slots of the client, then the slots of the process, to the oldest call
+  // each.
   #next(account: Account): void {
     if (!this.waiting) return;
     for (const [begin, waiting] of account.waiting) {
@@ -426,8 +431,8 @@ export class Scheduler implements Executor {
       waiting.start();
       this.#queue.set(begin, waiting);
     }
-    // A call that ends synchronously re-enters this method. A single loop starts them all, so that the stack does not
-    // grow.
+    // Use a single loop, because a call that ends synchronously calls this method again, and the stack would grow with
+    // each call.
     if (this.#isStarting) return;
     this.#isStarting = true;
     for (const [begin, client] of this.#queue) {
@@ -449,31 +454,31 @@ export class Scheduler implements Executor {
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
     } catch {
-      // Inspecting a thrown proxy may throw, which must not leave the call without an outcome.
+      // Inspecting a thrown proxy may throw. The call must have an outcome nevertheless.
     }
     return this.#core.report(error, call);
   }
 }
 
-/** How a call goes on after its response. */
+/** Parameters of a call that goes on after its response. */
 interface Detached {
   readonly timeoutMs?: number;
-  /** Where it has a place. `undefined` for a call with a slot. */
+  /** The pot in which the call has a place. `undefined` for a call with a slot. */
   readonly places?: Pot;
 }
 
 const ATTACHED: Detached = {};
 
 /**
- * Number of calls that may run without being weighed. An engine may retain a whole chunk of input for the text of one
- * call, which would not be counted.
+ * Number of calls that may run without being weighed. The number is low, because an engine may keep a whole chunk of
+ * input in memory for the text of one call, which would not be counted.
  */
 const UNWEIGHED = 16;
 
 /** Default of `calls.timeoutMs`. */
 const DEFAULT_MS = LIMITS.calls.timeoutMs;
 
-/** Milliseconds between checks of the default, by which a call may exceed it. */
+/** Interval in milliseconds at which the default timeout is checked. A call may exceed its timeout by this much. */
 const AGING_MS = DEFAULT_MS / 8;
 
 function toCancelled({ reason }: Call): Outcome {
@@ -485,10 +490,10 @@ function refuse(state: string): McpError {
   return toBusy(`run the call: ${state}`);
 }
 
-/** Runs the deferred functions of a call in order, once its response is on its way. Never rejects. */
+/** Runs the deferred functions of a call in order, after its response has been sent. Never rejects. */
 async function runDeferred(core: Core, call: Call, all: readonly Deferred[], outcome: Outcome): Promise<void> {
   const end = toEnd(call, outcome);
-  // The response passes through the era and the transport first.
+  // Wait for one turn of the event loop, because the response must pass through the era and the transport first.
   await new Promise((resolve) => setTimeout(resolve));
   for (const run of all) {
     try {

@@ -1,5 +1,5 @@
 /**
- * Spends the ids of things that may be used once, such as the answer to a question.
+ * Spends ids that may be used only once, such as the id of an answer to a question.
  *
  * @module
  */
@@ -7,13 +7,13 @@ import { type Found, type Mark, type Marking, toClientHash } from "./marked_ids.
 import { KnownMarks } from "./marking.ts";
 import type { Clock } from "./capacity/timers.ts";
 
-/** A sealed permission to do something once. */
+/** A permission to do something once. It travels in sealed form. */
 export interface SingleUse extends Mark {
-  /** Where its use is written down: `store`, or the id of the only process that remembers it. */
+  /** Who records the use: `store`, or the id of the only process that remembers it. */
   readonly by: string;
 }
 
-/** What happened when an id was to be spent. Only `spent` is a permission. */
+/** The result of spending an id. Only `spent` is a permission. */
 export type Spending = "spent" | Found | "elsewhere" | "lost";
 
 /** Spends an id in a store that several processes share. Resolves to `undefined` if the store did not answer. */
@@ -24,13 +24,13 @@ export class SpentIds {
   readonly #process: string;
   readonly #known: KnownMarks;
 
-  /** Creates an empty memory. An id expires `ttlMs` after it was made. */
+  /** Creates an empty memory. `ttlMs` is the lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
     this.#process = crypto.randomUUID();
     this.#known = new KnownMarks(clock, ttlMs);
   }
 
-  /** Makes an id that a client can spend once. The client has this key. */
+  /** Creates an id that a client can spend once. `key` is the key of the client. */
   async make(key: string | undefined, isShared: boolean): Promise<SingleUse> {
     const client = await toClientHash(key);
     const id = crypto.randomUUID().slice(0, 18);
@@ -39,7 +39,7 @@ export class SpentIds {
 
   /** Spends an id, in the store if there is one. */
   async spend(use: SingleUse, shared?: SpendShared): Promise<Spending> {
-    // Another process may have spent it, and only that one would know.
+    // Refuse the id, because another process may have spent it, and only that process knows.
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
     const known = shared ? await shared(use) : this.#known.find(use);
     if (!known) return "lost";

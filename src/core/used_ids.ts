@@ -1,9 +1,9 @@
 /**
- * The key of the ids that were used, among the facts about a request. In a file of its own, because only servers with an
- * authentication load it.
+ * The key of used ids among the facts about a request. A separate file, because only servers with authentication load
+ * it.
  *
  * @module
  */
 
-/** Key of the ids that were used. */
+/** Key of the function that marks ids as used. */
 export const USED: unique symbol = Symbol.for("mcp.used");

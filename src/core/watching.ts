@@ -10,21 +10,24 @@ import { isAllowed } from "./visibility/feature.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import { Subscribers } from "./visibility/subscribers.ts";
 
-/** Tests whether one client may watch all these resources. */
+/** Tests whether one client may watch this many resources. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Bounds): boolean {
   return uris.length <= watchedUris && uris.join("").length <= watchedUris * 256;
 }
 
-/** Tests whether a caller may learn of a change, which requires that it may see the changed thing. */
+/**
+ * Tests whether a caller may be notified of a change, which requires that the caller may see the changed handler or
+ * resource.
+ */
 export function mayNotify(engine: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
-  // Rules that are not loaded may disable the changed thing. Messages report why they cannot be loaded.
+  // Do not notify if the rules cannot be loaded, because they may disable the handler. Other code reports the failure.
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
   const seen = handlers.map(({ allow }) => isAllowed(allow, call, core));
-  // A caller for which nothing has changed does not learn that something has changed for others.
+  // Do not notify a caller for which nothing has changed, because it would learn of changes for other callers.
   const differs = async ([before, after]: Toggled) =>
     await isAllowed(before, call, core) !== await isAllowed(after, call, core);
   const flipped = Array.from(toggled?.values() ?? [], differs);
@@ -35,8 +38,8 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
 const subscribers = new WeakMap<Engine, Subscribers>();
 
 /**
- * Counts a subscriber of a URI for the provider of the URI, if it may see the resource. Returns the function that ends
- * its subscription, which may be called more than once.
+ * Counts a subscriber of a URI for the provider of the URI, if the caller may see the resource. Returns the function
+ * that ends the subscription. It may be called more than once.
  */
 export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
   const { core, host, registry, scheduler } = engine;
@@ -61,8 +64,9 @@ export function countSubscriber(engine: Engine, uri: string, call: Call): () => 
 }
 
 /**
- * Creates a function that sends notifications of changes. While the client has no room, only the newest notification of
- * each key is kept, so the queue is bounded by the number of things that can change. The key defaults to the text.
+ * Creates a function that sends notifications of changes. While the client reads too slowly, only the newest
+ * notification per key is kept, so the length of the queue is limited by the number of keys. The key defaults to the
+ * text.
  */
 export function createNotifier(
   send: (text: string) => Promise<void> | undefined,

@@ -40,7 +40,7 @@ const endpoints: Readonly<
   list: [() => reply("[]", "application/json"), /got 200 application\/json: \[\]/],
   null: [() => reply("null", "application/json"), /Cannot read the server's message: null/],
   nothing: [() => new Response(null, { status: 204 }), /got 204/],
-  events: [() => reply("", "text/event-stream"), /the stream ended before it/],
+  events: [() => reply("", "text/event-stream"), /the stream ended too early/],
   garbage: [() => reply("data: x\n\n", "text/event-stream"), /Cannot read the server's message: x/],
   silent: [() => reply(start1(": hi\n\n"), "text/event-stream"), /no response in 700 ms/],
   slow: [() => reply(start1("{"), "application/json"), /no response in 700 ms/],
@@ -50,7 +50,7 @@ const endpoints: Readonly<
   away503: [() => reply("", "text/plain", 503), /got 503 text\/plain; check the log of the server/],
   other: [(request) => answer(request, { id: "zzz", result: {} }), /Cannot use the response to zzz/],
   number: [(request) => answer(request, { result: 5 }), /Cannot read the result: 5/],
-  bare: [(request) => answer(request, { result: {} }), /the server speaks no revision/],
+  bare: [(request) => answer(request, { result: {} }), /the server supports no revision/],
   code: [(request) => answer(request, { error: { code: "x", message: 5 } }), /Cannot read the server's message/],
   evil: [(request) => answer(request, { error: { code: -32000, message: EVIL } }), /owned.*\(-32000\)/],
 };

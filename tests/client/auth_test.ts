@@ -87,7 +87,11 @@ Deno.test("an invalid token is refused before a request is sent, and is not show
   for (const token of ["", "a\nb: c", 5, null, {}]) {
     const { state, fetch, close } = createProtected();
     const auth = { token: () => token } as unknown as ClientAuth; // The value has the wrong type intentionally.
-    const error = await assertRejects(() => connect(url, { fetch, auth }), Error, "auth.token returned no token");
+    const error = await assertRejects(
+      () => connect(url, { fetch, auth }),
+      Error,
+      "auth.token returned an invalid token",
+    );
     assertEquals([state.seen, String(error).includes("a\nb")], [[], false]);
     await close();
   }

@@ -110,14 +110,14 @@ Deno.test("a server with no revision in common is refused, and the error lists t
   await assertRejects(
     () => connect(url, { fetch: server.fetch }),
     Error,
-    "the server speaks 2030-01-01, this client 2026",
+    "the server supports 2030-01-01, and this client 2026",
   );
   const discovering = fakeHttp((heard) => ok(heard, { supportedVersions: ["2030-01-01"] }));
-  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "speaks 2030-01-01");
+  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "supports 2030-01-01");
   const shaking = fakeHttp((heard) =>
     heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
   );
-  await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "speaks 2024-10-07");
+  await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "supports 2024-10-07");
   // A server that refuses every revision in its own list is not asked endlessly.
   const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
   assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), McpError)).code, -32022);
@@ -144,13 +144,13 @@ Deno.test("an era can be requested", async () => {
   await assertRejects(
     () => connect(url, { fetch: server.fetch, era: "modern" }),
     Error,
-    "does not speak 2026-07-28; it refused server/discover with error -32601 (-32601)",
+    "does not support 2026-07-28; it refused server/discover with error -32601 (-32601)",
   );
   assertEquals(methodsOf(server), ["server/discover"]);
   await assertRejects(
     () => connect(both, { era: "modern", revisions: ["2025-11-25"] }),
     TypeError,
-    "none of revisions",
+    "revisions has no",
   );
   await both.close();
 });
@@ -261,10 +261,10 @@ Deno.test("a stream that names no endpoint is closed", async () => {
   await assertRejects(
     () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
     DOMException,
-    "the stream names none",
+    "the stream names no address",
   );
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
-  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before it");
+  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended too early");
   const none = fakeHttp(() => new Response("nobody", { status: 404, headers: { "content-type": "text/plain" } }));
   const error = await assertRejects(() => connect(url, { fetch: none.fetch }), McpError, "got 404 text/plain: nobody");
   assertEquals(error.status, 404);

@@ -257,8 +257,8 @@ Deno.test("an invalid response is an error that quotes it", async () => {
     "Cannot read the server's message": () => Response.json({ result: {} }),
     "Cannot use the response to 99": () => ok({ id: 99 }),
     "Cannot use the result": (heard) => ok(heard, { content: "text" }),
-    "the stream ended before it": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
-    "the stream ended before": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
+    "the stream ended too early": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
+    "stream ended too early": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
   };
   for (const [state, answer] of Object.entries(answers)) {
     const server = modern(answer);
@@ -344,8 +344,8 @@ Deno.test("a completion has a total if the server sends a total", async () => {
   assertEquals(await complete(), { values: ["a", "1"], total: 9, hasMore: true });
   assertEquals(server.heard.at(-1)?.params.context, undefined);
   assertEquals(await complete(), { values: [] });
-  await assertRejects(complete, McpError, "values is not what it should be");
-  await assertRejects(complete, McpError, "values is not what it should be");
+  await assertRejects(complete, McpError, "values is missing or has the wrong type");
+  await assertRejects(complete, McpError, "values is missing or has the wrong type");
 });
 
 Deno.test("a request on a modern stream is not answered, but reported as a warning", async () => {
@@ -518,12 +518,12 @@ Deno.test("a stream with a session is resumed after the retry time that the serv
 Deno.test("a stream that cannot be resumed fails its call", async () => {
   const place = `id: a\nretry: 1\ndata:\n\n`;
   const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
-    "the stream ended before it": ["data:\n\n", () => stream([])],
+    "the stream ended too early": ["data:\n\n", () => stream([])],
     "got 400 text/plain: gone": [
       place,
       () => new Response("gone", { status: 400, headers: { "content-type": "text/plain" } }),
     ],
-    "stream ended before it": [place, () => Promise.reject(new TypeError("no network"))],
+    "ended too early": [place, () => Promise.reject(new TypeError("no network"))],
   };
   for (const [state, [first, then]] of Object.entries(answers)) {
     const server = legacy(({ http, method }) => {

@@ -75,14 +75,14 @@ behaviour("no file is read in advance, and each file is verified when it is read
   assertEquals((await own.read(skill, FORM)).text, texts[FORM]);
   assertEquals(reads, [FORM]);
   const wrong: readonly (readonly [object, Record<string, string>, string])[] = [
-    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "its digest is not that of its entry"],
+    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "its digest differs from its entry"],
     [good, { ...texts, [URI]: `${texts[URI]}more` }, "and its entry says"],
     [
       { ...good, frontmatter: { ...good.frontmatter, tags: ["a", { b: 2 }] } },
       texts,
-      "its front matter is not that of its entry",
+      "its front matter differs from its entry",
     ],
-    [{ ...good, frontmatter: { ...good.frontmatter, more: 1 } }, texts, "its front matter is not that of its entry"],
+    [{ ...good, frontmatter: { ...good.frontmatter, more: 1 } }, texts, "its front matter differs from its entry"],
   ];
   for (const [entry, files, words] of wrong) {
     const { client } = await connect({ handlers: serve([entry], files).handlers });
@@ -104,11 +104,11 @@ behaviour("entries that break a rule are left out", async (connect) => {
   const [own, form] = good.resources;
   const entries = [
     [null, "its entry has no uri"],
-    [{ ...good, uri: "skill://pdf/README.md" }, "not that of a SKILL.md"],
-    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "not that of a SKILL.md"],
-    [{ ...good, uri: "skill://other/SKILL.md" }, "its folder has another one"],
+    [{ ...good, uri: "skill://pdf/README.md" }, "not the URI of a SKILL.md"],
+    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "not the URI of a SKILL.md"],
+    [{ ...good, uri: "skill://other/SKILL.md" }, "its folder has another name"],
     [{ ...good, frontmatter: undefined }, "no front matter"],
-    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "its name is wrong"],
+    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "its name is invalid"],
     [{ ...good, frontmatter: { name: "pdf" } }, "no description"],
     [{ ...good, resources: undefined }, "no resources"],
     [{ ...good, resources: "all" }, "no resources"],

@@ -303,7 +303,7 @@ behaviour("a result inside a task is validated like the result of a call", async
   for (; at < results.length; at++) {
     const calling = started(client.callTool("work"));
     await advanceUntil(clock, calling);
-    await assertRejects(() => calling, McpError, "content is not what it should be");
+    await assertRejects(() => calling, McpError, "content is missing or has the wrong type");
   }
 }, modern);
 

@@ -26,7 +26,7 @@ import type { SignInTrip, UserAgent } from "./user_agent.ts";
 /** The options of {@linkcode codeGrant}. */
 export interface CodeGrantOptions extends ClientIdentityOptions {
   readonly userAgent: UserAgent;
-  /** Milliseconds that a user may take. */
+  /** Milliseconds that a user may take to sign in. */
   readonly signInMs: number;
 }
 
@@ -40,7 +40,12 @@ export function codeGrant(options: CodeGrantOptions): Grant {
       const seconds = Math.round(options.signInMs / 1000);
       const stopTimer = startTimer(
         options.signInMs,
-        () => late.abort(new SignInError(`Cannot sign in to ${context.server}: nobody did in ${seconds} s; try again`)),
+        () =>
+          late.abort(
+            new SignInError(
+              `Cannot sign in to ${context.server}: the user did not sign in within ${seconds} s; try again`,
+            ),
+          ),
       );
       try {
         const signal = AbortSignal.any([context.signal, late.signal]);
@@ -65,7 +70,7 @@ async function signInUser(options: CodeGrantOptions, context: GrantContext): Pro
   }
 }
 
-/** Without PKCE, a stolen code could be used. */
+/** Checks that the authorization server supports PKCE, because without it a stolen code could be used. */
 function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
   const { code_challenge_methods_supported: methods, issuer, authorization_endpoint: endpoint } = authorizationServer;
   const state = methods?.includes("S256")
@@ -102,13 +107,13 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   };
   for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
   const { issuer } = authorizationServer;
-  // A user agent that ignores its signal would block everything that waits for a token.
+  // Stop waiting when the signal aborts: a user agent that ignores it would block every request that waits for a token.
   const address = await untilAborted(trip.visit({ url: url.href, server, issuer, scopes }, { signal }), signal);
   signal.throwIfAborted();
   return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
 }
 
-/** A code must not travel over http, except within this machine. */
+/** Checks that a code does not travel over http, except to a loopback address. */
 function checkRedirectUri(redirectUri: string, server: string): void {
   const url = URL.parse(redirectUri);
   if (url && (url.protocol !== "http:" || isThisMachine(url))) return;
@@ -142,7 +147,10 @@ async function exchangeCode(returned: Returned, context: GrantContext): Promise<
   return { client, response };
 }
 
-/** Checks the address to which the user came back. The error of an answer that is not checked must not be shown. */
+/**
+ * Checks the address to which the user came back. Its error parameter must not be shown before the address has been
+ * checked.
+ */
 function readReturn({ address, redirectUri, client, state }: Returned, context: GrantContext): URLSearchParams {
   const url = URL.parse(address);
   const expected = new URL(redirectUri);

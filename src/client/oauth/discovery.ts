@@ -1,5 +1,6 @@
 /**
- * Finds out where a server's users sign in: its resource metadata, and the metadata of its authorization server.
+ * Discovers where the users of a server sign in: reads its resource metadata, and the metadata of its authorization
+ * server.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
@@ -8,23 +9,23 @@ import type { AuthorizationServer } from "oauth4webapi";
 import { SignInError, toShown } from "./errors.ts";
 import type { Requests } from "./requests.ts";
 
-/** Where the users of a server sign in. */
+/** The place where the users of a server sign in. */
 export interface Discovered {
-  /** The server, as its metadata identifies it. Each token is for this resource. */
+  /** The identifier of the server in its metadata. Each token is for this resource. */
   readonly resource: string;
-  /** Scopes of the server's metadata. */
+  /** The scopes in the server's metadata. */
   readonly scopes: readonly string[];
-  /** Whether the server only takes tokens that are bound to a key. */
+  /** Whether the server accepts only tokens that are bound to a key. */
   readonly needsProof: boolean;
-  /** The metadata of the authorization server. `issuer` is exactly the one that the server names. */
+  /** The metadata of the authorization server. Its `issuer` is exactly the one that the MCP server names. */
   readonly authorizationServer: AuthorizationServer;
-  /** Whether there is no metadata, so that the endpoints are those of 2025-03-26 if the server has any. */
+  /** Whether there is no metadata. The endpoints are then those of revision 2025-03-26, if they exist at all. */
   readonly isGuess: boolean;
-  /** Where the server's metadata was, if the challenge named the address. It need not be a well-known one. */
+  /** The URL of the server's metadata, if the challenge named it. It may differ from the well-known URLs. */
   readonly metadataUrl?: string;
 }
 
-/** What to discover. */
+/** Options of {@linkcode discover}. */
 export interface DiscoveryOptions {
   readonly requests: Requests;
   /** The URL of the server. */
@@ -36,7 +37,11 @@ export interface DiscoveryOptions {
   readonly signal: AbortSignal;
 }
 
-/** Reads both kinds of metadata. @throws {SignInError} if they are missing or do not belong together. */
+/**
+ * Reads the metadata of the server and of its authorization server.
+ *
+ * @throws {SignInError} if metadata is missing, or if the two do not belong together.
+ */
 export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   options.requests.readUrl(options.server.href, "the server");
   const metadata = await readResourceMetadata(options);
@@ -46,7 +51,7 @@ export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   const issuer = chooseIssuer(metadata.authorization_servers, options);
   const found = await readServerMetadata(requests.readUrl(issuer, "the authorization server"), issuer, options);
   if (!found) {
-    throw refuse(server, `the authorization server ${toShown(issuer)} has no metadata; ask whoever runs it`);
+    throw refuse(server, `the authorization server ${toShown(issuer)} has no metadata; ask its operator`);
   }
   signal.throwIfAborted();
   const needsProof = metadata.dpop_bound_access_tokens_required === true;
@@ -61,14 +66,14 @@ function refuse({ href }: URL, state: string): SignInError {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Returns `undefined` if the server has none. */
+/** Reads the resource metadata. Returns `undefined` if the server has none. */
 async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | undefined> {
   const { requests, server, metadataUrl, signal } = options;
   if (metadataUrl !== undefined) {
     const url = requests.readUrl(metadataUrl, "the resource metadata");
     const found = await requests.readDocument(url, signal);
     if (found) return found;
-    throw refuse(server, `there is no resource metadata at ${url.href}; ask whoever runs the server`);
+    throw refuse(server, `there is no resource metadata at ${url.href}; ask the operator of the server`);
   }
   const path = server.pathname === "/" ? "" : server.pathname;
   const places = path ? [path + server.search, ""] : [server.search];
@@ -79,12 +84,12 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
   }
 }
 
-/** Returns the resource if it is the server, or a part of the origin that holds it. */
+/** Returns the resource if it is the server itself, or a part of the server's origin that contains it. */
 function readResource(text: unknown, server: URL): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   const isHere = url && !url.hash && url.origin === server.origin && isWithin(server, url);
   if (isHere) return String(text);
-  const state = text === undefined ? "names no resource" : `is that of ${toShown(text)}, another resource`;
+  const state = text === undefined ? "names no resource" : `names another resource, ${toShown(text)}`;
   throw refuse(server, `its resource metadata ${state}; a token for it could be used elsewhere`);
 }
 
@@ -102,7 +107,7 @@ function chooseIssuer(servers: unknown, { server, issuer }: DiscoveryOptions): s
   throw refuse(server, `the client belongs to ${issuer}, and the server asks for a token of ${named}`);
 }
 
-/** The places of an issuer's metadata, in the order of the specification. */
+/** Returns the URLs of an issuer's metadata, in the order of the specification. */
 function listPlaces(issuer: URL): readonly URL[] {
   const path = issuer.pathname.replace(/\/$/, "");
   const places = [
@@ -113,7 +118,7 @@ function listPlaces(issuer: URL): readonly URL[] {
   return places.map((place) => new URL(place, issuer));
 }
 
-/** Returns `undefined` if there is none. */
+/** Reads the metadata of the authorization server. Returns `undefined` if it has none. */
 async function readServerMetadata(
   url: URL,
   issuer: string,
@@ -122,7 +127,7 @@ async function readServerMetadata(
   for (const place of listPlaces(url)) {
     const found = await requests.readDocument(place, signal);
     if (!found) continue;
-    // Compared as text: another spelling could be that of another authorization server.
+    // Compare as text, because another spelling could belong to another authorization server.
     if (found.issuer !== issuer) {
       throw refuse(server, `${place.href} is the metadata of ${toShown(found.issuer)}, and not of ${toShown(issuer)}`);
     }
@@ -131,8 +136,8 @@ async function readServerMetadata(
 }
 
 /**
- * The way of 2025-03-26: the origin of the server is the authorization server, with fixed endpoints if it has no
- * metadata.
+ * Discovers as in revision 2025-03-26: the origin of the server is the authorization server. If it has no metadata, its
+ * endpoints have fixed paths.
  *
  * @see specification/2025-03-26/basic/authorization (Fallbacks for Servers without Metadata Discovery)
  */
@@ -152,14 +157,14 @@ async function discoverOld(options: DiscoveryOptions): Promise<Discovered> {
   return { resource: toCanonical(server), scopes: [], needsProof: false, authorizationServer, isGuess: !found };
 }
 
-/** The URL without a fragment, and without the slash of an empty path. */
+/** Returns the URL without its fragment, and without the slash of an empty path. */
 function toCanonical(server: URL): string {
   const url = new URL(server);
   url.hash = "";
   return url.pathname === "/" && !url.search ? url.origin : url.href;
 }
 
-/** Reads a list of scopes, or scopes separated by blanks. */
+/** Reads a list of scopes, or a string of scopes separated by spaces. */
 export function toScopes(value: unknown): readonly string[] {
   const words = typeof value === "string" ? value.split(" ") : Array.isArray(value) ? value : [];
   return [...new Set(words.filter((each) => typeof each === "string" && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(each)))];

@@ -1,5 +1,5 @@
 /**
- * Errors of signing in. Their texts name cause and remedy, and hold no secrets.
+ * Errors of signing in. Their messages name the cause and the remedy, and contain no secrets.
  *
  * @module
  */
@@ -13,20 +13,20 @@ export class SignInError extends Error {
 
 const MAX_CHARACTERS = 200;
 
-/** Shows a text of a server: on one line, and cut. */
+/** Converts text of a server for display: on one line, and cut. */
 export function toShown(text: unknown): string {
   const line = toPrintableLine(text);
   return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS)}…` : line;
 }
 
-/** The error code of an authorization server, such as `invalid_grant`, if it refused a request. */
+/** Returns the error code of an authorization server, such as `invalid_grant`, if it refused a request. */
 export function toErrorCode(error: unknown): string | undefined {
   return error instanceof ResponseBodyError || error instanceof AuthorizationResponseError ? error.error : undefined;
 }
 
 /**
- * Describes why a request to an authorization server failed. The causes of the library's errors are left out, because
- * they hold whole responses and so tokens.
+ * Describes why a request to an authorization server failed. Omits the causes of the library's errors, because they
+ * contain whole responses, and so tokens.
  */
 export function toReason(error: unknown): string {
   if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {

@@ -11,15 +11,15 @@ import { type TokenRequestOptions, toRequestOptions } from "./registration.ts";
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** What a grant gets a token for. */
+/** Parameters with which a grant obtains a token. */
 export interface GrantContext {
   /** The URL of the server. */
   readonly server: string;
   readonly resource: string;
   readonly authorizationServer: AuthorizationServer;
-  /** The scopes to request; empty for those that the authorization server chooses. */
+  /** The scopes to request. If empty, the authorization server chooses the scopes. */
   readonly scopes: readonly string[];
-  /** The key that the token is to be bound to. */
+  /** The key to which the token will be bound. */
   readonly key?: ProofKey;
   readonly requests: Requests;
   readonly store: TokenStore;
@@ -32,7 +32,7 @@ export interface Granted {
   readonly response: TokenEndpointResponse;
 }
 
-/** A way to get tokens. */
+/** A way to obtain tokens. */
 export interface Grant {
   /** The authorization server that the client belongs to. */
   readonly issuer?: string;
@@ -41,9 +41,9 @@ export interface Grant {
   readonly obtain: (context: GrantContext) => Promise<Granted>;
 }
 
-/** A request for a token was refused by the authorization server. */
+/** The authorization server refused a request for a token. */
 export class TokenRefusedError extends SignInError {
-  /** Its code, such as `invalid_grant`. */
+  /** The error code, such as `invalid_grant`. */
   readonly code: string;
 
   constructor(message: string, code: string) {
@@ -53,10 +53,10 @@ export class TokenRefusedError extends SignInError {
 }
 
 /**
- * Sends a request for a token, and again if the authorization server wants a nonce in its proof.
+ * Sends a request for a token. Sends it again if the authorization server requires a nonce in the proof.
  *
- * @throws {TokenRefusedError} if the authorization server refuses it.
- * @throws {SignInError} if it cannot be reached, or its answer is not valid.
+ * @throws {TokenRefusedError} if the authorization server refuses the request.
+ * @throws {SignInError} if the authorization server cannot be reached, or if its response is invalid.
  */
 export async function requestToken(
   context: Pick<GrantContext, "authorizationServer" | "key" | "requests" | "resource" | "signal">,

@@ -1,45 +1,45 @@
 /**
- * What the store holds of a sign-in.
+ * The values that the store contains: tokens, and registrations of clients.
  *
  * @module
  */
 import type { JWK } from "jose";
 import { isObject } from "../../kit/json.ts";
 
-/** A client as an authorization server knows it. */
+/** A client that an authorization server knows. */
 export interface RegisteredClient {
   readonly id: string;
   readonly secret?: string;
-  /** How it authenticates: `none`, `client_secret_basic` or `client_secret_post`. */
+  /** The authentication method: `none`, `client_secret_basic` or `client_secret_post`. */
   readonly method: ClientMethod;
 }
 
-/** How a client authenticates with its secret, if it has one. */
+/** How a client authenticates at the token endpoint. */
 export type ClientMethod = "none" | "client_secret_basic" | "client_secret_post";
 
-/** The tokens for one resource, and whom they belong to. They are used with nothing else. */
+/** The tokens for one resource, and their client and issuer. They are never used with any other server. */
 export interface HeldTokens {
   readonly issuer: string;
   readonly resource: string;
   readonly client: RegisteredClient;
-  /** The scopes that were requested so far. */
+  /** The scopes that have been requested so far. */
   readonly requested: readonly string[];
   /** The scopes that were granted. */
   readonly scopes: readonly string[];
   readonly token: string;
   readonly refreshToken?: string;
-  /** When the token was issued and expires, in milliseconds since 1970. */
+  /** Time at which the token was issued, in milliseconds since 1970. */
   readonly issuedAt: number;
   readonly expiresAt?: number;
-  /** Whether a refresh token brought the token. */
+  /** Whether the token was obtained with a refresh token. */
   readonly isRenewed?: boolean;
   /** The private key that the token is bound to. */
   readonly key?: JWK;
-  /** The address of the resource metadata that the challenge of the server named. */
+  /** The URL of the resource metadata that the server's challenge named. */
   readonly metadataUrl?: string;
 }
 
-/** The version of the format. Values of another version are not read. */
+/** The version of the format. Values of other versions are ignored. */
 const VERSION = 1;
 
 /** Converts tokens to a value of the store. */
@@ -47,7 +47,7 @@ export function writeTokens(tokens: HeldTokens): string {
   return JSON.stringify({ v: VERSION, ...tokens });
 }
 
-/** Reads a value of the store. Returns `undefined` for one of another format: the user signs in again. */
+/** Reads a value of the store. Returns `undefined` for a value of another format, so that the user signs in again. */
 export function readTokens(text: string | undefined): HeldTokens | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION || !isHeld(value)) return;
@@ -56,7 +56,7 @@ export function readTokens(text: string | undefined): HeldTokens | undefined {
 }
 
 function isHeld(value: object): value is HeldTokens & { v: number } {
-  const held = value as Partial<HeldTokens>; // Checked below.
+  const held = value as Partial<HeldTokens>; // The fields are checked below.
   const { issuer, resource, client, requested, scopes, token, issuedAt, metadataUrl = "" } = held;
   const texts = [issuer, resource, token, isObject(client) ? client.id : undefined];
   return texts.every((each) => typeof each === "string") && Array.isArray(requested) && Array.isArray(scopes) &&
@@ -68,7 +68,7 @@ export function writeRegistration(client: RegisteredClient, redirectUri: string)
   return JSON.stringify({ v: VERSION, ...client, redirectUri });
 }
 
-/** Reads a registration for this address. Returns `undefined` if there is none. */
+/** Reads the registration for a redirect address. Returns `undefined` if there is none. */
 export function readRegistration(text: string | undefined, redirectUri: string): RegisteredClient | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION || value.redirectUri !== redirectUri) return;
@@ -77,7 +77,7 @@ export function readRegistration(text: string | undefined, redirectUri: string):
   return typeof secret === "string" ? { id, secret, method } : { id, method };
 }
 
-/** Tests for a method by which this client can authenticate. */
+/** Tests for an authentication method that this client supports. */
 export function isMethod(value: unknown): value is ClientMethod {
   return value === "none" || value === "client_secret_basic" || value === "client_secret_post";
 }

@@ -1,5 +1,5 @@
 /**
- * Receives users who come back from an authorization server, on a port of this machine.
+ * Receives users who return from an authorization server, on a port of this machine.
  *
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  * @module
@@ -15,8 +15,8 @@ export interface LoopbackOptions {
   /** Shows the page of the authorization server to the user, for example in the browser of the system. */
   readonly open: (page: SignInPage) => void | Promise<void>;
   /**
-   * The port to listen on, for authorization servers that compare the whole redirect address. Defaults to a free one for
-   * each sign-in.
+   * The port to listen on, for authorization servers that compare the whole redirect address. Defaults to a free port
+   * for each sign-in.
    */
   readonly port?: number;
 }
@@ -25,20 +25,23 @@ const OPTIONS: KnownOptions<keyof LoopbackOptions> = { names: { open: "function"
 
 const HOST = "127.0.0.1";
 const PATH = "/callback";
-/** Milliseconds in which the last page must reach the browser. */
+/** Milliseconds within which the last page must reach the browser. */
 const CLOSE_MS = 2000;
 
 /**
- * Returns a user agent that waits for the user at `http://127.0.0.1:PORT/callback`. It listens only during a sign-in.
+ * Returns a user agent that waits for the user at `http://127.0.0.1:PORT/callback`. It listens only while a user signs
+ * in.
  *
- * @throws {TypeError} if an option is unknown, or the program runs neither on Deno nor on Bun.
+ * @throws {TypeError} if an option is unknown, or if the program runs on neither Deno nor Bun.
  */
 export function loopback(options: LoopbackOptions): UserAgent {
   checkOptions("use loopback()", options, OPTIONS);
   const { open, port = 0 } = options;
-  if (typeof open !== "function") throw new TypeError("Cannot use loopback(): it has no open; pass a function");
+  if (typeof open !== "function") throw new TypeError("Cannot use loopback(): open is missing; pass a function");
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new TypeError(`Cannot use loopback(): port ${port} is not a port; pass one between 1 and 65535, or none`);
+    throw new TypeError(
+      `Cannot use loopback(): port ${port} is not a port; pass a number from 1 to 65535, or omit port`,
+    );
   }
   if (!deno && !bun) {
     throw new TypeError("Cannot use loopback(): it needs Deno or Bun; pass signIn a userAgent of your own");
@@ -46,7 +49,7 @@ export function loopback(options: LoopbackOptions): UserAgent {
   return () => new LoopbackTrip(open, port);
 }
 
-/** A server that takes one return. */
+/** A server that accepts the return of one user. */
 class LoopbackTrip implements SignInTrip {
   readonly redirectUri: string;
   readonly #open: LoopbackOptions["open"];
@@ -55,7 +58,7 @@ class LoopbackTrip implements SignInTrip {
   readonly #returned = Promise.withResolvers<string>();
   /** The last page for the user. */
   readonly #outcome = Promise.withResolvers<Response>();
-  /** The `state` that the user must bring back. `undefined` until the user is sent away. */
+  /** The `state` that the user must return with. `undefined` until the user is sent to the authorization server. */
   #state: string | undefined;
   #hasReturned = false;
 
@@ -88,10 +91,10 @@ class LoopbackTrip implements SignInTrip {
 
   async #respond(request: Request): Promise<Response> {
     const url = new URL(request.url);
-    // Another name that resolves to this machine would be that of a page on the web.
-    if (request.headers.get("host") !== this.#host) return toPage(403, "This address is not the one of the program.");
+    // Another host name that resolves to this machine may belong to a web page.
+    if (request.headers.get("host") !== this.#host) return toPage(403, "This is not the address of the program.");
     if (url.pathname !== PATH) return toPage(404, "There is nothing at this address.");
-    if (request.method !== "GET") return toPage(405, "This address only takes GET.");
+    if (request.method !== "GET") return toPage(405, "This address only accepts GET.");
     if (this.#state === undefined || url.searchParams.get("state") !== this.#state) {
       return toPage(400, "This is not the sign-in that the program waits for. Nothing has changed.");
     }
@@ -104,7 +107,7 @@ class LoopbackTrip implements SignInTrip {
 
 interface Listening {
   readonly port: number;
-  /** Closes the server when its responses are sent, or after some time. */
+  /** Closes the server when its responses are sent, or after {@linkcode CLOSE_MS}. */
   readonly close: () => Promise<void>;
 }
 
@@ -119,7 +122,7 @@ function listen(port: number, respond: (request: Request) => Promise<Response>):
     return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const remedy = port ? "choose another port, or none" : "allow the program to listen on this machine";
+    const remedy = port ? "choose another port, or omit port" : "allow the program to listen on this machine";
     throw new SignInError(`Cannot listen on ${HOST}:${port}: ${reason}; ${remedy}`);
   }
 }
@@ -131,7 +134,7 @@ async function closeSoon(closed: Promise<unknown>, force: () => void): Promise<v
 }
 
 function toText(error: unknown): string {
-  return error instanceof SignInError ? error.message : "The sign-in failed. The program tells why.";
+  return error instanceof SignInError ? error.message : "The sign-in failed. The program shows the reason.";
 }
 
 const HEADERS = {

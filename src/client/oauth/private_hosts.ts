@@ -1,10 +1,10 @@
 /**
- * Tells hosts of this machine and of private networks by their names and addresses.
+ * Recognizes hosts of this machine and of private networks by their names and addresses.
  *
  * @module
  */
 
-/** Ranges of IPv4 that are not public: the first address of each, and its prefix. */
+/** Ranges of IPv4 addresses that are not public: the first address of each range, and the length of its prefix. */
 const PRIVATE_RANGES: readonly (readonly [number, number, number, number])[] = [
   [0, 0, 0, 8], // this network
   [10, 0, 0, 8],
@@ -24,10 +24,10 @@ const PRIVATE_RANGES: readonly (readonly [number, number, number, number])[] = [
 const PRIVATE_NAMES = /^(?:localhost|[^.]+)$|\.(?:localhost|local|internal|home\.arpa)$/;
 
 /**
- * Tests for a host that is not on the public internet: a private address, a name such as `localhost` or
- * `db.internal`, or a name without a dot. Names are not resolved, so a public name of a private address is not found.
+ * Tests for a host that is not on the public internet: a private address, a name such as `localhost` or `db.internal`,
+ * or a name without a dot. Names are not resolved, so a public name that points to a private address is not recognized.
  *
- * @param hostname that of a `URL`, which writes each address in one form
+ * @param hostname the hostname of a `URL`, which spells each address in only one way
  */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/\.$/, "");
@@ -45,7 +45,10 @@ function toNumber(bytes: readonly number[]): number {
   return bytes.reduce((sum, byte) => sum * 256 + byte, 0);
 }
 
-/** Global unicast, without protocol assignments, documentation and tunnels, which can lead to private addresses. */
+/**
+ * Tests for global unicast addresses. Excludes addresses for protocol assignments, documentation and tunnels, which can
+ * lead to private addresses.
+ */
 function isPublicV6(host: string): boolean {
   const [first, second] = host.slice(1).split(":", 2).map((group) => parseInt(group || "0", 16));
   const isGlobal = first >= 0x2000 && first < 0x4000;

@@ -1,6 +1,6 @@
 /**
- * Gets tokens without a user at a browser: for programs, for users of a company's identity provider, and for workloads of
- * a platform.
+ * Obtains tokens without a user at a browser: for programs, for users of a company's identity provider, and for
+ * workloads of a platform.
  *
  * @module
  */
@@ -25,16 +25,19 @@ import { TokenSources } from "./token_sources.ts";
 
 /** A client that was registered by hand, with a secret or a private key. */
 export interface ProgramClient {
-  /** Its id there. */
+  /** The client id at the authorization server. */
   readonly id: string;
-  /** Its secret there. */
+  /** The client secret at the authorization server. */
   readonly secret?: string;
   /**
-   * Its private key, instead of a secret: a JSON Web Key with `alg`, such as `ES256`, and with `kid` if the authorization
-   * server needs it.
+   * The client's private key, instead of a secret: a JSON Web Key with `alg`, such as `ES256`, and with `kid` if the
+   * authorization server requires it.
    */
   readonly key?: ClientKey;
-  /** The authorization server where it was registered: its URL, as its metadata writes it. A secret or a key needs it. */
+  /**
+   * The URL of the authorization server where the client was registered, spelled as in its metadata. Required with a
+   * secret or a key.
+   */
   readonly issuer?: string;
 }
 
@@ -42,45 +45,48 @@ export interface ProgramClient {
 export interface ClientKey {
   /** The algorithm of its signatures. */
   readonly alg: string;
-  /** Its other members. */
+  /** Further members of the key. */
   readonly [member: string]: unknown;
 }
 
-/** The options of {@linkcode clientCredentials}. */
+/** Options of {@linkcode clientCredentials}. */
 export interface ClientCredentialsOptions extends TokenOptions {
-  /** The program, as the authorization server knows it. */
+  /** The program as a client of the authorization server. */
   readonly client: ProgramClient;
 }
 
 /** The options of {@linkcode workloadIdentity}. */
 export interface WorkloadIdentityOptions extends TokenOptions {
-  /** Returns the token of the platform, such as that of a Kubernetes service account. Called for each new token. */
+  /**
+   * Returns the token of the platform, such as the token of a Kubernetes service account. Called for each new access
+   * token.
+   */
   readonly assertion: () => string | Promise<string>;
-  /** The authorization server that takes the assertion: its URL, as its metadata writes it. */
+  /** The URL of the authorization server that accepts the assertion, spelled as in its metadata. */
   readonly issuer: string;
-  /** The client, if the authorization server knows one. */
+  /** The client, if the authorization server requires one. */
   readonly client?: Omit<ProgramClient, "issuer">;
 }
 
 /** The options of {@linkcode enterpriseSignIn}. */
 export interface EnterpriseSignInOptions extends TokenOptions {
-  /** The company's identity provider, and the client as it knows it. */
+  /** The company's identity provider, and the client that is registered there. */
   readonly identityProvider: {
-    /** Where id tokens are exchanged: an https URL. */
+    /** The https URL at which id tokens are exchanged. */
     readonly tokenEndpoint: string;
     /** The client. */
     readonly client: Omit<ProgramClient, "issuer">;
   };
-  /** Returns the id token of the user who has signed in there. Called for each new token. */
+  /** Returns the id token of the user who has signed in at the identity provider. Called for each new access token. */
   readonly idToken: () => string | Promise<string>;
-  /** The client, as the authorization server of the MCP server knows it. */
+  /** The client that is registered at the authorization server of the MCP server. */
   readonly client: ProgramClient;
 }
 
 const CLIENT_AT: KnownOptions<"id" | "secret" | "key"> = { names: { id: true, secret: true, key: true } };
 const CLIENT: KnownOptions<keyof ProgramClient> = { names: { ...CLIENT_AT.names, issuer: true } };
 
-/** Errors of an authorization server that does not look at the assertion now. */
+/** Error codes of an authorization server that could not check the assertion at this time. */
 const TEMPORARY = ["server_error", "temporarily_unavailable"];
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -89,7 +95,7 @@ const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 
 /**
- * Tokens of a program that acts for itself (OAuth client credentials).
+ * Obtains tokens for a program that acts for itself (OAuth client credentials).
  *
  * ```ts
  * import { connect } from "@x/mcp/client";
@@ -121,8 +127,8 @@ export function clientCredentials(options: ClientCredentialsOptions): SignIn {
 }
 
 /**
- * Tokens for a workload that its platform vouches for (JWT bearer grant, RFC 7523). After a refusal, the same assertion
- * is not sent again.
+ * Obtains tokens for a workload whose platform vouches for it (JWT bearer grant, RFC 7523). After a refusal, the same
+ * assertion is not sent again.
  */
 export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
   const action = "use workloadIdentity()";
@@ -140,7 +146,8 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
       try {
         return await exchangeAssertion(context, party, text);
       } catch (error) {
-        // Without an answer, or while the authorization server fails, the same assertion may succeed later.
+        // Remember a refusal only if the authorization server has checked the assertion. Otherwise the same assertion
+        // may succeed later.
         if (error instanceof TokenRefusedError && !TEMPORARY.includes(error.code)) refused = { assertion: text, error };
         throw error;
       }
@@ -150,8 +157,9 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
 }
 
 /**
- * Tokens for users of a company's identity provider, which decides who may use which server: their id token is exchanged
- * there for an assertion, and that for a token of the server's authorization server.
+ * Obtains tokens for users of a company's identity provider, which decides who may use which server. The identity
+ * provider exchanges the user's id token for an assertion, and the server's authorization server exchanges the
+ * assertion for an access token.
  *
  * @see the extension io.modelcontextprotocol/enterprise-managed-authorization
  */
@@ -177,12 +185,12 @@ export function enterpriseSignIn(options: EnterpriseSignInOptions): SignIn {
 }
 
 function readClient(action: string, client: ProgramClient | undefined): ProgramClient {
-  if (typeof client?.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a text`);
+  if (typeof client?.id !== "string") throw new TypeError(`Cannot ${action}: client.id is not a string`);
   if (client.secret === undefined || client.key === undefined) return client;
   throw new TypeError(`Cannot ${action}: the client has a secret and a key; remove one of them`);
 }
 
-/** Reads a client whose credential is for one authorization server. */
+/** Reads a client whose secret or key is valid at one authorization server only. */
 function readBoundClient(action: string, client: ProgramClient | undefined): ProgramClient {
   const read = readClient(action, client);
   if ((read.secret ?? read.key ?? read.issuer) !== undefined) checkIssuer(action, "client.issuer", read.issuer);
@@ -193,7 +201,7 @@ function checkFunction(action: string, value: unknown, name: string): void {
   if (typeof value !== "function") throw new TypeError(`Cannot ${action}: ${name} is not a function`);
 }
 
-/** The two sides of a request for a token. */
+/** The authorization server and the client of a token request. */
 interface Party {
   readonly as: AuthorizationServer;
   readonly info: { readonly client_id: string };
@@ -216,7 +224,7 @@ function toGrant(
 
 async function toParty(client: ProgramClient, as: AuthorizationServer) {
   const known: RegisteredClient = toKnown(client, as);
-  // A workload may have no client: then the assertion alone says who it is.
+  // A workload may have no client. Its identity is then only stated by the assertion.
   if (!client.id) return { known, party: { as, info: { client_id: "none" }, authentication: () => {} } };
   const authentication = client.key ? await toKeyAuthentication(client.key) : toAuthentication(known);
   return { known, party: { as, info: { client_id: client.id }, authentication } };
@@ -244,11 +252,13 @@ async function exchangeIdToken(
     subject_token: idToken,
     subject_token_type: ID_TOKEN,
   };
-  // The assertion is not a token for requests, so it is not bound to the key.
+  // Do not bind the assertion to the key, because it is not an access token.
   const exchanging = { ...context, requests: context.requests.toChosen(tokenEndpoint), key: undefined };
   const response = await exchange(exchanging, party, TOKEN_EXCHANGE, params, ["n_a"]);
   if (response.issued_token_type === ID_JAG) return response.access_token;
-  throw new SignInError(`Cannot sign in to ${context.server}: the identity provider ${tokenEndpoint} gave no ID-JAG`);
+  throw new SignInError(
+    `Cannot sign in to ${context.server}: the identity provider ${tokenEndpoint} returned no ID-JAG`,
+  );
 }
 
 async function exchange(

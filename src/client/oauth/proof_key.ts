@@ -1,5 +1,5 @@
 /**
- * A key to which tokens are bound, and its proofs for requests.
+ * A key to which tokens are bound, and the proofs of possession for requests.
  *
  * @see RFC 9449, sections 4, 8 and 9
  * @module
@@ -10,15 +10,15 @@ import { toBase64Url } from "../../kit/base64.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 
-/** Proves the possession of a key. */
+/** Creates proofs that the client has a key. */
 export class ProofKey {
-  /** The private key, to be kept with the tokens that are bound to it. */
+  /** The private key, to store with the tokens that are bound to it. */
   readonly jwk: JWK;
   readonly #pair: CryptoKeyPair;
   readonly #publicJwk: JWK;
-  /** Proves requests to authorization servers, and remembers their nonces. */
+  /** Creates proofs for requests to authorization servers, and remembers their nonces. */
   readonly handle: DPoPHandle;
-  /** The nonce that the server asked for. */
+  /** The nonce that the MCP server required. */
   #nonce: string | undefined;
 
   private constructor(pair: CryptoKeyPair, jwk: JWK) {
@@ -28,13 +28,13 @@ export class ProofKey {
     this.handle = DPoP({}, pair);
   }
 
-  /** Makes a key. */
+  /** Creates a new key. */
   static async create(): Promise<ProofKey> {
     const pair = await crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
     return new ProofKey(pair, await exportJWK(pair.privateKey));
   }
 
-  /** Reads a key that was kept. */
+  /** Reads a stored key. */
   static async read(jwk: JWK): Promise<ProofKey> {
     const [privateKey, publicKey] = await Promise.all([
       crypto.subtle.importKey("jwk", jwk, ALGORITHM, true, ["sign"]),
@@ -43,14 +43,14 @@ export class ProofKey {
     return new ProofKey({ privateKey, publicKey }, jwk);
   }
 
-  /** Uses a nonce from now on. Returns whether it is a new one. */
+  /** Uses this nonce from now on. Returns `false` if it is already in use. */
   useNonce(nonce: string): boolean {
     if (nonce === this.#nonce) return false;
     this.#nonce = nonce;
     return true;
   }
 
-  /** Returns the header `DPoP` of one request to the server. */
+  /** Returns the `DPoP` header for one request to the server. */
   async prove(method: string, url: string, token: string): Promise<string> {
     const { origin, pathname } = new URL(url);
     const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));

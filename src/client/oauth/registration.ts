@@ -1,6 +1,6 @@
 /**
- * Which client an authorization server knows: one registered by hand, one with a metadata document, or one that
- * registers itself.
+ * Finds the client to use at an authorization server: registered by hand, described by a metadata document, or
+ * registered dynamically.
  *
  * @see specification/2026-07-28/basic/authorization/client-registration
  * @module
@@ -28,22 +28,22 @@ import type { TokenStore } from "./token_store.ts";
 
 /** A client that was registered by hand. */
 export interface KnownClient {
-  /** Its id there. */
+  /** The client id at the authorization server. */
   readonly id: string;
-  /** Its secret there, if it has one. It needs `issuer`. */
+  /** The client secret at the authorization server, if the client has one. Requires `issuer`. */
   readonly secret?: string;
   /**
-   * The authorization server where it was registered: its URL, as its metadata writes it. Without it, the client belongs
-   * to the authorization server where it signs in first.
+   * The URL of the authorization server where the client was registered, spelled as in its metadata. Without it, the
+   * client belongs to the authorization server where it first signs in.
    */
   readonly issuer?: string;
 }
 
 /**
- * Checks that a client names the authorization server that its secret is for. Otherwise, whichever authorization server
- * an MCP server names would get it.
+ * Checks that a client with a secret names its authorization server. Otherwise the secret would be sent to whichever
+ * authorization server an MCP server names.
  *
- * @throws {TypeError} if it does not.
+ * @throws {TypeError} if `issuer` is missing or not a URL.
  */
 export function checkIssuer(action: string, name: string, issuer: unknown): void {
   if (typeof issuer === "string" && URL.canParse(issuer)) return;
@@ -51,17 +51,17 @@ export function checkIssuer(action: string, name: string, issuer: unknown): void
   throw new TypeError(`Cannot ${action}: ${name} ${state}; pass the URL of the authorization server that it is for`);
 }
 
-/** What a client says of itself. */
+/** Options that identify the client to authorization servers. */
 export interface ClientIdentityOptions {
-  /** A client that was registered by hand. Without it, the client registers itself where it can. */
+  /** A client that was registered by hand. Without it, the client registers itself where possible. */
   readonly client?: KnownClient;
-  /** The https URL of the client's own metadata document, which is then its id. */
+  /** The https URL of the client's metadata document. The URL is then the client id. */
   readonly clientMetadataUrl?: string;
-  /** The name that users see when the client registers itself. Defaults to `MCP client`. */
+  /** The name that users see if the client registers itself. Defaults to `MCP client`. */
   readonly clientName?: string;
 }
 
-/** How requests for a token authenticate. */
+/** The function that authenticates token requests. */
 export type ClientAuthentication = ReturnType<typeof None>;
 
 interface RegistrationOptions extends ClientIdentityOptions {
@@ -72,10 +72,14 @@ interface RegistrationOptions extends ClientIdentityOptions {
   readonly signal: AbortSignal;
 }
 
-/** A client that could not register itself. */
+/** The client could not register itself. */
 export class RegistrationError extends SignInError {}
 
-/** Returns the client to use. @throws {RegistrationError} if the authorization server takes no new client. */
+/**
+ * Returns the client to use.
+ *
+ * @throws {RegistrationError} if the authorization server does not accept a new client.
+ */
 export async function findClient(options: RegistrationOptions): Promise<RegisteredClient> {
   const { client, clientMetadataUrl, authorizationServer, store, redirectUri } = options;
   const { issuer } = authorizationServer;
@@ -84,8 +88,8 @@ export async function findClient(options: RegistrationOptions): Promise<Register
     return { id: clientMetadataUrl, method: "none" };
   }
   if (!authorizationServer.registration_endpoint) {
-    const remedy = "register one there by hand, and pass its id";
-    throw new RegistrationError(`Cannot sign in at ${issuer}: it lets no client register itself; ${remedy}`);
+    const remedy = "register a client there by hand, and pass its id";
+    throw new RegistrationError(`Cannot sign in at ${issuer}: clients cannot register themselves there; ${remedy}`);
   }
   const key = `client ${issuer}`;
   const known = readRegistration(await store.get(key), redirectUri);
@@ -95,7 +99,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   return registered;
 }
 
-/** Returns a client that was registered by hand. */
+/** Converts a client that was registered by hand. */
 export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer): RegisteredClient {
   return secret === undefined ? { id, method: "none" } : { id, secret, method: chooseMethod(server) };
 }
@@ -125,7 +129,10 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
   }
 }
 
-/** Reads the response. That of the library refuses a secret without a time of expiry, which servers leave out. */
+/**
+ * Reads the response to a registration. The library's function would reject a secret without an expiry time, which
+ * servers omit.
+ */
 async function readRegistered(response: Response, server: AuthorizationServer): Promise<RegisteredClient> {
   const json: unknown = await response.json().catch(() => undefined);
   const { client_id: id, client_secret: secret, token_endpoint_auth_method: method, ...rest } = isObject(json)
@@ -139,26 +146,26 @@ async function readRegistered(response: Response, server: AuthorizationServer): 
   return { id, secret, method: isMethod(method) ? method : chooseMethod(server) };
 }
 
-/** The first method that the authorization server lists, of those with a secret. */
+/** Returns the first authentication method with a secret that the authorization server lists. */
 function chooseMethod({ token_endpoint_auth_methods_supported: methods = [] }: AuthorizationServer): ClientMethod {
   return methods.filter(isMethod).find((method) => method !== "none") ?? "client_secret_basic";
 }
 
-/** Returns how requests for a token authenticate. */
+/** Returns the function that authenticates token requests. */
 export function toAuthentication({ secret, method }: RegisteredClient): ClientAuthentication {
   if (secret === undefined || method === "none") return None();
   if (method === "client_secret_post") return ClientSecretPost(secret);
   return (_, { client_id: id }, __, headers) => headers.set("authorization", toBasicCredentials(id, secret));
 }
 
-/** The options of each request to an authorization server. */
+/** The options of a request to an authorization server. */
 export interface TokenRequestOptions {
   readonly signal: AbortSignal;
   readonly [customFetch]: (url: string, init: RequestInit) => Promise<Response>;
   readonly [allowInsecureRequests]: true;
 }
 
-/** Returns the options of a request. Its address is checked by `requests`, which allows http on this machine. */
+/** Returns the options of a request. `requests` checks its address, and allows http on loopback. */
 export function toRequestOptions(requests: Requests, signal: AbortSignal): TokenRequestOptions {
   return { signal, [customFetch]: requests.toFetch(signal), [allowInsecureRequests]: true };
 }

@@ -1,6 +1,6 @@
 /**
- * Requests to authorization servers, whose addresses come from the server that asks for the sign-in: limited in where
- * they go, in time and in bytes.
+ * Sends requests to authorization servers. Their addresses come from the server that asks for the sign-in, so
+ * destination, time and bytes are limited.
  *
  * @module
  */
@@ -28,7 +28,7 @@ export class Requests {
     this.#fetch = fetch;
   }
 
-  /** Returns what sends requests to an address that the user chose, which may be in a private network. */
+  /** Returns a {@linkcode Requests} for an address that the user has chosen, which may be in a private network. */
   toChosen(address: string): Requests {
     return new Requests(new URL(address), this.#fetch);
   }
@@ -36,8 +36,8 @@ export class Requests {
   /**
    * Reads an address that the server or its authorization server named.
    *
-   * @throws {SignInError} if it is no https URL (http on this machine is one), or leads from the public internet into a
-   * private network.
+   * @throws {SignInError} if the address is neither an https URL nor an http URL on loopback, or if it leads from the
+   * public internet into a private network.
    */
   readUrl(text: unknown, name: string): URL {
     const url = typeof text === "string" ? URL.parse(text) : null;
@@ -52,10 +52,11 @@ export class Requests {
   }
 
   /**
-   * Reads a JSON document. Redirects within its origin are followed.
+   * Reads a JSON document. Follows redirects within its origin.
    *
-   * @returns the object, or `undefined` if there is none. Many servers answer every path with a page of HTML.
-   * @throws {SignInError} if the document cannot be read now.
+   * @returns the object, or `undefined` if there is no such document. Many servers respond to every path with an HTML
+   * page.
+   * @throws {SignInError} if the document cannot be read at this time.
    */
   async readDocument(url: URL, signal: AbortSignal): Promise<Readonly<Record<string, unknown>> | undefined> {
     const sending = { url, headers: { accept: "application/json" } };
@@ -69,7 +70,7 @@ export class Requests {
     return isObject(json) && !Array.isArray(json) ? json : undefined;
   }
 
-  /** Returns a `fetch` for requests that carry secrets. They are never sent on to the target of a redirect. */
+  /** Returns a `fetch` for requests that contain secrets. It does not follow redirects. */
   toFetch(signal: AbortSignal): (url: string, init: RequestInit) => Promise<Response> {
     return async (url, init) => {
       const target = this.readUrl(url, "the address");
@@ -79,7 +80,8 @@ export class Requests {
         signal,
       );
       if (status < 300 || status > 399) {
-        // Authorization servers may repeat in a refusal what was sent, and errors show the text of a refusal.
+        // Hide secrets in a refusal, because authorization servers may repeat the request in it, and error messages
+        // show its text.
         const shown = status >= 400 ? hideSecrets(text, listSecrets(init)) : text;
         return new Response(status === 204 ? null : shown, { status, headers });
       }
@@ -97,7 +99,7 @@ export class Requests {
       const { status, headers } = response;
       return { status, headers, text: await readText(response) };
     };
-    // A `fetch` that ignores the signal would block everything that waits for a token.
+    // Stop waiting when the signal aborts: a `fetch` that ignores it would block every request that waits for a token.
     try {
       return await untilAborted(exchange(), signal);
     } finally {
@@ -106,7 +108,7 @@ export class Requests {
   }
 }
 
-/** Tests for a URL whose requests do not leave this machine. */
+/** Tests for a URL on a loopback host. */
 export function isThisMachine({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

@@ -1,11 +1,11 @@
 /**
- * The secrets of a request to an authorization server, which must not be in the text of an error.
+ * Removes the secrets of a request to an authorization server from texts that may become part of an error message.
  *
  * @module
  */
 import { fromBase64 } from "../../kit/base64.ts";
 
-/** Fields of requests that are not secret. All others are, so that a new one is not shown. */
+/** Form fields that are not secret. All other fields are treated as secret, including fields added later. */
 const PUBLIC_FIELDS: ReadonlySet<string> = new Set([
   "grant_type",
   "client_id",
@@ -19,14 +19,14 @@ const PUBLIC_FIELDS: ReadonlySet<string> = new Set([
   "token_type_hint",
 ]);
 
-/** Lists the secrets of a request: those of its form, and those of its `Authorization` header. */
+/** Lists the secrets of a request: in its form, and in its `Authorization` header. */
 export function listSecrets({ body, headers }: RequestInit): readonly string[] {
   const fields = body instanceof URLSearchParams ? [...body] : [];
   const values = fields.filter(([name]) => !PUBLIC_FIELDS.has(name)).map(([, value]) => value);
   return [...values, ...listBasic(new Headers(headers).get("authorization") ?? "")];
 }
 
-/** The secret of a client in a header, in the forms in which it can be repeated. */
+/** Returns the client secret of a header, in all spellings in which a response may repeat it. */
 function listBasic(header: string): readonly string[] {
   const credentials = header.replace(/^Basic /i, "");
   const bytes = fromBase64(credentials);
@@ -36,10 +36,10 @@ function listBasic(header: string): readonly string[] {
   return [credentials, encoded, new URLSearchParams(`_=${encoded}`).get("_") ?? ""];
 }
 
-/** Replaces secrets in a text. In JSON they are also found if the text writes their characters as escapes. */
+/** Replaces secrets in a text. In JSON, also finds secrets whose characters are escaped. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
   const all = [...new Set(secrets.flatMap((each) => [each, encodeURIComponent(each)]))].filter(Boolean);
-  // A secret may be a part of another one, whose rest would stay.
+  // Replace the longest secret first: if a secret is a part of another secret, the rest of the longer one would remain.
   all.sort((a, b) => b.length - a.length);
   const hide = (from: string) => all.reduce((rest, secret) => rest.replaceAll(secret, "…"), from);
   try {

@@ -15,11 +15,11 @@ import type { UserAgent } from "./user_agent.ts";
 export interface SignInOptions extends TokenOptions, ClientIdentityOptions {
   /** Takes users to the authorization server and back, such as {@linkcode loopback}. */
   readonly userAgent: UserAgent;
-  /** Milliseconds that a user may take to sign in. Timeouts of requests do not count them. Defaults to 300,000. */
+  /** Milliseconds that a user may take to sign in. Timeouts of requests do not count this time. Defaults to 300,000. */
   readonly signInMs?: number;
 }
 
-/** The default time for users. */
+/** Default of `signInMs`. */
 const SIGN_IN_MS = 300_000;
 
 const OPTIONS: KnownOptions<keyof SignInOptions> = {
@@ -41,19 +41,19 @@ const OPTIONS: KnownOptions<keyof SignInOptions> = {
 };
 
 /**
- * Signs users in when a server asks for it: finds the authorization server, registers the client if it has to, sends the
- * user there, and keeps the tokens. They are renewed before they expire, and requested with more scopes when the server
- * wants more. A token is sent only to the server that it was issued for.
+ * Signs users in when a server requires it: finds the authorization server, registers the client if necessary, sends
+ * the user to the authorization server, and stores the tokens. Renews tokens before they expire, and requests more
+ * scopes when the server requires them. A token is sent only to the server that it was issued for.
  *
- * @throws {TypeError} if an option is unknown or not valid.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function signIn(options: SignInOptions): SignIn {
   checkOptions("use signIn()", options, OPTIONS);
   const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl, client } = options;
   if (typeof userAgent !== "function") {
-    throw new TypeError("Cannot use signIn(): it has no userAgent; pass one such as loopback()");
+    throw new TypeError("Cannot use signIn(): it has no userAgent; pass a user agent such as loopback()");
   }
-  if (client && typeof client.id !== "string") throw new TypeError("Cannot use signIn(): client.id is not a text");
+  if (client && typeof client.id !== "string") throw new TypeError("Cannot use signIn(): client.id is not a string");
   if (client && (client.secret ?? client.issuer) !== undefined) {
     checkIssuer("use signIn()", "client.issuer", client.issuer);
   }

@@ -1,5 +1,5 @@
 /**
- * The options of all sources of tokens, and what they tell of tokens.
+ * The options that all sources of tokens have, and the facts about tokens that they return.
  *
  * @module
  */
@@ -8,51 +8,54 @@ import { isObject } from "../../kit/json.ts";
 import type { ClientAuth } from "../client_auth.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** The options of all sources of tokens. */
+/** The options that all sources of tokens have. */
 export interface TokenOptions {
-  /** Scopes to request besides those that a server asks for. */
+  /** Scopes to request in addition to the scopes that a server requires. */
   readonly scopes?: readonly string[];
-  /** Keeps tokens and registrations. Defaults to {@linkcode memoryTokens}. */
+  /** Stores tokens and registrations. Defaults to {@linkcode memoryTokens}. */
   readonly store?: TokenStore;
   /**
-   * Whether tokens are bound to a key (RFC 9449), so that whoever steals one cannot use it. Defaults to what the server's
-   * metadata demands.
+   * Whether tokens are bound to a key (DPoP, RFC 9449), so that a stolen token is of no use. By default, only if the
+   * server's metadata requires it.
    */
   readonly dpop?: boolean;
   /** Replaces the global `fetch` for requests to authorization servers. */
   readonly fetch?: (request: Request) => Promise<Response>;
 }
 
-/** What is known of a sign-in. */
+/** Facts about the sign-in at a server. */
 export interface SignInFacts {
   /** The URL of the server. */
   readonly server: string;
   /** The authorization server. */
   readonly issuer: string;
-  /** What the token is for: the server, as its metadata identifies it. */
+  /** The resource that the token is for: the identifier of the server in its metadata. */
   readonly resource: string;
-  /** The client, as the authorization server knows it. */
+  /** The id of the client at the authorization server. */
   readonly clientId: string;
   /** The granted scopes. */
   readonly scopes: readonly string[];
-  /** When the token expires, in milliseconds since 1970, if that is known. */
+  /**
+   * Time at which the token expires, in milliseconds since 1970. `undefined` if the authorization server did not state
+   * it.
+   */
   readonly expiresAt?: number;
-  /** Whether the token is renewed without the user. */
+  /** Whether the token can be renewed without the user. */
   readonly canRefresh: boolean;
 }
 
 /** A source of tokens. It may serve any number of connections and servers. */
 export interface SignIn extends ClientAuth {
-  /** Returns what the store holds for the URL of a server, or `undefined`. */
+  /** Returns the facts of the stored sign-in for the URL of a server, or `undefined` if there is none. */
   readonly facts: (server: string) => Promise<SignInFacts | undefined>;
   /**
-   * Deletes the tokens of a server, and revokes them at the authorization server if that can be done. Returns whether
-   * there were any.
+   * Deletes the tokens of a server, and revokes them at the authorization server if it supports that. Returns whether
+   * there were tokens.
    */
   readonly signOut: (server: string) => Promise<boolean>;
 }
 
-/** The options of every source of tokens. */
+/** Names of the options that all sources of tokens have. */
 export const TOKEN_OPTIONS: KnownOptions<keyof TokenOptions> = {
   names: {
     scopes: "texts",

@@ -1,5 +1,5 @@
 /**
- * The tokens of one server: read from the store, renewed, or obtained anew.
+ * Provides the tokens of one server: reads them from the store, renews them, or obtains new ones.
  *
  * @module
  */
@@ -16,20 +16,20 @@ import { type Fetch, Requests } from "./requests.ts";
 import { hideSecrets } from "./sent_secrets.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** What all servers of a source of tokens share. */
+/** Options that all servers of a source of tokens share. */
 export interface SourceOptions {
   readonly grant: Grant;
   readonly store: TokenStore;
   readonly fetch: Fetch;
-  /** Scopes to request besides those that a server asks for. */
+  /** Scopes to request in addition to the scopes that a server requires. */
   readonly scopes: readonly string[];
-  /** Whether to bind tokens to a key also if the server does not ask for it. */
+  /** Whether to bind tokens to a key even if the server does not require it. */
   readonly dpop: boolean;
 }
 
 /** Milliseconds before its expiry at which a token is renewed. */
 const EARLY_MS = 10_000;
-/** Milliseconds in which a new token that the server refuses is no reason for another one. */
+/** Milliseconds after the issue of a token during which its refusal is not a reason to obtain another token. */
 const FRESH_MS = 30_000;
 
 /** The tokens of one server. */
@@ -37,13 +37,19 @@ export class TokenSource {
   readonly #server: URL;
   readonly #options: SourceOptions;
   readonly #requests: Requests;
-  /** The tokens as this process last saw them. */
+  /** The tokens that this process read or wrote last. */
   #held: HeldTokens | undefined;
   #isRead = false;
-  /** The authorization server that the client belongs to because it has signed in there, if no option names one. */
+  /**
+   * The authorization server to which the client belongs because it has signed in there. Used if no option names an
+   * authorization server.
+   */
   #boundIssuer: string | undefined;
   #key: { readonly jwk: JWK; readonly key: Promise<ProofKey> } | undefined;
-  /** Ends with the last call, because each call may find what the one before it got. */
+  /**
+   * Settles when the last call has ended. Calls run one after another, because a call may use the token that an earlier
+   * call obtained.
+   */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(server: URL, options: SourceOptions) {
@@ -52,7 +58,7 @@ export class TokenSource {
     this.#requests = new Requests(server, options.fetch);
   }
 
-  /** Returns the token for a request. A token that is about to expire is renewed. */
+  /** Returns the token for a request. Renews a token that is about to expire. */
   async token({ method }: AuthRequest): Promise<string | BoundToken | undefined> {
     if (!this.#isRead) await this.read();
     if (this.#held && isExpiring(this.#held)) await this.#inTurn(() => this.#renewExpiring());
@@ -62,7 +68,7 @@ export class TokenSource {
     return { token: held.token, proof: await key.prove(method, this.#server.href, held.token) };
   }
 
-  /** Gets another token after the server has refused one. Returns whether there is one. */
+  /** Obtains another token after the server has refused a token. Returns whether there is one. */
   async refresh(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
     return await this.#inTurn(() => this.#answer(challenge, signal));
   }
@@ -73,14 +79,14 @@ export class TokenSource {
     return this.#held;
   }
 
-  /** Deletes the tokens. */
+  /** Deletes the stored tokens. */
   async forget(): Promise<void> {
     await this.#options.store.update(this.#storeKey, () => Promise.resolve(undefined));
     this.#hold(undefined);
     this.#boundIssuer = undefined;
   }
 
-  /** Finds the authorization server. */
+  /** Discovers the authorization server. */
   async discover(signal: AbortSignal, metadataUrl?: string): Promise<Discovered> {
     const { issuer } = this.#options.grant;
     return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, signal });
@@ -118,7 +124,7 @@ export class TokenSource {
     const { status, params, nonce } = challenge;
     if (nonce !== undefined && params.error === "use_dpop_nonce") return await this.#useNonce(nonce);
     const held = await this.read();
-    // Another connection or process has got one meanwhile.
+    // Another connection or process has obtained a token in the meantime.
     if (held && held.token !== challenge.token && !isExpiring(held)) return true;
     const asked = toScopes(params.scope);
     if (status === 403 && held && asked.every((scope) => held.requested.includes(scope))) return false;
@@ -133,8 +139,8 @@ export class TokenSource {
   }
 
   /**
-   * Gets new tokens. `refused` are those that the server has refused right after they were issued. Returns `false` if
-   * nothing says that the server takes tokens of an authorization server.
+   * Obtains new tokens. `refused` are the tokens that the server refused right after they were issued. Returns `false`
+   * if there is no sign that the server accepts tokens of an authorization server.
    */
   async #obtain(challenge: AuthChallenge, refused: HeldTokens | undefined, signal: AbortSignal): Promise<boolean> {
     const { grant, store } = this.#options;
@@ -172,7 +178,10 @@ export class TokenSource {
     return true;
   }
 
-  /** The scopes of the challenge, or else those of the metadata, together with those that were requested before. */
+  /**
+   * Returns the scopes to request: the scopes requested before, the scopes of the challenge (or of the metadata if the
+   * challenge names none), and the scopes of the options.
+   */
   #chooseScopes({ params }: AuthChallenge, found: Discovered, before: readonly string[]): readonly string[] {
     const asked = toScopes(params.scope);
     const scopes = [...before, ...asked.length ? asked : found.scopes, ...this.#options.scopes];
@@ -187,14 +196,15 @@ export class TokenSource {
   }
 
   /**
-   * Renews tokens by their refresh token, which only one process may use. Returns whether there is another token.
+   * Renews tokens by their refresh token, which only one process may use. Returns whether there is another token now.
    *
-   * @throws {SignInError} if the authorization server cannot be asked: the refresh token may still be valid.
+   * @throws {SignInError} if the authorization server cannot be reached, in which case the refresh token may still be
+   * valid.
    */
   async #renew(held: HeldTokens, signal: AbortSignal): Promise<boolean> {
     const text = await this.#options.store.update(this.#storeKey, async (current) => {
       const now = readTokens(current);
-      // Another process was faster, or somebody has signed out.
+      // Another process has renewed the tokens, or the user has signed out.
       if (now?.token !== held.token || now.refreshToken === undefined) return current;
       const renewed = await this.#requestRenewal(now, now.refreshToken, signal);
       return renewed && writeTokens(renewed);
@@ -203,12 +213,12 @@ export class TokenSource {
     return this.#held !== undefined && this.#held.token !== held.token;
   }
 
-  /** Returns `undefined` if the refresh token is not valid any more. */
+  /** Requests new tokens. Returns `undefined` if the refresh token is no longer valid. */
   async #requestRenewal(held: HeldTokens, refreshToken: string, signal: AbortSignal): Promise<HeldTokens | undefined> {
     const { client, issuer, resource, requested, metadataUrl } = held;
     const found = await this.discover(signal, metadataUrl);
     const { authorizationServer } = found;
-    // A token goes only to the authorization server that issued it, and is used only for its resource.
+    // Send a refresh token only to the authorization server that issued it, and only for its resource.
     if (authorizationServer.issuer !== issuer || found.resource !== resource) return;
     const info = { client_id: client.id };
     const key = held.key && await this.#readKey(held.key);
@@ -234,7 +244,7 @@ export class TokenSource {
 
   #readKey(jwk: JWK): Promise<ProofKey> {
     if (this.#key?.jwk.x !== jwk.x) this.#key = { jwk, key: ProofKey.read(jwk) };
-    return this.#key!.key; // Set by the line above.
+    return this.#key!.key; // The line above has set it.
   }
 
   async #findKey(): Promise<ProofKey> {
@@ -245,25 +255,31 @@ export class TokenSource {
   }
 }
 
-/** Refusals after which only a new sign-in helps. */
+/** Error codes after which only a new sign-in helps. */
 const REVOKED = ["invalid_grant", "invalid_client", "unauthorized_client"];
 
 function isExpiring({ expiresAt }: HeldTokens): boolean {
   return expiresAt !== undefined && expiresAt - EARLY_MS <= Date.now();
 }
 
-/** Tests for a token whose time is over. A token without any time was never good, and another one would not be either. */
+/**
+ * Tests for an expired token. A token that was already expired when it was issued does not count, because a new token
+ * would be expired too.
+ */
 function hasExpired({ issuedAt, expiresAt }: HeldTokens): boolean {
   return expiresAt !== undefined && expiresAt <= Date.now() && expiresAt > issuedAt;
 }
 
-/** Tests for a token that was just issued. One of a time to come is not: the clock was wrong when it was issued, or is now. */
+/**
+ * Tests for a token that was just issued. A token issued in the future does not count: the clock was wrong when it was
+ * issued, or is wrong now.
+ */
 function isNew({ issuedAt }: HeldTokens): boolean {
   const ageMs = Date.now() - issuedAt;
   return ageMs >= 0 && ageMs < FRESH_MS;
 }
 
-/** The last time that a `Date` can have. A later one might be infinite, which JSON cannot express. */
+/** The latest time that a `Date` can represent. A later time might be infinite, which JSON cannot represent. */
 const LAST_MS = 8.64e15;
 
 interface TokenFacts {
@@ -291,7 +307,7 @@ function toHeld(
   };
 }
 
-/** The granted scopes: those of the response, or else those that were requested. */
+/** Returns the granted scopes: the scopes of the response, or the requested scopes if the response states none. */
 function toGranted({ scope }: TokenEndpointResponse, requested: readonly string[]): readonly string[] {
   return scope === undefined ? requested : toScopes(scope);
 }

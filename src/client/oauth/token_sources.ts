@@ -1,5 +1,5 @@
 /**
- * The tokens of all servers of one source.
+ * Provides the tokens of all servers, from one source.
  *
  * @module
  */
@@ -12,16 +12,20 @@ import type { SignIn, SignInFacts, TokenOptions } from "./token_options.ts";
 import { type SourceOptions, TokenSource } from "./token_source.ts";
 import { memoryTokens } from "./token_store.ts";
 
-/** Milliseconds that revoking a token may take. It is deleted in any case. */
+/** Milliseconds that revoking a token may take. The token is deleted from the store in any case. */
 const REVOKE_MS = 5000;
 
-/** Gives each server the tokens that were issued for it. */
+/** Provides each server with the tokens that were issued for it. */
 export class TokenSources implements SignIn {
   readonly refreshMs: number;
   readonly #sources = new Map<string, TokenSource>();
   readonly #options: SourceOptions;
 
-  /** @param refreshMs the time of users that timeouts do not count */
+  /**
+   * Creates the source of tokens.
+   *
+   * @param refreshMs the milliseconds that users may take, which timeouts do not count
+   */
   constructor(grant: Grant, options: TokenOptions, refreshMs = 0) {
     this.refreshMs = refreshMs;
     const { store = memoryTokens(), scopes = [], dpop = false, fetch = (request) => globalThis.fetch(request) } =
@@ -50,7 +54,7 @@ export class TokenSources implements SignIn {
     try {
       await revoke(source, held, AbortSignal.timeout(REVOKE_MS));
     } catch {
-      // The tokens are deleted here, and expire there.
+      // Revoking may fail: the tokens are deleted from the store, and expire at the authorization server.
     }
     return true;
   };

@@ -1,20 +1,21 @@
 /**
- * Where the tokens and registrations of a client are kept.
+ * The interface of stores for tokens and registrations, and a store in memory.
  *
  * @module
  */
 
 /**
- * Keeps tokens and registrations: texts by their keys. A key names one server, or one authorization server. A value
- * holds secrets.
+ * Stores tokens and registrations: string values by their keys. A key names one server, or one authorization server. A
+ * value contains secrets.
  */
 export interface TokenStore {
   /** Returns the value of a key, or `undefined`. */
   readonly get: (key: string) => Promise<string | undefined>;
   /**
-   * Replaces the value of a key by what `change` returns for the current one; `undefined` deletes it. No other process
-   * reads or replaces this value while `change` runs, so that a refresh token is used once. Returns the new value. If
-   * `change` throws, the value stays and the error is passed on.
+   * Replaces the value of a key by the value that `change` returns for the current value. If `change` returns
+   * `undefined`, deletes the key. No other process may read or replace this value while `change` runs, so that a
+   * refresh token is used only once. Returns the new value. If `change` throws, the value stays unchanged, and the
+   * error is passed on.
    */
   readonly update: (
     key: string,
@@ -22,7 +23,7 @@ export interface TokenStore {
   ) => Promise<string | undefined>;
 }
 
-/** Returns a store in memory. Users sign in again when the program restarts. */
+/** Returns a store in memory. Users must sign in again when the program restarts. */
 export function memoryTokens(): TokenStore {
   const values = new Map<string, string>();
   const turns = new Map<string, Promise<unknown>>();

@@ -1,5 +1,5 @@
 /**
- * Entries of skills, as a server describes them, and what must hold for each.
+ * Reads the entries with which a server describes its skills, and checks their rules.
  *
  * @see SEP-2640 (Skill Entries)
  * @module
@@ -10,33 +10,36 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 export interface SkillFile {
   /** URI of the resource. */
   readonly uri: string;
-  /** `sha256:` and the digest of its bytes in lower-case hexadecimal. */
+  /** `sha256:` and the SHA-256 digest of the file's bytes, in lower-case hexadecimal. */
   readonly digest: string;
-  /** Number of bytes. */
+  /** Size of the file in bytes. */
   readonly size: number;
 }
 
 /** A skill of a server, as its entry describes it. */
 export interface Skill {
-  /** Identifies the skill among those of all servers: the label of the server and the URI, as JSON. */
+  /** Key that is unique among the skills of all servers: the label of the server and the URI, as JSON. */
   readonly key: string;
   /** Label of the server. */
   readonly server: string;
-  /** URI of its `SKILL.md`. */
+  /** URI of the skill's `SKILL.md`. */
   readonly uri: string;
-  /** Its name, which other skills may have too. */
+  /** Name of the skill. Other skills may have the same name. */
   readonly name: string;
-  /** What it does, and when to use it. */
+  /** Description of what the skill does, and when to use it. */
   readonly description: string;
-  /** All fields of its front matter. */
+  /** All fields of the front matter of `SKILL.md`. */
   readonly frontmatter: { readonly [field: string]: unknown };
-  /** All of its files, or `"dynamic"` if the server cannot state their digests. Nothing proves such files. */
+  /**
+   * All files of the skill, or `"dynamic"` if the server cannot state their digests. The content of dynamic files
+   * cannot be verified.
+   */
   readonly files: readonly SkillFile[] | "dynamic";
 }
 
-/** A skill whose entry or file is not what it must be. Do not use it. */
+/** A skill whose entry or file breaks a rule. Do not use the skill. */
 export class SkillError extends Error {
-  /** Name of the class. */
+  /** The class name, `SkillError`. */
   override readonly name = "SkillError";
   /** URI of the skill or of the file. */
   readonly uri: string;
@@ -48,18 +51,18 @@ export class SkillError extends Error {
   }
 }
 
-/** Reads an entry. Throws a {@linkcode SkillError} if it breaks a rule of the specification. */
+/** Reads an entry. Throws a {@linkcode SkillError} if the entry breaks a rule of the specification. */
 export function readEntry(entry: unknown, server: string): Skill {
   const { uri, frontmatter, resources } = isObject(entry) ? entry : {};
   if (typeof uri !== "string") throw new SkillError("a skill", "its entry has no uri");
   const refuse = (state: string) => new SkillError(uri, state);
-  if (!uri.endsWith(END) || /[\0-\x20]/.test(uri)) throw refuse("its uri is not that of a SKILL.md");
+  if (!uri.endsWith(END) || /[\0-\x20]/.test(uri)) throw refuse("its uri is not the URI of a SKILL.md");
   if (!isObject(frontmatter)) throw refuse("its entry has no front matter");
   const { name, description } = frontmatter;
-  if (typeof name !== "string" || !NAME.test(name) || name.length > 64) throw refuse("its name is wrong");
+  if (typeof name !== "string" || !NAME.test(name) || name.length > 64) throw refuse("its name is invalid");
   if (typeof description !== "string" || !description) throw refuse("it has no description");
   const folder = uri.slice(0, -END.length);
-  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, and its folder has another one`);
+  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, and its folder has another name`);
   const files = resources === "dynamic" ? resources : readFiles(resources, { uri, folder: `${folder}/` }, refuse);
   return { key: JSON.stringify([server, uri]), server, uri, name, description, frontmatter, files };
 }
@@ -96,7 +99,7 @@ function readFiles(
 const END = "/SKILL.md";
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
-/** What each client accepts of one skill. */
+/** Maximum number of files of a skill. */
 const MOST_FILES = 512;
-/** Bytes of all files of a skill. */
+/** Maximum size of all files of a skill together, in bytes. */
 export const MOST_BYTES = 16_777_216;

@@ -15,9 +15,11 @@ import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts"
 
 /** Options of {@linkcode skillsOf}. All are optional. */
 export interface SkillsOfOptions {
-  /** Label of the server, which tells its skills from those of other servers. Defaults to the empty text. */
+  /**
+   * Label of the server, which distinguishes its skills from the skills of other servers. Defaults to an empty string.
+   */
   readonly server?: string;
-  /** Called with each entry of a list that breaks a rule, and is left out. */
+  /** Called for each entry of a list that breaks a rule. The entry is left out of the list. */
   readonly onInvalid?: (error: SkillError) => void;
 }
 
@@ -25,22 +27,25 @@ export interface SkillsOfOptions {
 export interface SkillContent {
   /** URI of the file. */
   readonly uri: string;
-  /** Its bytes, of which the digest is that of the entry. */
+  /** Bytes of the file. Their digest equals the digest in the entry. */
   readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Its text, if the bytes are UTF-8. */
+  /** Text of the file, if the bytes are valid UTF-8. */
   readonly text?: string;
 }
 
-/** The skills of a server. Nothing is read ahead of need, and nothing is kept. */
+/** The skills of a server. Each method sends its requests when it is called, and caches nothing. */
 export interface Skills {
-  /** Lists the skills. The list may be incomplete: `get` finds every skill. */
+  /** Lists the skills. A server may leave skills out of its list: `get` finds every skill. */
   list(options?: RequestOptions): Promise<readonly Skill[]>;
-  /** Returns the skill with a URI, such as to learn of new digests. Throws a {@linkcode SkillError} for a wrong entry. */
+  /**
+   * Returns the skill with this URI, for example to read new digests. Throws a {@linkcode SkillError} if the entry
+   * breaks a rule.
+   */
   get(uri: string, options?: RequestOptions): Promise<Skill>;
   /**
-   * Reads a file of a skill, by default its `SKILL.md`, and checks its size, its digest, and the front matter. Throws a
-   * {@linkcode SkillError} if one of them differs, or the skill has no such file: get the skill again, and ask the user
-   * again if its files have changed.
+   * Reads a file of a skill, by default its `SKILL.md`, and checks its size, its digest and its front matter. Throws a
+   * {@linkcode SkillError} if one of these differs from the entry, or if the skill has no such file. In that case, get
+   * the skill again, and ask the user again if its files have changed.
    */
   read(skill: Skill, uri?: string, options?: RequestOptions): Promise<SkillContent>;
 }
@@ -50,12 +55,14 @@ const OPTIONS: KnownOptions<keyof SkillsOfOptions> = { names: { server: true, on
 /**
  * Returns the skills of the server that a client is connected to.
  *
- * @throws {TypeError} if an option is unknown or wrong.
+ * @throws {TypeError} if an option is unknown or invalid.
  */
 export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills {
   checkOptions("read skills", options, OPTIONS);
   const { server = "", onInvalid } = options;
-  if (typeof server !== "string") throw new TypeError("Cannot read skills: server is not a text; name the server");
+  if (typeof server !== "string") {
+    throw new TypeError("Cannot read skills: server is not a string; pass the name of the server");
+  }
   return {
     async list(options = {}) {
       const skills: Skill[] = [];
@@ -96,7 +103,7 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
         throw new SkillError(uri, `it has ${bytes.length} bytes, and its entry says ${file.size}`);
       }
       if (file && await toDigest(bytes) !== file.digest) {
-        throw new SkillError(uri, "its digest is not that of its entry");
+        throw new SkillError(uri, "its digest differs from its entry");
       }
       const text = toText(bytes);
       if (uri === skill.uri) checkFrontMatter(skill, text);
@@ -105,15 +112,15 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
   };
 }
 
-// What a user approves of is what a model gets.
+// Compares the front matter with the entry: a model must get exactly what the user has approved.
 function checkFrontMatter({ uri, frontmatter }: Skill, text: string | undefined): void {
   let own: unknown;
   try {
     own = text === undefined ? undefined : parseFrontMatter(text);
   } catch {
-    // Not the front matter of the entry either.
+    // A file whose front matter cannot be parsed differs from the entry too.
   }
-  if (!isEqual(own, frontmatter)) throw new SkillError(uri, "its front matter is not that of its entry");
+  if (!isEqual(own, frontmatter)) throw new SkillError(uri, "its front matter differs from its entry");
 }
 
 function isEqual(a: unknown, b: unknown): boolean {
@@ -134,5 +141,5 @@ function toBytes({ text, blob }: { readonly text?: unknown; readonly blob?: unkn
   }
 }
 
-/** Milliseconds for one page of a list. */
+/** Timeout of the request for one page of a list, in milliseconds. */
 const TIMEOUT_MS = 60_000;

@@ -13,7 +13,7 @@ import { TaskWaiter } from "./task_waiter.ts";
 /** Options of {@linkcode taskClient}. */
 export interface TaskClientOptions {
   /**
-   * Milliseconds for which the client sends a failing request about a task again, such as while the server restarts.
+   * Milliseconds for which the client repeats a failing request about a task, for example while the server restarts.
    * Defaults to 60,000.
    */
   readonly giveUpMs?: number;
@@ -25,11 +25,15 @@ const OPTIONS: KnownOptions<keyof TaskClientOptions> = { names: { giveUpMs: true
 
 const ID = "io.modelcontextprotocol/tasks";
 const GIVE_UP_MS = 60_000;
-/** The tasks that are listened to at the same time. Each takes a connection; the others are polled. */
+/**
+ * Maximum number of tasks that have a subscription at the same time. Each subscription takes a connection. All other
+ * tasks are only polled.
+ */
 const MAX_LISTENERS = 4;
 
 /**
- * Makes the extension for tasks. With it, `callTool` waits through a task that the server makes of the call.
+ * Creates the extension for tasks. With it, `callTool` returns the final result even if the server turns the call into
+ * a task.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";
@@ -62,7 +66,7 @@ export function taskClient(options: TaskClientOptions = {}): ClientExtension {
         finish(result, call) {
           const { taskId } = result;
           if (call.method !== "tools/call") {
-            throw new TaskError(taskId, `Cannot use the result of ${call.method}: only calls of tools become tasks`);
+            throw new TaskError(taskId, `Cannot use the result of ${call.method}: only tool calls become tasks`);
           }
           const first = call.isResumed ? undefined : readTask({ ...result, result: {} }, taskId);
           return new TaskWaiter(taskId, call, { clock, giveUpMs, takeListener }).wait(first);

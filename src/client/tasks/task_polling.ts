@@ -1,5 +1,5 @@
 /**
- * When the client asks for the state of a task, and which failures it tries again.
+ * Computes when to request the state of a task, and which failures to retry.
  *
  * @module
  */
@@ -7,26 +7,34 @@ import { BUSY, INTERNAL_ERROR, isMcpError, isRemoteError, RATE_LIMITED } from ".
 import { isObject } from "../../protocol/jsonrpc.ts";
 import type { TaskState } from "./task_state.ts";
 
-/** The least time between two polls, in milliseconds. A server that wants none would be flooded. */
+/**
+ * Minimum time between two polls, in milliseconds. Without it, the client could flood a server that asks for no pause.
+ */
 export const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
 const DEFAULT_POLL_MS = 1000;
-/** The share of the time between two polls that is added at random, so that many tasks are not polled at once. */
+/** Share of the interval that is added at random, so that the polls of many tasks do not coincide. */
 const JITTER = 0.1;
-/** While the server sends changes, polls only find those that were lost. */
+/**
+ * Factor by which the interval grows while the server notifies of changes. Polls then only find changes whose
+ * notification was lost.
+ */
 const LISTENING_FACTOR = 10;
 const MAX_LISTENING_MS = 30_000;
 const RETRY_MS = 250;
 const MAX_RETRY_MS = 10_000;
 
-/** Milliseconds until the next poll. */
+/** Returns the milliseconds until the next poll. */
 export function toPollMs({ pollIntervalMs = DEFAULT_POLL_MS }: Pick<TaskState, "pollIntervalMs">, listens = false) {
   const wanted = Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, pollIntervalMs));
   const ms = listens ? Math.max(wanted, Math.min(MAX_LISTENING_MS, wanted * LISTENING_FACTOR)) : wanted;
   return ms * (1 + Math.random() * JITTER);
 }
 
-/** Milliseconds until a failed request is sent again: what the server wants, or twice as long each time. */
+/**
+ * Returns the milliseconds until a failed request is sent again: the time that the server asks for, or twice as long
+ * each time.
+ */
 export function toRetryMs(retry: number, error: unknown): number {
   const data: unknown = isRemoteError(error) ? error.data : undefined;
   const wanted = isObject(data) && typeof data.retryAfterMs === "number" ? data.retryAfterMs : RETRY_MS * 2 ** retry;
@@ -39,6 +47,6 @@ export function isTransient(error: unknown): boolean {
   if (!isRemoteError(error)) return true;
   const { code, status = 200 } = error;
   if (status >= 500 || status === 429 || status === 408) return true;
-  // Code 0 is a response that was cut off.
+  // Code 0 means that the response was cut off.
   return status < 400 && [0, INTERNAL_ERROR, BUSY, RATE_LIMITED].includes(code);
 }

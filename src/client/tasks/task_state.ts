@@ -24,17 +24,20 @@ export interface TaskState {
   readonly taskId: string;
   /** The status of the task. */
   readonly status: TaskStatus;
-  /** What the task does, or why it has ended. */
+  /** Description of what the task does, or of why it has ended. */
   readonly statusMessage?: string;
-  /** When the task was created, in ISO 8601. */
+  /** Time at which the task was created, in ISO 8601. */
   readonly createdAt?: string;
-  /** When the task changed, in ISO 8601. */
+  /** Time at which the task last changed, in ISO 8601. */
   readonly lastUpdatedAt?: string;
-  /** Milliseconds from its creation after which the server may delete the task. `undefined` if there is no such time. */
+  /**
+   * Milliseconds after its creation after which the server may delete the task. `undefined` if the server does not
+   * state it.
+   */
   readonly ttlMs?: number;
-  /** Milliseconds between two polls, as the server wishes. */
+  /** Milliseconds between two polls, as the server suggests. */
   readonly pollIntervalMs?: number;
-  /** The open questions by their keys, if the task waits for answers. Pass the answers to `answer`. */
+  /** The open questions by key, if the task waits for answers. Pass the answers to `answer`. */
   readonly inputRequests: Readonly<Record<string, TaskQuestion>>;
   /** The result of a completed task. */
   readonly result?: Result;
@@ -42,7 +45,7 @@ export interface TaskState {
   readonly error?: McpError;
 }
 
-/** A task that has ended without a result, or whose state the client could not get. */
+/** A task has ended without a result, or the client could not get its state. */
 export class TaskError extends Error {
   /** The class name, `TaskError`. */
   override readonly name = "TaskError";
@@ -57,9 +60,9 @@ export class TaskError extends Error {
 }
 
 const STATUSES: readonly TaskStatus[] = ["working", "input_required", "completed", "failed", "cancelled"];
-/** The questions that one state may have. */
+/** Maximum number of questions in one state. */
 const MAX_QUESTIONS = 100;
-/** The characters of a status message. */
+/** Maximum length of a status message in characters. */
 const MAX_MESSAGE = 10_000;
 
 /** Whether a task has ended. */
@@ -88,7 +91,8 @@ export function readTask(value: Params, taskId: string): TaskState {
     ...isPositive(ttlMs) && { ttlMs },
     ...isPositive(pollIntervalMs) && { pollIntervalMs },
     inputRequests: status === "input_required" ? readQuestions(value.inputRequests, refuse) : {},
-    // The server may not choose another type of result here, because nothing finishes or validates it.
+    // Always set `resultType`, because no extension finishes or validates this result, so the server may not choose
+    // another type.
     ...status === "completed" && isObject(value.result) && { result: { ...value.result, resultType: "complete" } },
     ...status === "failed" && { error: readError(value.error, statusMessage) },
   };

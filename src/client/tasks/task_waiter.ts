@@ -1,5 +1,5 @@
 /**
- * Waits until a task has ended: polls it, listens to its changes, and answers its questions.
+ * Waits until a task has ended: polls it, subscribes to its changes, and answers its questions.
  *
  * @see ext-tasks/specification/draft/tasks (Task Polling, Task Update Requests, Task Cancellation)
  * @module
@@ -11,20 +11,26 @@ import type { UnfinishedCall } from "../extension.ts";
 import { isTransient, MIN_POLL_MS, toPollMs, toRetryMs } from "./task_polling.ts";
 import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from "./task_state.ts";
 
-/** How a client waits for its tasks. */
+/** Options for waiting for tasks. */
 export interface WaitOptions {
   readonly clock: Clock;
-  /** Milliseconds for which failing requests are sent again. */
+  /** Milliseconds for which failing requests are repeated. */
   readonly giveUpMs: number;
-  /** Takes one of the places of tasks that are listened to. Returns what frees it, or `undefined` if none is free. */
+  /**
+   * Takes one of the subscriptions that tasks may have at the same time. Returns a function that frees it, or
+   * `undefined` if none is free.
+   */
   readonly takeListener: () => (() => void) | undefined;
 }
 
-/** The questions that one task may ask. A server that answers itself with roots could ask without end. */
+/**
+ * Maximum number of questions that one task may ask. If the client answers without a user, as for roots, a server could
+ * ask without end.
+ */
 const MAX_QUESTIONS = 1000;
-/** Milliseconds after the end of the `ttlMs` of a task at which the client gives it up, if the server does not. */
+/** Milliseconds after the `ttlMs` of a task at which the client gives up, if the server has not deleted the task. */
 const EXPIRY_MS = 60_000;
-/** Milliseconds to cancel a task. */
+/** Timeout for cancelling a task, in milliseconds. */
 const CANCEL_MS = 5000;
 
 /** Waits for one task. */
@@ -35,7 +41,7 @@ export class TaskWaiter {
   readonly #since: number;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
-  /** The questions by their keys, each with what withdraws it. */
+  /** The questions by key. Each value withdraws its question. */
   readonly #questions = new Map<string, AbortController>();
   #answering: Promise<void> = Promise.resolve();
   #unanswered?: { readonly error: unknown };
@@ -44,7 +50,7 @@ export class TaskWaiter {
   #message?: string;
   #reports = 0;
 
-  /** Waits for a task that a call became. */
+  /** Creates the waiter for the task that a call has become. */
   constructor(id: string, call: UnfinishedCall, options: WaitOptions) {
     this.#id = id;
     this.#call = call;
@@ -54,13 +60,13 @@ export class TaskWaiter {
     this.#signal.addEventListener("abort", () => this.#wake(), { once: true });
   }
 
-  /** Returns the result of the task. `first` is its first state, if that is known. */
+  /** Returns the result of the task. `first` is the first state of the task, if it is known. */
   async wait(first?: TaskState): Promise<Result> {
     try {
       return await this.#follow(first);
     } catch (error) {
       const { signal, closed, isResumed } = this.#call;
-      // Nobody else waits for the task, unless its id was known before.
+      // Cancel the task, because no other program waits for it, unless the id was stored before.
       if (!isResumed && (signal.aborted || this.#unanswered)) await this.#cancel();
       throw closed.aborted && !signal.aborted ? this.#toLost(closed.reason) : error;
     } finally {
@@ -74,7 +80,7 @@ export class TaskWaiter {
       this.#report(task);
       this.#checkExpiry(task);
       this.#ask(task);
-      // Most tasks end before a subscription would be open.
+      // Subscribe only after the second poll, because most tasks end before a subscription would be open.
       if (polls === 1) void this.#listen();
       await this.#pause(toPollMs(task, this.#isListening && !this.#call.onProgress));
       task = await this.#poll();
@@ -95,7 +101,11 @@ export class TaskWaiter {
     return this.#repeat(send, { signal: this.#signal, giveUpMs });
   }
 
-  /** Sends a request until it succeeds. @throws {TaskError} if that is not possible, or takes too long. */
+  /**
+   * Sends a request until it succeeds.
+   *
+   * @throws {TaskError} if the request cannot succeed, or takes too long.
+   */
   async #repeat<T>(
     send: (params: Params) => Promise<T>,
     { signal, giveUpMs }: { readonly signal: AbortSignal; readonly giveUpMs: number },
@@ -122,7 +132,10 @@ export class TaskWaiter {
     this.#call.onProgress?.({ progress: ++this.#reports, message: statusMessage });
   }
 
-  /** The client has known the task for at most the time that it exists. */
+  /**
+   * Throws if the task should have expired. Counts from when the client learned of the task, which was not before its
+   * creation.
+   */
   #checkExpiry({ ttlMs = Infinity }: TaskState): void {
     if (this.#options.clock.now() - this.#since <= ttlMs + EXPIRY_MS) return;
     throw new TaskError(
@@ -131,7 +144,10 @@ export class TaskWaiter {
     );
   }
 
-  /** Answers new questions, one after the other because there is one user, and withdraws those that are closed. */
+  /**
+   * Answers new questions, one after another because there is only one user. Withdraws questions that are no longer
+   * open.
+   */
   #ask({ inputRequests }: TaskState): void {
     for (const [key, question] of Object.entries(inputRequests)) {
       if (this.#questions.has(key)) continue;
@@ -169,7 +185,7 @@ export class TaskWaiter {
         this.#call.request("tasks/update", { ...params, inputResponses: { [key]: answer } }, { signal });
       await this.#repeat(send, { signal, giveUpMs: this.#options.giveUpMs });
     } catch (error) {
-      // The next poll reports a task that has gone in the meantime.
+      // Ignore the error, because the next poll reports a task that no longer exists.
       if (!isUnknown(error)) throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -177,7 +193,10 @@ export class TaskWaiter {
     this.#wake();
   }
 
-  /** Polls at once after each change of which the server notifies. A server that does not is polled only. */
+  /**
+   * Subscribes to changes of the task, and polls at once after each notification. If the server has no such
+   * subscription, the task is only polled.
+   */
   async #listen(): Promise<void> {
     const free = this.#options.takeListener();
     if (!free) return;
@@ -191,21 +210,21 @@ export class TaskWaiter {
       if (!this.#isListening) close();
       for await (const _ of subscription) this.#wake();
     } catch {
-      // Polls find out whether the server is gone.
+      // Ignore the error, because polls find out whether the server is gone.
     } finally {
       this.#isListening = false;
       free();
     }
   }
 
-  /** Waits for a time, or for news. */
+  /** Waits for a time, or until a notification arrives. */
   async #pause(ms: number): Promise<void> {
     const { clock } = this.#options;
     const begin = clock.now();
     const stopTimer = clock.start(() => this.#wake(), ms);
     await this.#news.promise;
     stopTimer();
-    // A server could send news without end.
+    // Wait at least for the minimum time, because a server could send notifications without end.
     const elapsedMs = clock.now() - begin;
     if (elapsedMs < MIN_POLL_MS && !this.#unanswered) await this.#sleep(MIN_POLL_MS - elapsedMs, this.#signal);
     this.#news = Promise.withResolvers();
@@ -244,7 +263,7 @@ export class TaskWaiter {
   }
 }
 
-/** Whether the server does not know the task. */
+/** Whether an error means that the server does not know the task. */
 function isUnknown(error: unknown): boolean {
   const cause = error instanceof TaskError ? error.cause : error;
   return isRemoteError(cause) && cause.code === INVALID_PARAMS;

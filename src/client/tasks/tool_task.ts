@@ -9,37 +9,40 @@ import type { Client } from "../calls.ts";
 import type { RequestOptions } from "../rpc.ts";
 import { hasEnded, readTask, type TaskState } from "./task_state.ts";
 
-/** A call of a tool that may have become a task. */
+/** A call of a tool that the server may have turned into a task. */
 export interface ToolTask {
-  /** The id of the task, to store for `resumeTask`. `undefined` if the server answered the call without a task. */
+  /** The id of the task, to store for `resumeTask`. `undefined` if the server responded to the call without a task. */
   readonly id?: string;
-  /** The last state that `startTool` or `get` received. */
+  /** The last state that `startTool` or `get` has received. */
   readonly state?: TaskState;
-  /** The result of the call, once it is known: at once if the server answered without a task. */
+  /**
+   * The result of the call. `undefined` until it is known. If the server responded without a task, it is known at once.
+   */
   readonly result?: ToolResult & Result;
   /**
-   * Waits for the result, and answers questions with the functions of `options`, of `startTool` or of the client. It
-   * throws what `callTool` throws, but neither `signal` nor `timeoutMs`, which defaults to `Infinity`, cancels the task.
+   * Waits for the result, and answers questions with the functions of `options`, of `startTool` or of the client.
+   * Throws the same errors as `callTool`. Neither `signal` nor `timeoutMs`, which defaults to `Infinity`, cancels the
+   * task.
    */
   wait(options?: RequestOptions): Promise<ToolResult & Result>;
   /** Gets the state of the task. */
   get(options?: RequestOptions): Promise<TaskState>;
   /** Answers open questions of the state by their keys: `{ name: { action: "accept", content: { name: "Ada" } } }`. */
   answer(responses: Params, options?: RequestOptions): Promise<void>;
-  /** Asks the server to cancel the task. The task may complete all the same. */
+  /** Asks the server to cancel the task. The task may still complete. */
   cancel(options?: RequestOptions): Promise<void>;
 }
 
 /** Options of {@linkcode resumeTask}. */
 export interface ResumeTaskOptions extends RequestOptions {
-  /** The name of the tool. After `listTools`, the result must then match its output schema. */
+  /** The name of the tool. If `listTools` was called before, the result must match the output schema of this tool. */
   readonly tool?: string;
 }
 
 /**
- * Calls a tool, and returns when the server has made a task of the call or has answered it.
+ * Calls a tool. Returns when the server has turned the call into a task, or has responded with a result.
  *
- * The client must have the extension `taskClient()`. Other clients always get the result.
+ * The client must have the extension `taskClient()`. Without it, the server always responds with a result.
  */
 export async function startTool(
   client: Client,
@@ -56,14 +59,12 @@ export async function startTool(
   return new StartedTask(client, { id: taskId, name, options: kept, first: hasEnded(first) ? undefined : first });
 }
 
-/**
- * Returns the handle of a task by its id, in any process. It sends nothing.
- */
+/** Returns the handle of a task by its id, in any process. It sends no request. */
 export function resumeTask(client: Client, id: string, { tool = "", ...options }: ResumeTaskOptions = {}): ToolTask {
   return new StartedTask(client, { id, name: tool, options });
 }
 
-/** A call that became no task. */
+/** A call that did not become a task. */
 class AnsweredCall implements ToolTask {
   readonly result: ToolResult & Result;
 
@@ -83,7 +84,7 @@ class AnsweredCall implements ToolTask {
     return Promise.reject(this.#refuse("answer"));
   }
 
-  // The call has ended.
+  // Nothing to cancel, because the call has ended.
   async cancel(): Promise<void> {}
 
   #refuse(verb: string): TypeError {
@@ -93,9 +94,9 @@ class AnsweredCall implements ToolTask {
 
 interface StartedTaskOptions {
   readonly id: string;
-  /** The name of the tool, or an empty text. */
+  /** The name of the tool, or an empty string. */
   readonly name: string;
-  /** Options of every request. */
+  /** Options of all requests about the task. */
   readonly options: RequestOptions;
   readonly first?: TaskState;
 }
@@ -133,7 +134,7 @@ class StartedTask implements ToolTask {
 
   async get(options?: RequestOptions): Promise<TaskState> {
     const state = readTask(await this.#request("tasks/get", {}, options), this.id);
-    // A task that has ended does not change any more.
+    // Keep the known state if the task had ended, because it cannot change any more.
     return this.#state = this.#state && hasEnded(this.#state) ? this.#state : state;
   }
 

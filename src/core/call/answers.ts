@@ -4,18 +4,20 @@
  * @module
  */
 
-/** The answers by key. A key stands for one question, so it has one answer, as where the handler runs again. */
+/**
+ * The answers by key. A key stands for one question, so it has one answer, in the same way as where handlers run again.
+ */
 export class Answers {
   readonly #answers = new Map<string, Promise<unknown>>();
 
-  /** Returns the answer under a key, and asks for it if there is none. */
+  /** Returns the answer under a key. Asks the client if there is no answer yet. */
   async get(key: string, ask: () => Promise<unknown>): Promise<unknown> {
     const answer = this.#answers.get(key) ?? ask();
     this.#answers.set(key, answer);
     try {
       return await answer;
     } catch (error) {
-      // The handler may ask again.
+      // Forget a failed question, so that the handler may ask again.
       this.#answers.delete(key);
       throw error;
     }

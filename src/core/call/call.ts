@@ -23,78 +23,82 @@ import type { WatchedRun } from "./run_watch.ts";
 import { HAS_SCOPES } from "./internals.ts";
 import type { Service, ServiceEnd } from "./service.ts";
 
-/** Few servers forward requests. */
+/** Loaded on demand, because few servers forward requests. */
 const forwardRoom = new Room(() => import("./forward.ts"));
 
-/** Gets the handle that a client gets of a handler that goes on, and its type. */
+/**
+ * Called with the handle that the client gets for a handler that goes on after the response, and with the type of the
+ * handle.
+ */
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
-/** Work after a call. */
+/** Work that runs after a call. */
 export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
 export interface CallHost extends ContainerHost {
   readonly server: RunningServer;
-  /** Returns the parameters of the path, if it has any. */
+  /** Returns the parameters of the path. `undefined` if the path has no parameters. */
   readonly route?: ReadRoute;
-  /** Set in development. */
+  /** Watches for repeated work. Set only in development. */
   reruns?: RerunWatch;
   /** Runs a function after a call. */
   defer(call: Call, run: Deferred): void;
-  /** Reads a resource for a handler. */
+  /** Reads a resource on behalf of a handler. */
   readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
   /**
-   * Returns the check for a call that starts to wait: whether its handler still exists for its caller. The check throws
+   * Returns the check to run after a call has waited: whether its handler still exists for its caller. The check throws
    * the error for the client. Returns `undefined` for a method without handlers.
    */
   recheck(call: Call): (() => Promise<void>) | undefined;
-  /** Tests whether the caller has scopes. */
+  /** Tests whether the caller of a link has scopes. */
   isGranted(link: Link, scopes: readonly string[]): boolean;
-  /** The call whose handler reads a resource by this one. */
+  /** The call whose handler reads a resource. Set for the call that reads it. */
   readonly outer?: Call;
-  /** Number of resources that wait for this read. */
+  /** Number of nested reads, if handlers of resources read other resources. */
   readonly readDepth?: number;
 }
 
-/** What the calls of one era share, or those of one session. */
+/** State that the calls of one era share, or the calls of one session. */
 export interface CallHome {
   readonly host: CallHost;
-  /** Whether results may have a type of their own, which an extension defines. */
+  /** Whether results may have a `resultType` that an extension defines. */
   readonly hasResultTypes?: boolean;
-  /** Returns the function that reads what the server knows of the client's session. */
+  /** Returns the function that reads the value of the server's option `session`. */
   readonly session: (call: Call) => ReadSession;
-  /** Returns the name or the URI that the call is about. */
+  /** Returns the name or the URI that the call refers to. */
   readonly subject?: (call: Call) => string | undefined;
 }
 
-/** The timeout of a call, which stands still while the client is asked. */
+/** The timeout of a call. It pauses while the client is asked. */
 export interface Deadline {
   stop(): void;
   start(): void;
 }
 
 /**
- * One request. Handlers see it as their {@linkcode Context}. Each era has a class of its own, which sends what the call
- * sends before its result, and owns what belongs to one call of that era.
+ * One request. Handlers get it as their {@linkcode Context}. Each era has a subclass, which sends the messages before
+ * the result, and holds the state that is specific to a call of the era.
  *
- * Such a class has a static `#model`, a call that never runs. It keeps the hidden class of calls in memory while no call
- * runs. Otherwise a full garbage collection would discard that class, and with it the compiled code that handles calls.
- * Measured on Deno with a full collection before every 300 calls: without it, a call takes 4 to 10 percent longer.
+ * A subclass has a static `#model`, a call that never runs. It keeps the hidden class of calls in memory while no call
+ * runs. Otherwise a full garbage collection would discard the hidden class, and with it the compiled code that handles
+ * calls. Measured on Deno with a full collection before every 300 calls: without the model, a call takes 4 to 10
+ * percent longer.
  */
 export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
   readonly link: Link;
-  /** The calls of the connection, where this one can be found by its id. */
+  /** The running calls of the connection, among which this call can be found by its id. */
   readonly inFlight: InFlight;
-  /** Upper bound of the bytes that the parameters take. */
+  /** Upper bound of the bytes that the parameters take in memory. */
   weight: number;
-  /** The client that is charged with the call. `undefined` while the server holds too little to charge anybody. */
+  /** The client that is charged for the call. `undefined` while the server holds too little to charge any client. */
   account?: Account;
-  /** Why the call was cancelled, if it was. */
+  /** The reason why the call was cancelled. `undefined` if it was not cancelled. */
   reason?: CancelError;
-  /** Parameters of the request. A subscription drops them. */
+  /** Parameters of the request. A subscription drops them to save memory. */
   params: Params;
   /** Whether the call can no longer send anything. */
   ended = false;
@@ -102,55 +106,65 @@ export abstract class Call implements ServiceCall, Cancellable {
   asks = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
-  /** Called once if the call is cancelled. */
+  /** Called once when the call is cancelled. */
   onCancel?: () => void;
-  /** Stop what waits for the handler. Declared only, because only middleware waits. */
+  /** Functions that stop waiting for the handler. Declared without a value, because only middleware waits. */
   declare waiting?: ((reason: CancelError) => void)[];
-  /** Work after the call. */
+  /** Work that runs after the call. */
   declare deferred?: Deferred[];
   /**
-   * Reports the call. Not only declared: observed calls would have a hidden class of their own, which a full garbage
-   * collection discards with the compiled code. That made an observer cost a fifth of a call.
+   * Reports the call to the observer. Not only declared: otherwise observed calls would have a hidden class of their
+   * own, which a full garbage collection discards together with the compiled code. An observer then took a fifth of the
+   * time of a call.
    */
   observed?: RequestReport;
-  /** Called when the input is valid and the handler starts. Declared only, because few calls have it. */
+  /** Called when the input is valid and the handler starts. Declared without a value, because few calls have it. */
   declare onRun?: () => void;
-  /** What the effects of the call are known by, if it has an idempotency key. Declared only, because few calls have one. */
+  /**
+   * Identifies the effects of the call, if it has an idempotency key. Declared without a value, because few calls have
+   * a key.
+   */
   declare idempotencyToken?: string;
-  /** Called before an extension sends a handle while the handler goes on. Declared only, as above. */
+  /**
+   * Called before an extension sends a handle while the handler goes on. Declared without a value, because few calls
+   * have it.
+   */
   declare onHandle?: OnHandle;
-  /** Milliseconds that the handler may take, if it has a limit of its own. */
+  /** Timeout of the handler in milliseconds, if it has its own timeout. */
   declare timeoutMs?: number;
-  /** What the server knows of the session, if this call has read it without one. */
+  /** The value of the server's option `session`, if this call has read it without a session. */
   declare data?: readonly [unknown];
   /** Number of questions that the client has not answered. */
   declare asking?: number;
   /** Stops and restarts the timeout, if it is exact. */
   declare deadline?: Deadline;
-  /** Whether an answer has arrived since the time of the call was counted. */
+  /** Whether an answer has arrived since time was last added to the call. */
   declare hasAsked?: boolean;
-  /** Milliseconds that the call has run, if it takes long. */
+  /** Milliseconds that the call has run. Set only for a call that takes long. */
   declare ranMs?: number;
   /** Whether the call waits for a slot. */
   declare isQueued?: boolean;
-  /** Work since the last question, which {@linkcode RerunWatch} counts in development. */
+  /** Work since the last question. {@linkcode RerunWatch} records it in development. */
   declare stretch?: Stretch;
   /** The run of the handler, which `RunWatch` watches in development. */
   declare watched?: WatchedRun;
-  /** Set if an extension of the server makes this call, with the data that it gave. Declared only, because few do. */
+  /**
+   * Set if an extension of the server makes this call, with the data that the extension passed. Declared without a
+   * value, because few calls have it.
+   */
   declare internal?: { readonly data: unknown };
-  /** What it shares with the other calls of its era or session. */
+  /** State that this call shares with other calls of its era or session. */
   readonly home: CallHome;
-  /** Text of the request, until it is weighed. */
+  /** Text of the request. Set until the request is weighed. */
   #text?: string;
   #controller?: AbortController;
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
-  /** The questions so far, by key. */
+  /** The questions so far, as text by key. */
   #asked?: Map<string, string>;
-  /** How many requests the handler has forwarded. */
+  /** Number of requests that the handler has forwarded. */
   #forwarded?: number;
 
   /** Creates a call that arrived over `link`. */
@@ -173,36 +187,38 @@ export abstract class Call implements ServiceCall, Cancellable {
     home.host.reruns?.begin(this);
   }
 
-  /** Sends a notification before the result. Returns a promise if the sender should wait for room. */
+  /**
+   * Sends a notification before the result. Returns a promise if the sender should wait until the client has read more.
+   */
   abstract notify(method: string, params: Params): Promise<void> | undefined;
 
-  /** Asks the client. */
+  /** Sends a question to the client, and returns the answer. */
   abstract askClient(key: string, question: Question): Promise<unknown>;
 
-  /** Returns the value under a key, or makes it. */
+  /** Returns the value under a key. Computes the value if there is none. */
   abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
 
-  /** Restores the answers that the call brings. Returns `undefined` if it brings none. */
+  /** Restores the answers that the client sent with the call. Returns `undefined` if it sent none. */
   restore(): Promise<void> | undefined {
     return undefined;
   }
 
-  /** Whether a question is open that ends this run of the handler. */
+  /** Whether there is an open question, so that this run of the handler ends. */
   get isAsking(): boolean {
     return false;
   }
 
-  /** Returns the result that asks the open questions. `undefined` if none ends this run of the handler. */
+  /** Returns the result that sends the open questions. `undefined` if there is no open question. */
   toQuestions(): Promise<Result> | undefined {
     return undefined;
   }
 
-  /** Whether progress is sent without a token too. */
+  /** Whether progress is sent even if the client sent no progress token. */
   get takesAllProgress(): boolean {
     return false;
   }
 
-  /** Closes the connection but not the call, if the client can resume the stream later. */
+  /** Closes the connection if the client can resume the stream later. The call goes on. */
   release(_retryMs: number | undefined): void {}
 
   get principal(): Principal | undefined {
@@ -226,7 +242,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.home.host;
   }
 
-  // Handlers that declare services get a context of their own. The type lets a call stand for any context.
+  // Handlers that declare services get a context of their own. The type `never` lets a call be used as a context with
+  // any services.
   get services(): never {
     return NONE;
   }
@@ -239,12 +256,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.host.route ?? refuseRoute;
   }
 
-  /** Why the call was cancelled, if it was. */
+  /** The reason why the call was cancelled. `undefined` if it was not cancelled. */
   get why(): CancelReason | undefined {
     return this.reason?.why;
   }
 
-  /** The name of the tool or prompt, or the URI of the resource, if the call is about one. */
+  /** The name of the tool or prompt, or the URI of the resource. `undefined` for other methods. */
   get subject(): string | undefined {
     return this.home.subject?.(this);
   }
@@ -262,8 +279,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.#controller.signal;
   }
 
-  // Handlers destructure these methods: `run: (input, { log }) => …`. They are getters, so that each is bound to its
-  // call and costs nothing until a handler reads it.
+  // Getters, because handlers destructure these methods: `run: (input, { log }) => …`. Each method is bound to its
+  // call, and is not created before a handler reads it.
 
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
@@ -272,7 +289,7 @@ export abstract class Call implements ServiceCall, Cancellable {
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
-      // The client reads more slowly than the handler works, so only the newest value is kept.
+      // The client reads more slowly than the handler works, so keep only the newest value.
       this.#merged = params;
       return this.#waiting;
     };
@@ -281,7 +298,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   get log(): Log {
     return createLog((level, data, logger) => {
       if (!wantsLevel(this.client, level)) return done;
-      // A handler that does not wait gets ahead of its client. Beyond this limit, its messages are dropped.
+      // A handler that does not wait for its messages gets ahead of its client. Drop its messages beyond this limit.
       if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
     });
@@ -314,10 +331,10 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get once(): Context["once"] {
-    // The value has the type of `make`, apart from its conversion to JSON and back.
+    // The value has the type that `make` returns, apart from its conversion to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
       const { reruns } = this.host;
-      const run = () => this.makeOnce(key, make) as Promise<T>; // As in `once` above.
+      const run = () => this.makeOnce(key, make) as Promise<T>; // See `once` above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
@@ -341,44 +358,44 @@ export abstract class Call implements ServiceCall, Cancellable {
     };
   }
 
-  /** Reports the call. `subject` is the parameter that names what it is about. */
+  /** Reports the call to the observer. `subject` is the parameter with the name or URI that the call refers to. */
   observe(report: RequestReport, subject: string | undefined): void {
     report.identify(this.client, subject && this.params[subject], this.sessionId);
     this.observed = report;
   }
 
-  /** Reports the call as a part of `outer`, if that is observed. */
+  /** Reports the call as a part of `outer`, if `outer` is observed. */
   observePart(outer: Call): void {
     this.observed = outer.report?.part(this.method, this.subject);
   }
 
-  /** What reports the call, or the one that it is a part of. */
+  /** The report of the call, or of the call that it is a part of. */
   get report(): RequestReport | undefined {
     return this.observed;
   }
 
-  /** Part of the id of the session, which observers get. */
+  /** Part of the session id, which observers receive. */
   get sessionId(): string | undefined {
     return undefined;
   }
 
-  /** From here on, the handler may ask the client. */
+  /** Allows the handler to ask the client from now on. */
   allowQuestions(): void {
     this.asks = true;
   }
 
-  /** The call is a part of `outer`: its handler may ask the client if that of `outer` may. */
+  /** Makes the call a part of `outer`: its handler may ask the client if the handler of `outer` may. */
   inherit({ asks, internal }: Call): void {
     this.asks = asks;
     if (internal) this.internal = internal;
   }
 
-  /** An extension of the server makes this call. */
+  /** Marks the call as made by an extension of the server. */
   markInternal(data: unknown): void {
     this.internal = { data };
   }
 
-  /** Runs something that cannot ask the client, such as `allow`. */
+  /** Runs a function that must not ask the client, such as `allow`. */
   async withoutQuestions<T>(run: () => Promise<T>): Promise<T> {
     const { asks } = this;
     this.asks = false;
@@ -389,12 +406,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     }
   }
 
-  /** Limits the time of the handler to `ms`, or to the default of the server. */
+  /** Limits the time of the handler to `ms` milliseconds, or to the default of the server if `ms` is `undefined`. */
   limitTime(ms: number | undefined): void {
     this.timeoutMs = ms;
   }
 
-  /** Runs the synchronous part of the handler. In development, it is timed. */
+  /** Runs the synchronous part of the handler. In development, measures its time. */
   timed<T>(run: () => T): T {
     return this.watched ? this.watched.time(run) : run();
   }
@@ -404,18 +421,18 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onRun = run;
   }
 
-  /** The call has an idempotency key, which `token` stands for. `onHandle` keeps the handle that the client may get. */
+  /** Sets the token that stands for the idempotency key. `onHandle` keeps the handle that the client may get. */
   identifyEffects(token: string, onHandle?: OnHandle): void {
     this.idempotencyToken = token;
     this.onHandle = onHandle;
   }
 
-  /** Calls `run` once if the call is cancelled. */
+  /** Calls `run` once when the call is cancelled. */
   whenCancelled(run: () => void): void {
     this.onCancel = run;
   }
 
-  /** Ends a call that the scheduler does not end, such as a subscription. From here on, it sends nothing. */
+  /** Ends a call that the scheduler does not end, such as a subscription. The call sends nothing afterwards. */
   end(): void {
     this.ended = true;
   }
@@ -426,7 +443,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.params = {};
   }
 
-  /** Measures the bytes that the parameters take. */
+  /** Computes the bytes that the parameters take in memory. */
   weigh(): number {
     if (this.#text !== undefined) {
       this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
@@ -435,7 +452,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.weight;
   }
 
-  /** Charges the client with this running call, unless it is charged already. */
+  /** Charges the client for this running call, unless it is charged already. */
   charge(): void {
     if (this.account || this.isSubscription) return;
     this.account = this.link.account;
@@ -444,8 +461,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /**
-   * Waits for something that is no work of the handler, such as an answer. Meanwhile its time stands still, and that of a
-   * handler that reads a resource by this call.
+   * Waits for something that is not work of the handler, such as an answer. The timeout pauses meanwhile, and so does
+   * the timeout of a handler that reads a resource with this call.
    */
   async untilAnswered<T>(answer: Promise<T>): Promise<T> {
     const { outer } = this.host;
@@ -460,24 +477,24 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /**
-   * Adds a period to the time of the call, and cancels it at the limit. Periods in which the client was asked do not
-   * count.
+   * Adds a period to the time of the call, and cancels the call at its timeout. Does not count periods in which the
+   * client was asked.
    */
   age(periodMs: number, maxMs: number): void {
     if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
     if (this.asking || this.hasAsked) this.hasAsked = false;
-    // The first period is partial.
+    // Do not count the first period, because the call started during it.
     else if (this.ranMs === undefined) this.ranMs = 0;
     else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
   }
 
-  /** Cancels the call because it took too long. */
+  /** Cancels the call after a timeout. */
   timeOut(ms: number, limit: string): void {
     const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
     this.cancel(new CancelError("timeout", text));
   }
 
-  /** Cancels the call. It gets a response only if its reason has one. */
+  /** Cancels the call. The client gets a response only if the reason has one. */
   cancel(reason: CancelError): void {
     if (this.ended) return;
     if (this.observed) this.observed.why = reason.why;
@@ -488,12 +505,12 @@ export abstract class Call implements ServiceCall, Cancellable {
     for (const reject of this.waiting ?? []) reject(reason);
   }
 
-  /** Returns the outcome of `work`. Rejects with the reason of the call once it is cancelled. */
+  /** Returns the outcome of `work`. Rejects with the reason when the call is cancelled. */
   untilCancelled<T>(work: Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     work.then(resolve, reject);
     const stop = (reason: CancelError) => {
-      // Nobody may wait for it any more, and an unhandled rejection would end the process.
+      // Handle the rejection, because there may be no other handler, and an unhandled rejection would end the process.
       promise.catch(() => {});
       reject(reason);
     };
@@ -503,7 +520,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {
-    // The question's `read` returns only values of type T.
+    // `read` of the question returns only values of type T.
     return this.#watch(this.#put(prepare) as Promise<T>, method, key);
   }
 
@@ -514,7 +531,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.watched.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
   }
 
-  // Reaches the carrier synchronously, so that questions asked together are sent together.
+  // Runs synchronously up to the call of `askClient`, so that questions asked together are sent together.
   async #put(prepare: () => PreparedQuestion): Promise<unknown> {
     if (!this.asks) {
       throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
@@ -545,7 +562,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     try {
       room = this.notify(method, params);
     } catch {
-      // A value that JSON cannot represent must not fail the handler that sends it.
+      // Send a placeholder, because a value that JSON cannot represent must not make the handler fail.
       if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });
     }
     if (!room || this.#waiting) return this.#waiting ?? done;
@@ -571,18 +588,19 @@ export function toTooLong({ method, params: { name = "", uri = name } }: Call, b
 }
 
 const done = Promise.resolve();
-const NONE = Object.freeze({}) as never; // As `services` above says.
+const NONE = Object.freeze({}) as never; // See `services` above.
 
-/** Work that a handler does by sending a notification, for warnings in development. */
+/** Descriptions of notifications as work of a handler, for warnings in development. */
 const SENT: Readonly<Record<string, string>> = {
   "notifications/progress": "reports progress",
   "notifications/message": "logs a message",
 };
 
-/** Number of log messages that may wait after one that found no room. */
+/** Maximum number of log messages that wait after a message that found no room. */
 const MAX_QUEUED_LOGS = 256;
 
-// A question may fail before the handler awaits it. Without a handler, that rejection would end the process.
+// Handles the rejection of a question, which may fail before the handler awaits it. Otherwise the rejection would end
+// the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

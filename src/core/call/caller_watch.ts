@@ -1,5 +1,5 @@
 /**
- * Ends streams whose caller is no longer authenticated, or which the server ends for a caller.
+ * Ends streams when their caller is no longer authenticated, or when the server ends them for a caller.
  *
  * @module
  */
@@ -8,18 +8,18 @@ import type { Principal } from "./context.ts";
 import type { Ticker } from "../capacity/timers.ts";
 
 /**
- * Authenticates the caller of an open stream again. Resolves to `false` if the caller is refused, is another one or has
- * other scopes, and to `undefined` if that cannot be found out now.
+ * Authenticates the caller of an open stream again. Resolves to `false` if the caller is refused, or has another id or
+ * other scopes. Resolves to `undefined` if this cannot be found out at this time.
  */
 export type Recheck = () => Promise<boolean | undefined>;
 
 /**
- * Renews the credentials of the caller of an open stream. Resolves to the same caller with a later expiry, to `false` if
- * they cannot be renewed, and to `undefined` if that cannot be found out now.
+ * Renews the credentials of the caller of an open stream. Resolves to the same caller with a later expiry, or to
+ * `false` if its credentials cannot be renewed. Resolves to `undefined` if this cannot be found out at this time.
  */
 export type Renew = (principal: Principal) => Promise<Principal | false | undefined>;
 
-/** How the caller of a stream is checked while the stream is open. */
+/** The functions that check the caller of a stream while the stream is open. */
 export interface CallerChecks {
   readonly recheck?: Recheck;
   readonly renew?: Renew;
@@ -27,19 +27,25 @@ export interface CallerChecks {
 
 /** Milliseconds between two checks of a caller. */
 const RECHECK_MS = 60_000;
-/** Milliseconds after which a caller counts as refused if no check succeeds, as while an issuer is not reachable. */
+/**
+ * Milliseconds after which a caller is treated as refused if no check succeeds, for example because the issuer cannot
+ * be reached.
+ */
 const MAX_UNKNOWN_MS = 300_000;
-/** Milliseconds before the expiry at which credentials are renewed. Those that live shorter are renewed at half time. */
+/**
+ * Milliseconds before their expiry at which credentials are renewed. Credentials with a shorter lifetime are renewed
+ * after half of it.
+ */
 const RENEW_MS = 10_000;
-/** Milliseconds before the expiry at which a renewal that fails is no longer tried again. */
+/** Milliseconds before the expiry from which a failed renewal is not repeated. */
 const LEAST_RENEW_MS = 100;
 
 /** The caller of a stream. */
 export interface WatchedCaller {
   readonly principal?: Principal;
-  /** `undefined` for callers that are neither checked again nor renewed. */
+  /** The checks. `undefined` for callers that are neither checked again nor renewed. */
   readonly checks?: CallerChecks;
-  /** Called with the caller when its credentials were renewed. */
+  /** Called with the caller after its credentials were renewed. */
   readonly onRenewed?: (principal: Principal) => void;
 }
 
@@ -48,12 +54,14 @@ export class CallerWatch {
   readonly #ticker: Ticker;
   readonly #watches = new Set<Watch>();
 
-  /** Creates an empty set. */
+  /** Creates a watch without callers. */
   constructor(ticker: Ticker) {
     this.#ticker = ticker;
   }
 
-  /** Calls `end` once the credentials of a caller have expired or were revoked. Returns a function that stops it. */
+  /**
+   * Calls `end` when the credentials of a caller have expired or were revoked. Returns a function that stops watching.
+   */
   watch(caller: WatchedCaller, end: () => void): () => void {
     const watch = new Watch(this.#ticker, caller, () => {
       stop();
@@ -71,7 +79,8 @@ export class CallerWatch {
   /**
    * Ends the streams of the selected callers.
    *
-   * @throws {TypeError} if the selection is not a function, or returns no boolean. Then nothing has ended.
+   * @throws {TypeError} if the selection is not a function, or does not return a boolean. In that case no stream has
+   * ended.
    */
   end(select: (caller: { readonly principal?: Principal }) => boolean): void {
     const refuse = (state: string) => new TypeError(`Cannot end the streams of callers: ${state}`);

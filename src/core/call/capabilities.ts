@@ -1,5 +1,5 @@
 /**
- * Switches for what a server declares and does.
+ * The options that switch capabilities of a server on and off.
  *
  * @module
  */
@@ -21,8 +21,8 @@ export interface Capabilities {
 /** The capabilities that a server declares. Switches are on by default. */
 export interface CapabilityOptions extends Partial<Capabilities> {
   /**
-   * Declares tools while there are none, so that clients learn of the first one that `server.handlers.add` adds. Tools are
-   * always declared while there are any.
+   * Declares tools while there are none, so that clients learn of the first tool that `server.handlers.add` adds. While
+   * there are tools, they are always declared.
    */
   readonly tools?: true;
   /** Declares resources while there are none. */

@@ -5,19 +5,19 @@
  */
 import { fromBase64Url, toBase64Url } from "../../kit/base64.ts";
 
-/** Seals with the first of its secrets, and opens with any of them. */
+/** Encrypts with the first of its secrets, and decrypts with any of them. */
 export class Cipher {
   readonly #realm: string;
   readonly #secrets: readonly (string | undefined)[];
   readonly #keys: Promise<CryptoKey>[] = [];
 
-  /** Creates the cipher of one server. Without a secret its key is random. */
+  /** Creates the cipher of one server. Without a secret, it uses a random key. */
   constructor(realm: string, secrets: readonly string[]) {
     this.#realm = realm;
     this.#secrets = secrets.length ? secrets : [undefined];
   }
 
-  /** Seals a JSON value into an opaque text of letters, digits, `-` and `_`. Opening it needs the same `purpose`. */
+  /** Seals a JSON value into opaque text of letters, digits, `-` and `_`. Opening it requires the same `purpose`. */
   async seal(purpose: string, value: unknown): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const plain = new TextEncoder().encode(JSON.stringify(value));
@@ -38,7 +38,7 @@ export class Cipher {
         const plain = await crypto.subtle.decrypt(this.#toAlgorithm(purpose, iv), await this.#key(i), bytes.slice(12));
         return JSON.parse(new TextDecoder().decode(plain));
       } catch {
-        // Another secret may fit.
+        // The value may be sealed with another secret of the list.
       }
     }
   }
@@ -47,12 +47,12 @@ export class Cipher {
     return this.#keys[index] ??= toKey(this.#toBytes(this.#secrets[index]));
   }
 
-  // Called only when needed, because Workers forbid randomness while a module loads.
+  // Create the key on first use, because Workers forbid random values while a module loads.
   #toBytes(secret: string | undefined): Uint8Array<ArrayBuffer> {
     return secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
   }
 
-  // JSON separates realm and purpose, so that no two pairs have the same text.
+  // Encode as JSON, so that no two pairs of realm and purpose give the same text.
   #toAlgorithm(purpose: string, iv: Uint8Array<ArrayBuffer>): AesGcmParams {
     return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(JSON.stringify([this.#realm, purpose])) };
   }

@@ -1,5 +1,5 @@
 /**
- * Combines the observers of a server into one, which never throws, and prints errors.
+ * Combines the observers of a server into one observer, which never throws, and prints their errors.
  *
  * @module
  */
@@ -28,8 +28,8 @@ export const EVENTS: readonly Exclude<keyof Observer, "around">[] = [
 ];
 
 /**
- * Creates the observer that prints unexpected errors, and the failures of a store, with `console.error`. It is the default
- * for `fault` and for `store`.
+ * Creates the observer that prints unexpected errors, and the failures of a store, with `console.error`. A server uses
+ * it for these events if no observer handles them.
  */
 export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
   fault(event: FaultEvent): void;
@@ -39,10 +39,10 @@ export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
 }
 
 /**
- * Combines observers into one. It has a method only for events that one of them handles, so
- * `observer.call?.({ … })` builds nothing otherwise. Its methods never throw.
+ * Combines observers into one observer. It has a method only for events that one of the observers handles, so that
+ * `observer.call?.({ … })` builds no event if none of them does. Its methods never throw.
  *
- * @throws {TypeError} if one of them is no object, or has an own method that is not an event.
+ * @throws {TypeError} if an observer is not an object, or has an own method that is not an event.
  */
 export function combineObservers(observers: Observer | readonly Observer[] = []): Observer {
   const all = [observers].flat();
@@ -65,7 +65,10 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
   return combined;
 }
 
-/** Runs a call within an observer, once, and returns its result whatever the observer does. */
+/**
+ * Runs a call within an observer, exactly once. Returns the result of the call even if the observer fails or returns
+ * another value.
+ */
 function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
   let ended: { readonly value: T } | { readonly error: unknown } | undefined;
   const runOnce = () => {
@@ -105,11 +108,11 @@ function report(observer: Observer, name: string, error: unknown): void {
   try {
     reportObserver(observer, name, error);
   } catch {
-    // An error that cannot be printed must not cause another one.
+    // Ignore a failure to print, because it must not cause a further error.
   }
 }
 
-// Only own methods of plain objects are checked, because a class may have other methods.
+// Checks only own methods of plain objects, because a class may have further methods.
 function check(observer: Observer): void {
   const refuse = (state: string) =>
     new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);
@@ -129,7 +132,7 @@ function check(observer: Observer): void {
 
 /** Prints an unexpected error, such as `Error 1f3a in tools/call of "add":`. */
 function printEvent({ id, error, server, method, subject }: FaultEvent): void {
-  // The subject of a service, such as `service "db"`, is in quotes already.
+  // The subject of a service, such as `service "db"`, already contains quotes.
   const about = subject === undefined || subject.startsWith('service "') ? subject : quote(subject);
   const place = method && about ? `${method} of ${about}` : method ?? (about ? `${about} of ${server}` : server);
   printFault(`${id} in ${place}`, error);
@@ -141,10 +144,10 @@ function printStore({ state, operation, error }: StoreEvent): void {
   else printFault(`of the store, ${state}${operation ? ` at ${operation}` : ""}`, error);
 }
 
-/** Methods that have failed. Each is reported once, because it may fail for every event. */
+/** Names of methods that have failed, by observer. Each is reported only once, because it may fail for every event. */
 const failed = new WeakMap<Observer, Set<string>>();
 
-/** Prints the first error of each method of an observer. */
+/** Prints only the first error of each method of an observer. */
 function reportObserver(observer: Observer, name: string, error: unknown): void {
   const names = failed.get(observer) ?? new Set();
   failed.set(observer, names);

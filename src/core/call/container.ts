@@ -1,5 +1,5 @@
 /**
- * The contract of a container, which makes, keeps and disposes the services of a server.
+ * The interface of a container, which creates, keeps and disposes the services of a server.
  *
  * @module
  */
@@ -15,21 +15,21 @@ import type { Ticker } from "../capacity/timers.ts";
 export interface ContainerParts {
   readonly ticker: Ticker;
   readonly observer?: Observer;
-  /** Reports an unexpected error, and returns what the client may know of it. */
+  /** Reports an unexpected error, and returns the error for the client. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }
 
 /** State that all calls of one server share, with the place of its container. */
 export interface ContainerHost {
-  /** The container. It is opened with the first handler that has services. */
+  /** The container. Created with the first handler that has services. */
   container?: Container;
-  /** Has the container instead, if several endpoints share it. */
+  /** The host that has the container instead, if several endpoints share it. */
   root?: ContainerHost;
-  /** The extensions that live as long as the server, if there are any. */
+  /** The extensions that start and stop with the server. `undefined` if there are none. */
   lives?: Lives;
-  /** Path of the endpoint. Each endpoint has its own values of services by key. */
+  /** Path of the endpoint. Services by key have separate values for each endpoint. */
   readonly endpoint?: string;
-  /** Set where containers can be opened. */
+  /** Set where containers can be created. */
   readonly parts?: ContainerParts;
 }
 
@@ -41,19 +41,19 @@ export function findRoot(host: ContainerHost): ContainerHost {
 /** A call, as a container sees it. */
 export interface ServiceCall extends Context<never> {
   readonly host: ContainerHost;
-  /** Whether the call can no longer send anything. */
+  /** Whether the call has ended and can no longer send anything. */
   readonly ended: boolean;
   /** Whether a handler runs. `false` during lookup and for lists. */
   readonly asks: boolean;
-  /** Why the call was cancelled, if it was. */
+  /** The reason why the call was cancelled. `undefined` if it was not cancelled. */
   readonly reason?: unknown;
   /** Whether a question is open, so that the handler runs again when the client has answered. */
   readonly isAsking: boolean;
 }
 
 /**
- * A function of a handler. Its context defaults to the call. It is the second argument, because passing arguments on in
- * front of another one takes longer than the rest of the injection.
+ * A function of a handler. Its context defaults to the call. The context is the second argument, because inserting an
+ * argument in front of the others takes longer than the rest of the injection.
  */
 export type Injectable<C, A extends readonly unknown[], R> = (
   call: C,
@@ -61,7 +61,7 @@ export type Injectable<C, A extends readonly unknown[], R> = (
   ...rest: A
 ) => R;
 
-/** The same function. It finds the context by itself. */
+/** The same function without the context, which the container provides. */
 export type Injected<C, A extends readonly unknown[], R> = (
   call: C,
   ctx?: undefined,
@@ -70,25 +70,28 @@ export type Injected<C, A extends readonly unknown[], R> = (
 
 /** The services of one handler. */
 export interface Binding {
-  /** Whether a service learns how the call has ended, so that it may undo what a cancelled handler has done. */
+  /**
+   * Whether the `dispose` of a service uses how the call has ended, for example to undo the work of a cancelled
+   * handler.
+   */
   readonly undoes: boolean;
-  /** Opens the container of a server, and names the services of this handler to it. */
+  /** Creates the container of a server if necessary, and adds the services of this handler to it. */
   open(host: ContainerHost): void;
   /** Wraps a function that runs within a call. Its context has all services. */
   inject<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
-  /** Wraps `allow` or `list`. Its context has the services that do not live for one call. */
+  /** Wraps `allow` or `list`. Its context has only services that live longer than one call. */
   share<C extends ServiceCall, A extends readonly unknown[], R>(run: Injectable<C, A, R>): Injected<C, A, R>;
 }
 
 /** The services of one server. */
 export interface Container {
-  /** Makes all services that live as long as the server. Rejects if one fails. */
+  /** Creates all services that live as long as the server. Rejects if a service fails. */
   ready(): Promise<void>;
-  /** Makes the services at the first request. From then on, `rest` does nothing. */
+  /** Creates these services at the first request. From then on, `rest` does nothing. */
   start(): void;
-  /** Disposes all services, unless a request has started them. A later call makes them again. */
+  /** Disposes all services, unless a request has started them. A later call creates them again. */
   rest(): Promise<void>;
-  /** Disposes all services permanently. It takes a limited time. */
+  /** Disposes all services permanently, within a limited time. */
   close(): Promise<void>;
 }
 
@@ -98,13 +101,13 @@ export interface Container {
  * @internal
  */
 export interface ServiceInternals {
-  /** Binds services to a handler. It leads to the container, which is not loaded otherwise. */
+  /** Binds services to a handler. This function refers to the container, which is loaded only when it is used. */
   readonly bind: (services: Services, place: string) => Binding;
   /** Returns the value of a service for `ctx.get`. */
   readonly get: (call: ServiceCall, service: Service) => Promise<unknown>;
 }
 
-/** A service as its container needs it. */
+/** A service as its container uses it. */
 export interface Definition extends ServiceInternals {
   readonly lifetime: Lifetime;
   /** Returns the key of a call, for a service by key. */
@@ -115,14 +118,14 @@ export interface Definition extends ServiceInternals {
   readonly max: number;
 }
 
-/** Returns what a service was made of. */
+/** Returns the definition from which a service was created. */
 export function toDefinition(service: Service): Definition {
-  return service[INTERNALS] as unknown as Definition; // `service()` made it.
+  return service[INTERNALS] as unknown as Definition; // Created by `service()`.
 }
 
-/** Returns the internal state of a service. Returns `undefined` if it is not a service. */
+/** Returns the internal state of a service, or `undefined` if the value is not a service. */
 export function findInternals(service: Service | undefined): ServiceInternals | undefined {
-  // `service()` made it, perhaps that of another copy of the library. Handlers and servers have no `bind`.
+  // Created by `service()`, perhaps in another copy of the library. Handlers and servers have no `bind`.
   const internals = service?.[INTERNALS] as ServiceInternals | undefined;
   return internals?.bind && internals;
 }
@@ -130,7 +133,7 @@ export function findInternals(service: Service | undefined): ServiceInternals | 
 /**
  * Binds the services of a handler.
  *
- * @throws {TypeError} if one is not a service, or a handler's function cannot use it.
+ * @throws {TypeError} if a value is not a service, or if a function of the handler cannot use it.
  */
 export function bindServices(services: Services | undefined, place: string): Binding | undefined {
   if (services === undefined) return;

@@ -17,17 +17,17 @@ import type { INTERNALS } from "./internals.ts";
 import type { NoServices, Service, ServiceEnd } from "./service.ts";
 
 /**
- * The authenticated caller, as established by the server's `auth` or by code in front of the server. Handlers get a
- * deeply frozen copy.
+ * The authenticated caller, as returned by the server's `auth`, or as passed to `fetch`. Handlers get a deeply frozen
+ * copy.
  */
 export interface Principal {
   /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
   readonly id: string;
-  /** Permissions of the caller. Without a list, the caller has none. `allScopes` of `@x/mcp/auth` stands for all. */
+  /** Permissions of the caller. Defaults to no permissions. `allScopes` of `@x/mcp/auth` stands for all permissions. */
   readonly scopes?: readonly string[];
   /**
    * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, streams that wait for
-   * notifications, and sockets end then.
+   * notifications, and sockets end at that time.
    */
   readonly expiresAt?: number;
   /** Any other facts for handlers. */
@@ -42,7 +42,7 @@ export interface ClientFacts {
   readonly info?: Implementation;
   /** Capabilities of the client. */
   readonly capabilities: ClientCapabilities;
-  /** Least severe log level that the client wants. If not set, it gets no log messages. */
+  /** Least severe log level that the client wants. `undefined` if it wants no log messages. */
   readonly logLevel?: LogLevel;
 }
 
@@ -53,22 +53,23 @@ export interface ElicitOptions<S extends Schema = Schema> {
   /** Schema of the form: a flat object of strings, numbers, booleans and choices. */
   readonly schema: S;
   /**
-   * Whether an answer counts once, for a consent that must not run the handler to its end again, such as to a payment.
-   * From this question on, the server refuses an answer of the call that it has accepted before, with code -32602.
-   * Defaults to `false`.
+   * Whether the server accepts an answer only once. Use it for a consent whose effect must not be repeated, such as a
+   * payment. From this question on, the server refuses an answer of the call that it has accepted before, with code
+   * -32602. Defaults to `false`.
    */
   readonly singleUse?: boolean;
 }
 
 /**
- * A web page for an elicitation. Use it for data that must not pass through the client, such as passwords and payments.
+ * A web page for an elicitation. Use a page for data that must not pass through the client, such as passwords and
+ * payments.
  */
 export interface ElicitUrlOptions {
   /** Reason why the user should open the page. */
   readonly message: string;
   /** URL of the page. */
   readonly url: string;
-  /** Whether an answer counts once, as in {@linkcode ElicitOptions.singleUse}. */
+  /** Whether the server accepts an answer only once, as with {@linkcode ElicitOptions.singleUse}. */
   readonly singleUse?: boolean;
 }
 
@@ -83,15 +84,17 @@ export type ListName = "tools" | "resources" | "prompts";
 /** Options of `listChanged`. */
 export interface ListChangedOptions {
   /**
-   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. The context is that of the caller's
+   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. `ctx` is the context of the caller's
    * subscription. Defaults to all callers.
    */
   readonly to?: (ctx: Context) => boolean | Promise<boolean>;
 }
 
-/** Notifies clients of changes. Changes within 10 milliseconds are announced once. */
+/** Notifies clients of changes. Equal changes within 10 milliseconds are sent once. */
 export interface ChangeNotifier {
-  /** Notifies subscribers of a resource that it has changed. Callers that may not see the resource are not notified. */
+  /**
+   * Notifies the subscribers of a resource that it has changed. Callers that may not see the resource are not notified.
+   */
   resourceUpdated(uri: string): void;
   /**
    * Notifies clients that a list has changed, for example because `allow` now decides differently. Adding and removing
@@ -109,7 +112,7 @@ export interface ReadRoute {
   (): Readonly<Record<string, unknown>>;
 }
 
-/** Returns what the server's `session` returned, with the type of that function. */
+/** Returns the value that the server's `session` returned, with the type of that function. */
 export interface ReadSession {
   <T>(session: (ctx: Context) => T): T;
   (): unknown;
@@ -121,7 +124,10 @@ export interface LogOptions {
   readonly logger?: string;
 }
 
-/** Sends a log message with any JSON value. Returns a promise that settles when the client has room for more. */
+/**
+ * Sends a log message with any JSON value. Returns a promise that settles when the client has read enough for more
+ * messages.
+ */
 export type LogMethod = (data: unknown, options?: LogOptions) => Promise<void>;
 
 /** Sends log messages, with one method for each level. The methods work when destructured. */
@@ -148,20 +154,22 @@ export interface Log {
 export interface AnyHandler {
   /** Name of the handler. */
   readonly name: string;
-  /** Its labels. */
+  /** Tags of the handler. */
   readonly tags?: readonly string[];
   /**
-   * Marks objects that a factory such as `tool()` made.
+   * Marks objects that were created by a factory such as `tool()`.
    *
    * @ignore
    */
   readonly [INTERNALS]: object;
 }
 
-/** Decides whether a caller may see and use a handler. `S` has the services of the handler. */
+/** Decides whether a caller may see and use a handler. `S` is the type of the handler's services. */
 export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
 
-/** Selects handlers: one by its kind and its name, or the URI of a resource, or all with a tag. */
+/**
+ * Selects handlers: a single handler by its kind and its name (or the URI of a resource), or all handlers with a tag.
+ */
 export type HandlerSelector =
   | { readonly tool: string }
   | { readonly resource: string }
@@ -173,28 +181,31 @@ export type HandlerSelector =
 export interface HandlerSet<H extends AnyHandler = AnyHandler> {
   /** Adds handlers, and notifies clients of the changed lists. */
   add(...handlers: readonly H[]): void;
-  /** Removes handlers, and notifies clients of the changed lists. Unknown ones and `undefined` are ignored. */
+  /** Removes handlers, and notifies clients of the changed lists. Ignores unknown handlers and `undefined`. */
   remove(...handlers: readonly (H | undefined)[]): void;
   /** Returns the handlers in the order in which they were added. */
   list(): readonly H[];
-  /** Finds a handler, also in a group. Returns `undefined` if there is none. The name of a resource is its URI. */
+  /**
+   * Finds a handler, including handlers of groups. Returns `undefined` if there is no such handler. The name of a
+   * resource is its URI.
+   */
   get(kind: "tool" | "resource" | "prompt" | "group", name: string): H | undefined;
   /**
-   * Enables handlers that were disabled: for all callers, or for those for which `callers` returns `true`. Their `allow`
-   * still decides too. For each handler and caller, the last call of `enable` or `disable` that applies counts, also for
-   * handlers that are added later. The clients of which a list has changed are notified.
+   * Enables handlers that were disabled: for all callers, or for callers for which `callers` returns `true`. The
+   * handlers' own `allow` still applies. For each handler and caller, the last matching call of `enable` or `disable`
+   * decides, also for handlers that are added later. Clients whose lists have changed are notified.
    *
-   * Pass the same function for the same callers: a call replaces an earlier one with the same selection and function.
+   * Pass the same function for the same callers: a call replaces an earlier call with the same selection and function.
    *
-   * @throws {TypeError} if the selection is wrong, such as the URI of a single resource of a template.
+   * @throws {TypeError} if the selection is invalid, such as the URI of a single resource of a template.
    */
   enable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
   /**
-   * Disables handlers: for all callers, or for those for which `callers` returns `true`. For these callers they no longer
-   * exist, as if `allow` refused them. Calls that run already go on, and those that wait in a queue are refused. See
-   * {@linkcode HandlerSet.enable}.
+   * Disables handlers: for all callers, or for callers for which `callers` returns `true`. For these callers the
+   * handlers no longer exist, as if `allow` returned `false`. Running calls go on, and calls that wait in a queue are
+   * refused. See {@linkcode HandlerSet.enable}.
    *
-   * @throws {TypeError} if the selection is wrong, such as the URI of a single resource of a template.
+   * @throws {TypeError} if the selection is invalid, such as the URI of a single resource of a template.
    */
   disable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
 }
@@ -205,19 +216,19 @@ export interface RunningServer extends ChangeNotifier {
   readonly handlers: HandlerSet;
 }
 
-/** Parameters that continue a request to another server. Empty the first time. */
+/** Parameters that continue a request to another server. Empty at the first attempt. */
 export interface ForwardRetry {
-  /** The answers of the client, by the keys of the other server. */
+  /** The answers of the client, by the keys of the other server's questions. */
   readonly inputResponses?: Meta;
-  /** The state of the other server. */
+  /** The `requestState` of the other server. */
   readonly requestState?: unknown;
-  /** Further parameters, so that they can be spread into others. */
+  /** Index signature, so that the parameters can be spread into others. */
   readonly [name: string]: unknown;
 }
 
 /** Details of a progress notification. */
 export interface ProgressOptions {
-  /** The value at which the work is done. Without it, the client shows no end. */
+  /** The value of `progress` at which the work is done. If omitted, the client cannot show how much is left. */
   readonly total?: number;
   /** A short message for people. */
   readonly message?: string;
@@ -226,32 +237,33 @@ export interface ProgressOptions {
 /**
  * The context of a call: who the caller is, and methods to reach the client before the result.
  *
- * Once the call has ended or the client is gone, the methods that send notifications do nothing. They never throw.
- * `S` has the services that the handler declares.
+ * When the call has ended or the client has disconnected, the methods that send notifications do nothing. They never
+ * throw. `S` is the type of the services that the handler declares.
  */
 export interface Context<S = NoServices> {
-  /** Values of the services that the handler declares, by name. Middleware sees none. */
+  /** Values of the services that the handler declares, by name. Middleware gets none. */
   readonly services: S;
   /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
-  /** The authenticated caller, if the server has `auth` or one was passed to `fetch`. */
+  /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
   readonly principal?: Principal;
   /**
-   * Returns the value that the server's `session` returned. Pass that function to get the value with its type. Where
-   * clients have a session, it is computed once, when the session begins. Otherwise it is computed for each request, when
-   * it is first read. `undefined` if the server has no `session`.
+   * Returns the value that the server's `session` returned. Pass that function to get the value with its type. For
+   * clients with a session, the value is computed once, when the session begins. For other clients, it is computed for
+   * each request in which it is read. `undefined` if the server has no `session`.
    *
-   * @throws {TypeError} if the given function is not that of the server, or what it returned cannot be kept.
+   * @throws {TypeError} if the given function is not the server's `session`, or if the value that it returned cannot be
+   * kept.
    */
   readonly session: ReadSession;
   /**
-   * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. Pass the schema
-   * that the server has as `params` to get them with their types.
+   * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. Pass the
+   * schema of the server's option `params` to get typed values.
    *
    * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
    */
   readonly route: ReadRoute;
-  /** Changes handlers, and notifies clients of changes, like the members of the same names on the server. */
+  /** Changes handlers, and notifies clients of changes. The members are the same as those of the server. */
   readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;
@@ -265,20 +277,21 @@ export interface Context<S = NoServices> {
    */
   readonly http?: Request;
   /**
-   * A text that is the same for each run of the tool with the same idempotency key of the same caller, on any instance. It
-   * is a valid `token` for `set` and `append` of a store. `undefined` for a call without a key.
+   * Text that is the same for each run of the tool with the same idempotency key and the same caller, on any instance.
+   * It is a valid `token` for `set` and `append` of a store. `undefined` for a call without a key.
    */
   readonly idempotencyToken?: string;
   /**
-   * Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume. `signal.reason.why`
-   * says why, such as `"timeout"`.
+   * Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume.
+   * `signal.reason.why` states the reason, such as `"timeout"`.
    */
   readonly signal: AbortSignal;
   /**
    * Sends a progress notification, if the client asked for progress. Returns a promise that settles when the client has
-   * room for more.
+   * read enough for more messages.
    *
-   * A value that does not grow is dropped. If the client reads too slowly, only the newest value is sent.
+   * A value that is not greater than the previous one is dropped. If the client reads too slowly, only the newest value
+   * is sent.
    *
    * @see specification/2026-07-28/basic/patterns/progress
    */
@@ -286,15 +299,15 @@ export interface Context<S = NoServices> {
   /**
    * Sends log messages: `ctx.log.info(data, { logger: "db" })`. Messages below the client's log level are dropped.
    *
-   * Each method returns a promise that settles when the client has room for more. Await it if you log a lot: otherwise
-   * messages are dropped when the client reads too slowly.
+   * Each method returns a promise that settles when the client has read enough for more messages. Await it if you log a
+   * lot: otherwise messages are dropped if the client reads too slowly.
    *
    * @see specification/2026-07-28/server/utilities/logging
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` identifies the question within this call. The same question under the same
-   * key has the same answer.
+   * Asks the user to fill in a form. `key` identifies the question within this call. If the handler asks the same
+   * question under the same key again, it gets the same answer.
    *
    * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
    *
@@ -322,9 +335,10 @@ export interface Context<S = NoServices> {
    */
   roots(): Promise<readonly Root[]>;
   /**
-   * Sends a request to another server, and passes the questions of its result on to the client of this call. `send` is
-   * called again with the answers, to be sent as parameters of the same request, until a result asks nothing. The state
-   * of the other server travels sealed in that of this one. Its errors are passed on with their code, message and data.
+   * Sends a request to another server, and passes the questions in its result on to the client of this call. `send` is
+   * called again with the answers, to be sent as parameters of the same request, until a result has no question. The
+   * state of the other server is sealed into the state of this server. Errors of the other server are passed on with
+   * their code, message and data.
    *
    * ```ts
    * import { tool } from "@x/mcp";
@@ -344,38 +358,39 @@ export interface Context<S = NoServices> {
    */
   forward<R extends object>(send: (retry: ForwardRetry) => R | Promise<R>): Promise<R>;
   /**
-   * Computes a JSON value once per call, even if the handler runs again after a question. It runs at least once, not
-   * exactly once. The sealed value travels through the client.
+   * Computes a JSON value once per call, even if the handler runs again after a question. `make` runs at least once,
+   * not exactly once. The client carries the sealed value between the runs.
    *
-   * All values of one call may have 32,768 bytes as JSON.
+   * All values of one call together may have at most 32,768 bytes as JSON.
    *
    * @throws {RangeError} if the values of the call are larger, in every revision.
    */
   once<T>(key: string, make: () => T | Promise<T>): Promise<T>;
   /**
-   * Returns the value of a service that the handler does not declare, for services that are chosen while it runs.
+   * Returns the value of a service that the handler does not declare, for handlers that choose services while they run.
    *
    * Rejects for a service that lives for one call, unless the handler declares services.
    */
   get<T>(service: Service<T>): Promise<T>;
   /**
-   * Reads a resource of this server as the same caller: with its `allow`, scopes, limits, guards and middleware. Questions
-   * reach the client. Resources may read each other up to 8 levels deep.
+   * Reads a resource of this server on behalf of the same caller. The resource's `allow`, scopes, limits, guards and
+   * the middleware apply. Questions of its handler are sent to the client. Resources may read each other up to 8 levels
+   * deep.
    *
    * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks its scopes.
    */
   readResource(uri: string): Promise<readonly ResourceContents[]>;
   /**
-   * Runs a function after the call, when its response is on its way. It learns how the call ended. Its errors are
-   * reported like those of handlers. Closing the server waits for it as for a call. Until it ends, it counts as a running
-   * call of the client, without a timeout.
+   * Runs a function after the call, when the response has been sent. The function gets how the call ended. Its errors
+   * are reported like errors of handlers. Closing the server waits for it as for a call. While it runs, it counts as a
+   * running call of the client, without a timeout.
    *
-   * If the handler runs again after a question, it registers the function again.
+   * If the handler runs again after a question, it must register the function again.
    */
   defer(run: (end: ServiceEnd) => unknown): void;
   /**
-   * Closes the response stream but not the call. The client can reconnect for the rest after `retryMs` milliseconds.
-   * Does nothing where streams cannot be resumed.
+   * Closes the response stream, while the call goes on. The client can reconnect after `retryMs` milliseconds to
+   * receive the rest. Does nothing if the stream cannot be resumed.
    */
   closeStream(retryMs?: number): void;
 }

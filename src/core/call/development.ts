@@ -1,5 +1,5 @@
 /**
- * What a server reports to its author in development. Loaded when development is turned on.
+ * Reports of a server to its author during development. Loaded when development is turned on.
  *
  * @module
  */
@@ -15,15 +15,15 @@ export interface DevelopmentListener extends Partial<RunReports> {
   fault?(event: FaultEvent): void;
 }
 
-/** Watches a server in development: it prints warnings, and passes all reports to listeners. */
+/** Watches a server in development: prints warnings, and passes all reports to listeners. */
 export class Development implements RunReports {
-  /** Watches work that is repeated when an answer arrives. */
+  /** Watches for work that is repeated when an answer arrives. */
   readonly reruns: RerunWatch;
   /** Watches the runs of handlers. */
   readonly runs: RunWatch;
   readonly #listeners: ReadonlySet<DevelopmentListener>;
 
-  /** Watches a server with this clock. `listeners` may change. */
+  /** Watches a server with this clock. `listeners` may change later. */
   constructor(clock: Pick<Clock, "now">, listeners: ReadonlySet<DevelopmentListener>) {
     this.#listeners = listeners;
     this.reruns = new RerunWatch(clock, (repeated) => this.warn(toWarning(repeated)));
@@ -35,7 +35,7 @@ export class Development implements RunReports {
   }
 
   warn(text: string): void {
-    // Clients choose the URIs of templates.
+    // Escape the text, because it may contain URIs of templates, which clients choose.
     console.warn(toPrintableLine(text));
     for (const listener of this.#listeners) listener.warn?.(text);
   }

@@ -1,5 +1,5 @@
 /**
- * Passes the questions of another server to the client of a call, and the answers back.
+ * Passes the questions of another server on to the client of a call, and passes the answers back.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -11,22 +11,22 @@ import type { ForwardRetry } from "./context.ts";
 import { FORM, type PreparedQuestion, type Question } from "./question.ts";
 import { untilAborted } from "./until_aborted.ts";
 
-/** What a call does to forward a request. */
+/** The functions of a call that forwarding uses. */
 export interface Forwarding {
-  /** Keeps a value over the rounds of the call, sealed. */
+  /** Keeps a sealed value over the rounds of the call. */
   once(key: string, make: () => unknown): Promise<unknown>;
   ask(question: PreparedQuestion): Promise<unknown>;
   readonly signal: AbortSignal;
-  /** How many other requests the handler has forwarded before. */
+  /** Number of requests that the handler has forwarded before this one. */
   readonly index: number;
 }
 
 const MAX_ROUNDS = 64;
 const MAX_WAIT_MS = 5000;
-/** Thrown out of `once`, because the final result is not kept. */
+/** Thrown inside `once`, because the final result must not be kept. */
 const FINAL: unique symbol = Symbol("final");
 
-/** Sends a request until its result asks nothing. Errors of the other server are passed on. */
+/** Sends a request until its result has no question. Passes errors of the other server on. */
 export async function forward<R extends object>(
   call: Forwarding,
   send: (retry: ForwardRetry) => R | Promise<R>,
@@ -65,7 +65,10 @@ async function sendOnce<R extends object>(
   throw new TypeError("Cannot forward the request: the function returned no result; return what the client returns");
 }
 
-/** Asks the client what the other server asks. Without questions, that server wants a retry later. */
+/**
+ * Asks the client the questions of the other server. A result without questions means that the server wants the request
+ * again later.
+ */
 async function answer(call: Forwarding, round: number, { inputRequests, requestState }: Params): Promise<ForwardRetry> {
   if (!isObject(inputRequests)) {
     const wait = Promise.withResolvers<void>();
@@ -73,7 +76,8 @@ async function answer(call: Forwarding, round: number, { inputRequests, requestS
     await untilAborted(wait.promise, call.signal).finally(stop);
     return { requestState };
   }
-  // Asked together, so that the client gets them together. A key may mean another question in a later round.
+  // Ask all questions at once, so that the client gets them together. The prefix contains the round, because a key may
+  // mean another question in a later round.
   const prefix = call.index ? `${call.index + 1}: ` : "";
   const suffix = round ? ` (${round + 1})` : "";
   const asking = Object.entries(inputRequests).map(async ([key, question]) => {
@@ -82,7 +86,7 @@ async function answer(call: Forwarding, round: number, { inputRequests, requestS
   return { inputResponses: Object.fromEntries(await Promise.all(asking)), requestState };
 }
 
-/** The capability that a question needs. The server that asked checks the answer. */
+/** Returns the capability that a question requires. The other server checks the answer. */
 function prepare(key: string, asked: unknown): PreparedQuestion {
   const { method, params = {} } = isObject(asked) ? asked : {};
   const need = isObject(params) ? findNeed(method, params) : undefined;
@@ -97,7 +101,7 @@ function prepare(key: string, asked: unknown): PreparedQuestion {
 function findNeed(method: unknown, params: Params) {
   switch (method) {
     case "elicitation/create":
-      // Other schemes could run code or open files.
+      // Allow only http and https, because other schemes could run code or open files.
       if (params.mode === "url" && !/^https?:\/\/\S+$/i.test(String(params.url))) return;
       return { capability: params.mode === "url" ? "elicitation.url" : FORM, question: { method, params } } as const;
     case "sampling/createMessage": {

@@ -11,21 +11,22 @@ export interface Cancellable {
   readonly id: Id;
   /** Identifies the endpoint of the call. */
   readonly host: { readonly server: object };
-  /** Whether this is a subscription, which does not keep the connection busy. */
+  /** Whether this is a subscription. A subscription does not keep the connection busy. */
   readonly isSubscription: boolean;
-  /** Cancels the call. It gets a response only if its reason has one. */
+  /** Cancels the call. The client gets a response only if the reason has one. */
   cancel(reason: CancelError): void;
-  /** Charges the client with this running call, unless it is charged already. */
+  /** Charges the client for this running call, unless it is charged already. */
   charge(): void;
-  /** Adds a period to the time of the call, and cancels it at the limit. */
+  /** Adds a period to the time of the call, and cancels the call at its timeout. */
   age(periodMs: number, maxMs: number): void;
 }
 
 /** The running calls of one connection or exchange. */
 export class InFlight {
-  // Usually holds one call at most, and the limits bound it. An array is cheaper than a map.
+  // An array, because it usually contains at most one call, and limits bound its length. It takes less memory than a
+  // map.
   #calls?: Cancellable[];
-  /** Why no call may start any more. Set once the connection has ended. */
+  /** The reason why no further call may start. Set when the connection has ended. */
   over?: CancelError;
 
   /** Number of calls. */
@@ -39,7 +40,7 @@ export class InFlight {
     else this.#calls = [call];
   }
 
-  /** Removes a call that has ended. Returns whether others are left that are not subscriptions. */
+  /** Removes a call that has ended. Returns whether other calls remain that are not subscriptions. */
   remove(call: Cancellable): boolean {
     const calls = this.#calls;
     if (!calls) return false;
@@ -50,8 +51,8 @@ export class InFlight {
   }
 
   /**
-   * Handles a notification of the client, which may cancel the newest call with an id. Returns `false` if there is no call
-   * to cancel.
+   * Handles a notification of the client, which may cancel the newest call with an id. Returns `false` if there is no
+   * such call.
    */
   notify({ method, params }: Notification): boolean {
     if (method !== "notifications/cancelled") return true;
@@ -61,17 +62,20 @@ export class InFlight {
     return !!found;
   }
 
-  /** Adds the endpoints of the calls to a set. The host of a call may be derived from that of its endpoint. */
+  /**
+   * Adds the endpoints of the calls to a set. Uses `host.server`, because the host of a call may be derived from the
+   * endpoint's host.
+   */
   addServers(servers: Set<object>): void {
     for (const { host } of this.#calls ?? []) servers.add(host.server);
   }
 
-  /** Charges clients with all calls that are not charged yet. */
+  /** Charges clients for all calls that are not charged yet. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
   }
 
-  /** Adds a period to the time of all calls, and cancels those at the limit. */
+  /** Adds a period to the time of all calls, and cancels calls at their timeout. */
   age(periodMs: number, maxMs: number): void {
     for (const call of [...this.#calls ?? []]) call.age(periodMs, maxMs);
   }
@@ -81,7 +85,7 @@ export class InFlight {
     for (const call of [...this.#calls ?? []]) call.cancel(reason);
   }
 
-  /** Cancels all calls, and those that are not running yet. By default their client has disconnected. */
+  /** Cancels all calls, and calls that start later. The reason defaults to a disconnected client. */
   end(reason: CancelError = new CancelError("disconnected")): void {
     this.over = reason;
     this.cancelAll(reason);

@@ -1,11 +1,11 @@
 /**
- * Keys of members that are out of sight of users, such as the internal state of servers and handlers.
+ * Keys of members that users do not see, such as the internal state of servers and handlers.
  *
  * @module
  */
 
 /**
- * The key of all internal state. The symbol is global, because a server file and a package of handlers may each import
+ * The key of internal state. The symbol is global, because a server file and a package of handlers may each import
  * their own copy of the library.
  *
  * @internal
@@ -13,8 +13,9 @@
 export const INTERNALS: unique symbol = Symbol.for("mcp.internals");
 
 /**
- * Gives internal state to a handler, and freezes it. A copy such as `{ ...handler, allow }` has no such state and is not a
- * handler, because its state would not know of the changes: `allow` would be ignored.
+ * Adds internal state to a handler, and freezes the handler. A copy such as `{ ...handler, allow }` loses this state,
+ * so it is not a handler. Otherwise the changes would be ignored, because the state would still contain the original
+ * `allow`.
  *
  * @internal
  */
@@ -23,17 +24,17 @@ export function withInternals<T extends object, I>(
   internals: I,
 ): Readonly<T> & { readonly [INTERNALS]: I } {
   Object.defineProperty(handler, INTERNALS, { value: internals });
-  return Object.freeze(handler) as Readonly<T> & { readonly [INTERNALS]: I }; // As just defined.
+  return Object.freeze(handler) as Readonly<T> & { readonly [INTERNALS]: I }; // Defined above.
 }
 
 /** Key of the method of a context that tests scopes. */
 export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
 
-/** Key of the call in a context that stands for it. */
+/** Key of the call to which a context belongs. */
 export const CALL: unique symbol = Symbol.for("mcp.call");
 
-/** Key of the check of an authentication that does not fit every path. */
+/** Key of the path check of an authentication that is not suitable for every path. */
 export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
 
-/** Key of the check of an authentication that knows all callers at the start. */
+/** Key of the handler check of an authentication that knows all callers in advance. */
 export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

@@ -1,6 +1,6 @@
 /**
- * Checks the names and the types of options. Programs may run without a check of their types, and an option that is
- * ignored because of its name, or because of its value, may leave open what it should close.
+ * Checks the names and the types of options. Programs may run without type checks, and an option that is ignored
+ * because of a wrong name or type may leave something unprotected.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";
 
 /**
- * What an option may be: anything, because its reader checks it, a type, one of several texts, an object with options of
- * its own, an object or a list of such objects, or what a function has nothing to say against.
+ * The rule for an option: any value (because its reader checks it), a type, one of several texts, an object with
+ * options of its own, an object or a list of such objects, or a function that returns what is wrong.
  */
 export type OptionRule =
   | true
@@ -23,39 +23,39 @@ export type OptionRule =
 
 /** The options of one kind. `K` are their names. */
 export interface KnownOptions<K extends string = string> {
-  /** All names. */
+  /** The names and rules of all options. */
   readonly names: Readonly<Record<K, OptionRule>>;
-  /** Names that other libraries use, and the options that mean the same. */
+  /** Names that other libraries use, with the options that mean the same. */
   readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
-  /** Other names, such as options of related kinds, and the remedies. */
+  /** Names of options that belong elsewhere, such as to a related kind, with the remedies. */
   readonly elsewhere?: Readonly<Record<string, string>>;
-  /** Whether the option may also be something else, which its reader checks. */
+  /** Whether the option may also have another form, which its reader checks. */
   readonly hasOtherForms?: boolean;
   /**
-   * Whether instances of classes are not checked, because they may have fields of their own. Set it for objects that an
-   * author implements, such as an authentication.
+   * Whether only plain objects are checked. Instances of classes may have fields of their own. Set it for objects that
+   * an author implements, such as an authentication.
    */
   readonly isPlain?: boolean;
 }
 
 /**
- * Checks the options of a factory: each must be known and have the right type. Options that are `undefined` count as
- * absent.
+ * Checks the options of a factory: each option must be known and have the right type. Options that are `undefined`
+ * count as absent.
  *
- * @param action what cannot be done, such as `make tool "add"`
- * @throws {TypeError} with the option, and the name to write instead.
+ * @param action the action that fails, such as `make tool "add"`
+ * @throws {TypeError} that names the option, and the name to use instead.
  */
 export function checkOptions(action: string, given: unknown, known: KnownOptions): void {
   if (!isObject(given)) {
     const [first] = Object.keys(known.names);
     throw new TypeError(`Cannot ${action}: its options are ${show(given)}; write an object such as { ${first}: … }`);
   }
-  // Copies, such as those of groups, would lose what the object inherits.
+  // Require a plain object, because copies, such as those of groups, would lose inherited properties.
   if (!isPlain(given)) throw new TypeError(`Cannot ${action}: its options have a prototype; write a plain object`);
   checkNames(action, given, known, "");
 }
 
-/** Names what a factory makes, such as `tool "add"`, by one of its options. */
+/** Describes the object that a factory creates, such as `tool "add"`, by one of its options. */
 export function toPlace(kind: string, given: unknown, name = "name"): string {
   const named = isObject(given) ? given[name] : undefined;
   return typeof named === "string" ? `${kind} ${JSON.stringify(named.slice(0, 200))}` : `a ${kind}`;
@@ -63,7 +63,7 @@ export function toPlace(kind: string, given: unknown, name = "name"): string {
 
 function checkNames(action: string, given: object, known: KnownOptions, path: string): void {
   for (const [name, value] of Object.entries(given)) {
-    // An option that was computed, and is not set.
+    // Skip an option that was computed and is not set.
     if (value === undefined) continue;
     if (!Object.hasOwn(known.names, name)) {
       throw new TypeError(`Cannot ${action}: unknown option ${path}${name}; ${toRemedy(name, known, path)}`);
@@ -100,7 +100,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   }
 }
 
-/** Tests for an object without a class of its own, from any realm. */
+/** Tests for an object that is not an instance of a class, from any realm. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -119,7 +119,7 @@ function toType(value: unknown): string {
   return typeof value;
 }
 
-// `Array.isArray` does not narrow a readonly list.
+// `Array.isArray` does not narrow the type of a readonly list.
 function isList(rule: OptionRule): rule is readonly string[] {
   return Array.isArray(rule);
 }
@@ -130,14 +130,17 @@ function toRemedy(name: string, { names, hints = {}, elsewhere = {} }: KnownOpti
   return meant === undefined ? "remove it" : `did you mean ${path}${meant}?`;
 }
 
-/** Finds the most similar name, or else the one with which a longer name begins or ends, as `requiredScopes` does. */
+/**
+ * Finds the most similar name, or a name with which a longer name begins or ends, such as `scopes` for
+ * `requiredScopes`.
+ */
 function findMeant(name: string, names: readonly string[]): string | undefined {
   const lower = name.toLowerCase();
   const isPart = (each: string) => lower.startsWith(each.toLowerCase()) || lower.endsWith(each.toLowerCase());
   return findSuggestion(name, names) ?? names.find((each) => each.length > 3 && isPart(each));
 }
 
-/** Shows a value for a message, without what it contains. */
+/** Describes a value for an error message without showing its contents. */
 export function show(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "string") return JSON.stringify(value.length > 100 ? `${value.slice(0, 100)}…` : value);

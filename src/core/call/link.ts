@@ -1,5 +1,5 @@
 /**
- * The contract between a transport and an era: the source of a message, and its reply.
+ * The interface between a transport and an era: the source of a message, and its reply.
  *
  * @module
  */
@@ -34,47 +34,52 @@ export type HeaderReader = Pick<Headers, "get">;
 export interface SeenRequest {
   readonly request: Request;
   readonly headers: HeaderReader;
-  /** Returns the checks of its caller for a stream, unless the caller needs none. */
+  /** Returns the checks of the caller for a stream, or `undefined` if the caller needs no checks. */
   toChecks?(principal: Principal | undefined): CallerChecks | undefined;
 }
 
 /** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
   readonly transport: TransportName;
-  /** The calls of this connection or exchange, within which request ids are unique. */
+  /** The running calls of this connection or exchange. Request ids are unique among them. */
   readonly inFlight: InFlight;
-  /** The client's account. It is looked up on first access. */
+  /** The account of the client. Looked up on first access. */
   readonly account: Account;
   /** The HTTP request that carried the message. */
   readonly http?: Pick<SeenRequest, "request" | "toChecks">;
-  /** Headers of that request. */
+  /** Headers of the HTTP request. */
   readonly headers?: HeaderReader;
-  /** Its `MCP-Protocol-Version` header, or `null` if it has none. */
+  /** The `MCP-Protocol-Version` header of the HTTP request, or `null` if it has none. */
   readonly version?: string | null;
   readonly principal?: Principal;
   /**
-   * Secret id of the session or the connection, whose messages all come from one client. `undefined` for an exchange that
-   * has neither.
+   * Secret id of the session or the connection, whose messages all come from the same client. `undefined` for an HTTP
+   * exchange without a session.
    */
   readonly owner?: string;
   /** Address of the client, if known. */
   readonly peer?: string;
   /** Whether messages can be sent before the response. */
   readonly streams: boolean;
-  /** Sends a JSON text before the response. Returns a promise if the sender should wait for room. */
+  /**
+   * Sends JSON text before the response. Returns a promise if the sender should wait until the client has read more.
+   */
   send(text: string, event?: EventFields): Promise<void> | undefined;
   /**
-   * Announces that the response takes time. From here on, the transport may turn the response into a stream, send
-   * heartbeats and detect a disconnected client. Errors with their own HTTP status must come before.
+   * Announces that the response takes time. From then on, the transport may turn the response into a stream, send
+   * heartbeats, and detect a disconnected client. Errors with an HTTP status of their own must be sent before.
    */
   wait(events?: LinkEvents): void;
   /** Starts the stream at once, without a message. */
   open(): void;
-  /** Closes the connection but not the call. */
+  /** Closes the connection, while the call goes on. */
   release(event?: EventFields): void;
 }
 
-/** The response to one message. Only HTTP uses the status, the headers and the event. Without a text, no message is sent. */
+/**
+ * The response to one message. Only HTTP uses the status, the headers and the event. Without `text`, no message is
+ * sent.
+ */
 export interface Reply {
   /** A JSON-RPC message as JSON. */
   readonly text?: string;
@@ -82,22 +87,22 @@ export interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
   /** Fields of the event that carries the text, if the response is a stream. */
   readonly event?: EventFields;
-  /** Called by a channel once the text is written, or can no longer be. */
+  /** Called by a channel when the text is written, or can no longer be written. */
   readonly onWritten?: () => void;
 }
 
-/** Headers of a refusal at a limit: retry after one second. */
+/** Header of a refusal at a limit: the client may retry after 1 second. */
 export const RETRY_AFTER = { "retry-after": "1" } as const;
 
-/** Key of the headers that the response to an error has. */
+/** Key of the headers for the response to an error. */
 export const REPLY_HEADERS: unique symbol = Symbol();
 
-/** An error that an HTTP status stands for. */
+/** An error whose code contains an HTTP status. */
 type Hinted = McpError & { readonly [REPLY_HEADERS]?: Reply["headers"] };
 
 /**
- * Returns the HTTP status of a refusal and its headers. Its code is -31000 minus the status. Returns `undefined` for any
- * other error.
+ * Returns the HTTP status and the headers of a refusal, whose code is -31000 minus the status. Returns `undefined` for
+ * any other error.
  */
 export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | undefined {
   const status = -31_000 - error.code;
@@ -108,7 +113,7 @@ export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | unde
   return { status, headers: { ...retry, ...error[REPLY_HEADERS] } };
 }
 
-/** A link to the same client over which nothing is sent. */
+/** Creates a link of the same client that sends nothing. */
 export function toSilent(
   { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,
 ): Link {

@@ -1,5 +1,5 @@
 /**
- * The contract of extensions that live as long as their server.
+ * The interface of extensions that start and stop with their server.
  *
  * @module
  */
@@ -7,27 +7,27 @@
 /** The extensions of one server that start and stop with it, or publish notifications. */
 export interface Lives {
   /**
-   * Starts all extensions, and those that are added later. Errors are reported. From then on, `rest` does nothing, unless
-   * `isKept` is `false`.
+   * Starts all extensions, and extensions that are added later. Errors are reported. From then on, `rest` does nothing,
+   * unless `isKept` is `false`.
    */
   start(isKept?: boolean): void;
-  /** Starts all extensions, and rejects if one of them fails. */
+  /** Starts all extensions. Rejects if an extension fails. */
   ready(): Promise<void>;
-  /** Waits until an extension has started. Starts it if necessary, again after a failure, and rejects if that fails. */
+  /** Waits until an extension has started. Starts it if necessary, also after a failure. Rejects if it fails. */
   until(id: string): Promise<void> | undefined;
-  /** Returns what an extension that has started got. */
+  /** Returns the object that was passed to `start` of an extension. `undefined` if the extension has not started. */
   find(id: string): object | undefined;
-  /** Calls `deliver` for each notification of these topics. Returns a function that stops it. */
+  /** Calls `deliver` for each notification of these topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
   /** Stops all extensions, unless a request has started them. A later request starts them again. */
   rest(): Promise<void>;
-  /** Announces the end to all extensions: aborts their signals. */
+  /** Aborts the signals of all extensions, to announce that the server closes. */
   stop(): void;
-  /** Stops all extensions for good. It takes a limited time. */
+  /** Stops all extensions permanently, within a limited time. */
   close(): Promise<void>;
 }
 
-/** The topics of one key of an extension. */
+/** The topics that a subscription wants, of one key of an extension. */
 export interface WantedTopics {
   readonly key: string;
   readonly topics: readonly string[];

@@ -10,7 +10,7 @@ import { readSyncVerdict } from "./verdict.ts";
 
 /** Decides which clients get a log message. */
 export type LogFilter = (receiver: {
-  /** The caller of its latest request, if authenticated. */
+  /** The caller of the client's latest request, if authenticated. */
   readonly principal?: Principal;
   /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
@@ -18,7 +18,7 @@ export type LogFilter = (receiver: {
 
 /** Options of a log message outside of a call. */
 export interface ServerLogOptions extends LogOptions {
-  /** Decides which clients get the message. Defaults to all that want its level. */
+  /** Decides which clients get the message. Defaults to all clients that want its level. */
   readonly to?: LogFilter;
 }
 
@@ -26,7 +26,8 @@ export interface ServerLogOptions extends LogOptions {
 export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options?: ServerLogOptions) => void) };
 
 /**
- * Returns a filter that never fails: a client gets the message only if `to` returns `true`. `report` gets other errors.
+ * Returns a filter that never throws: a client gets the message only if `to` returns `true`. Errors are passed to
+ * `report`.
  */
 export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown): LogFilter {
   return (receiver) => {
@@ -44,7 +45,7 @@ export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean 
   return !!logLevel && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(logLevel);
 }
 
-/** Returns data that JSON can hold. JSON omits some types, which would leave a message without data. */
+/** Returns data that JSON can represent. JSON omits some types, which would leave a message without data. */
 export function toLoggable(data: unknown): unknown {
   return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }
@@ -54,7 +55,7 @@ export function createServerLog(
   announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
 ): ServerLog {
   const methods = LOG_LEVELS.map((level) => [level, (data: unknown, options = {}) => announce(level, data, options)]);
-  // Each level has its method.
+  // There is a method for each level.
   return Object.fromEntries(methods) as ServerLog;
 }
 
@@ -75,5 +76,5 @@ const levels = Object.defineProperties(
  * Creates the log of one call, which sends its messages with `write`. A method is created only when a handler reads it.
  */
 export function createLog(write: WriteLog): Log {
-  return Object.create(levels, { write: { value: write } }); // The prototype has all levels.
+  return Object.create(levels, { write: { value: write } }); // The prototype has a getter for each level.
 }

@@ -8,8 +8,8 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 
 /**
- * Wraps a call. It calls `next` for the result, and returns that result or another one, or throws. After a timeout or a
- * cancellation, `next` rejects with the reason of `call.signal`, even if the handler still runs.
+ * Wraps a call. Calls `next` to get the result, and returns this result or another result, or throws. After a timeout
+ * or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler still runs.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";
@@ -24,11 +24,11 @@ import type { Context } from "./context.ts";
  */
 export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
 
-/** The methods of middleware that runs for some only. Copies of the library share it. */
+/** Key of the methods for which middleware runs. Copies of the library share the key. */
 const METHODS: unique symbol = Symbol.for("mcp.methods");
 
 /**
- * Limits middleware to some methods. Lists stay public if no middleware of the server sees them.
+ * Limits middleware to some methods. Lists can be cached publicly only if no middleware of the server runs for lists.
  *
  * ```ts
  * import { createServer, type Middleware, onlyMethods, tool } from "@x/mcp";
@@ -55,7 +55,7 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
   const known = listMethods();
   for (const method of methods) {
     if (known.includes(method)) continue;
-    // What the middleware checks would be open for a misspelt method.
+    // A misspelled method must throw, because the middleware would not run for it, and its checks would be skipped.
     const meant = known.find((each) => toLetters(each) === toLetters(method));
     if (meant === undefined && /^[\w.$-]+(\/[\w.$-]+)+$/.test(method)) continue;
     const remedy = meant === undefined ? "use names such as tools/call" : `did you mean ${meant}?`;
@@ -66,7 +66,10 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
   return Object.assign(limited, { [METHODS]: methods });
 }
 
-/** Returns the methods of the protocol that middleware sees. A function, so that bundles without `onlyMethods` have no list. */
+/**
+ * Returns the methods of the protocol for which middleware runs. A function, so that bundles without `onlyMethods` do
+ * not contain the list.
+ */
 function listMethods(): readonly string[] {
   return [
     ...["initialize", "ping", "server/discover", "subscriptions/listen", "tools/list", "tools/call", "resources/list"],
@@ -75,7 +78,7 @@ function listMethods(): readonly string[] {
   ];
 }
 
-/** Returns what distinguishes a name from misspelt ones: its letters without case, punctuation and plurals. */
+/** Returns a form that a name shares with its misspellings: only its letters, without case and plurals. */
 function toLetters(name: string): string {
   return name.toLowerCase().replace(/[^a-z]|s/g, "");
 }
@@ -85,7 +88,7 @@ export function seesLists(middleware: Middleware & { readonly [METHODS]?: readon
   return middleware[METHODS]?.some((method) => method.endsWith("/list")) ?? true;
 }
 
-/** Composes middleware around a function. The first one is the outermost. */
+/** Composes middleware around a function. The first middleware is the outermost. */
 export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,
@@ -95,7 +98,7 @@ export function compose<A extends readonly unknown[]>(
       use(call, () => {
         try {
           const result = next(call, ...rest);
-          // The handler may ignore its signal, and middleware must not wait for it.
+          // Reject when the call is cancelled, because middleware must not wait for a handler that ignores its signal.
           return result instanceof Promise ? call.untilCancelled(result) : Promise.resolve(result);
         } catch (error) {
           return Promise.reject(error);

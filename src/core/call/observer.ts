@@ -1,5 +1,5 @@
 /**
- * The contract of observers: objects with a method for each event of a server that they need.
+ * The interface of observers: objects with a method for each event that they handle.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { Implementation } from "../../protocol/types.ts";
 import type { ClientFacts, Principal } from "./context.ts";
 
 /**
- * The transport of a message. `memory` is a client in the same process, such as a test. `internal` is a call that an
+ * The transport of a message. `memory` is a client in the same process, such as in a test. `internal` is a call that an
  * extension of the server makes.
  */
 export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory" | "internal";
@@ -30,13 +30,13 @@ export interface MessageEvent extends EventSource {
   readonly text: string;
 }
 
-/** The start of a call. Each call that starts also ends, with one `call` event. */
+/** The start of a call. Each call that starts also ends with one `call` event. */
 export interface StartEvent extends EventSource {
-  /** Number of the call, unique within this server. Its `call` event has the same one. */
+  /** Number of the call, unique within this server. The `call` event has the same number. */
   readonly id: number;
   /**
-   * The `id` of the call that this one is a part of: a handler that goes on after its response, or a resource that a
-   * handler reads.
+   * The `id` of the call that this call is a part of. Set for a handler that goes on after its response, and for a
+   * resource that a handler reads.
    */
   readonly parent?: number;
   /** Id of the JSON-RPC request. `undefined` for a call without a request of its own. Clients choose it freely. */
@@ -65,8 +65,8 @@ export interface StartEvent extends EventSource {
    */
   readonly httpTraceparent?: string;
   /**
-   * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise 0.
-   * A `call` event adds the time in the queue of the handler.
+   * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise
+   * 0. The `call` event adds the time in the queue of the handler.
    */
   readonly waitedMs: number;
 }
@@ -78,20 +78,20 @@ export interface CallEvent extends StartEvent {
    * error, or by cancellation.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
-  /** Type of the result, if it is one of an extension, such as `task`. The work goes on then. */
+  /** Type of the result, if an extension defines it, such as `task`. The work then goes on after this event. */
   readonly resultType?: string;
   /** Code of the JSON-RPC error, if the client got one. */
   readonly code?: number;
-  /** Message of that error. */
+  /** Message of the JSON-RPC error, if the client got one. */
   readonly message?: string;
-  /** Why the call was cancelled. Set if `outcome` is `cancelled`. */
+  /** The reason why the call was cancelled. Set if `outcome` is `cancelled`. */
   readonly why?: CancelReason;
   /** Milliseconds from the receipt of the request to the end. */
   readonly durationMs: number;
 }
 
 /**
- * Why a call or a subscription ended before its result.
+ * The reason why a call or a subscription ended before its result.
  *
  * - `client`: its client cancelled it.
  * - `timeout`: it took too long.
@@ -103,15 +103,18 @@ export interface CallEvent extends StartEvent {
  */
 export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "expired" | "extension" | "closing";
 
-/** A question of a handler to its client, when it is answered, or left to the next request of the client. */
+/**
+ * A question of a handler to its client. Reported when the question is answered, fails, or is left open for the
+ * client's next request.
+ */
 export interface AskedEvent extends EventSource {
-  /** The `id` of the call whose handler asks. */
+  /** The `id` of the call whose handler asked. */
   readonly parent: number;
   /** Method of the question, such as `elicitation/create`. */
   readonly method: string;
   /**
-   * How the question ended. `open` means that the client gets it with the response, and sends the request again with the
-   * answer, so that the question ends once more.
+   * How the question ended. `open` means that the client gets the question with the response, and sends the request
+   * again with the answer. The question is then reported a second time.
    */
   readonly outcome: "answered" | "open" | "failed";
   /** Milliseconds from the question to its end. */
@@ -122,7 +125,7 @@ export interface AskedEvent extends EventSource {
 export interface RefusedEvent extends EventSource {
   /** HTTP status. `undefined` on other transports. */
   readonly status?: number;
-  /** Why the request was rejected. */
+  /** The reason why the request was rejected. */
   readonly reason: RefusalReason;
   /** The message that the client got. */
   readonly message: string;
@@ -135,10 +138,10 @@ export interface RefusedEvent extends EventSource {
 }
 
 /**
- * Why a request was rejected before it became a call.
+ * The reason why a request was rejected before it became a call.
  *
- * - Over HTTP: `host`, `origin`, `path`, `verb` (the HTTP method), `accept`, `content_type`, `content_encoding`,
- *   `body` (incomplete or unreadable), `upgrade` and `authentication`.
+ * - Over HTTP: `host`, `origin`, `path`, `verb` (the HTTP method), `accept`, `content_type`, `content_encoding`, `body`
+ *   (incomplete or unreadable), `upgrade` and `authentication`.
  * - On every transport: `message` (not a valid message), `batch`, `revision`, `session` (unknown, ended or missing),
  *   `header` (does not match the body), `method`, `params` (invalid, or an unknown name), `capability`, `scope`,
  *   `limit`, `admission`, `closing` and `fault` (an unexpected error).
@@ -171,13 +174,16 @@ export type RefusalReason =
 /** A limit that was reached. */
 export interface LimitEvent {
   /**
-   * Path of a limit in `limits`, such as `calls.running`, or of a bound that no option changes, such as `request.depth`.
-   * Limits of handlers begin with `handler.`.
+   * Path of a limit in `limits`, such as `calls.running`, or of a bound that no option changes, such as
+   * `request.depth`. Limits of handlers begin with `handler.`.
    */
   readonly limit: string;
   /** The handler, such as `tool "search"`. Set for limits of handlers. */
   readonly handler?: string;
-  /** The client: `principal` and its id, or `peer` and its address. `undefined` if unknown, or if all share the limit. */
+  /**
+   * The client: `principal` and its id, or `peer` and its address. `undefined` if the client is unknown, or if all
+   * clients share the limit.
+   */
   readonly client?: string;
 }
 
@@ -198,17 +204,17 @@ export interface FaultEvent {
 /** A session that was created, resumed or ended. */
 export interface SessionEvent extends EventSource {
   /**
-   * What happened. Over HTTP, `created` comes with the first request after `initialize`. `resumed` means that this
-   * process holds no state of the session yet, for example after a restart.
+   * What happened. Over HTTP, `created` is reported with the first request after `initialize`. `resumed` means that
+   * this process had no state of the session, for example after a restart.
    */
   readonly state: "created" | "resumed" | "ended";
-  /** Part of the session id that identifies it but cannot be used in its place. `undefined` except over HTTP. */
+  /** Part of the session id that identifies the session, but cannot be used as its id. Set only over HTTP. */
   readonly id?: string;
   /** Protocol revision of the session. */
   readonly revision: string;
   /** Name and version of the client, if it sent them. They are not verified. */
   readonly client?: Implementation;
-  /** Why the session ended. An `evicted` session can be resumed. */
+  /** The reason why the session ended. An `evicted` session can be resumed. */
   readonly why?: "client" | "idle" | "expired" | "evicted" | "disconnected" | "closing";
 }
 
@@ -230,11 +236,11 @@ export interface SubscriptionEvent extends EventSource {
   readonly state: "opened" | "ended";
   /** Protocol revision of the subscription. */
   readonly revision: string;
-  /** The lists whose changes it includes. */
+  /** The lists of which the subscription includes changes. */
   readonly lists: readonly string[];
-  /** The resources whose changes it includes. */
+  /** The resources of which the subscription includes changes. */
   readonly uris: readonly string[];
-  /** Why it ended. */
+  /** The reason why the subscription ended. */
   readonly why?: CancelReason;
 }
 
@@ -244,29 +250,31 @@ export interface StreamEvent {
   readonly state: "opened" | "ended";
   /** The transport. */
   readonly transport: TransportName;
-  /** Why it ended. `done` means that the server had nothing more to send. */
+  /** The reason why it ended. `done` means that the server had nothing more to send. */
   readonly why?: "done" | "disconnected" | "stalled" | "memory" | "closing";
   /** Milliseconds for which it was open. */
   readonly durationMs?: number;
 }
 
-/** A service that was made or disposed, or that failed. */
+/** A service that was created or disposed, or that failed. */
 export interface ServiceEvent {
   /** Name of the service. */
   readonly name: string;
-  /** What happened. `failed` means that making or disposing it threw. */
+  /**
+   * The new state. `made` means that its value was created, and `failed` that creating or disposing it threw an error.
+   */
   readonly state: "made" | "disposed" | "failed";
   /** The error, if it failed. */
   readonly error?: unknown;
-  /** Milliseconds that it took. */
+  /** Milliseconds that creating or disposing it took. */
   readonly durationMs?: number;
 }
 
 /** A store that stopped working or works again, or has refused a value. */
 export interface StoreEvent {
   /**
-   * What happened. `refused` means that the store works but cannot write a value, such as one that is too large; it is told
-   * once for each operation.
+   * The new state. `refused` means that the store works, but cannot write a value, for example because it is too large.
+   * This is reported once for each kind of operation.
    */
   readonly state: "degraded" | "recovered" | "refused";
   /** The operation that failed, such as `get`. */
@@ -279,9 +287,9 @@ export interface StoreEvent {
 export interface AuthEvent extends EventSource {
   /** What happened. */
   readonly state: "accepted" | "refused";
-  /** Why the caller was refused, such as `invalid_token`. Never contains a token. */
+  /** The reason why the caller was refused, such as `invalid_token`. Never contains a token. */
   readonly reason?: string;
-  /** What the client does not learn, such as the claim of a token that does not fit. */
+  /** Further details, which the client does not receive, such as the claim of a token that does not match. */
   readonly detail?: string;
   /** HTTP status of the refusal, if there is one. */
   readonly status?: number;
@@ -304,7 +312,7 @@ export interface CloseEvent {
 /**
  * Receives the events of a server. Each method is optional, and an event without a method costs nothing.
  *
- * An observer cannot harm a server: calls do not wait for it, and an error that it throws is only printed. No event
+ * An observer cannot break a server: calls do not wait for it, and errors that it throws are only printed. No event
  * contains credentials, and only `message` contains arguments and results.
  *
  * ```ts
@@ -324,12 +332,12 @@ export interface Observer {
   /** Called when a call has ended. */
   call?(event: CallEvent): unknown;
   /**
-   * Runs a call: `run()` runs middleware and the handler, and `around` must return what it returns. Use it for what must
-   * hold while the call runs, such as the context of a trace. It is called after `start`. If it does not call `run`, or
-   * returns anything else, that is reported, and the call has its result all the same.
+   * Runs a call: `run()` runs middleware and the handler, and `around` must return the value that `run()` returns. Use
+   * it to set something while the call runs, such as the context of a trace. Called after `start`. If it does not call
+   * `run`, or returns another value, the mistake is reported, and the client gets the result of the call anyway.
    */
   around?<T>(event: StartEvent, run: () => T): T;
-  /** Called when a question of a handler is answered, or left to the next request of its client. */
+  /** Called when a question of a handler is answered, fails, or is left open for the client's next request. */
   asked?(event: AskedEvent): unknown;
   /** Called for each request that was rejected before it became a call. */
   refused?(event: RefusedEvent): unknown;
@@ -339,20 +347,20 @@ export interface Observer {
   fault?(event: FaultEvent): unknown;
   /** Called when a session is created, resumed or has ended. */
   session?(event: SessionEvent): unknown;
-  /** Called for each notification of a client, such as changed roots. */
+  /** Called for each notification of a client, such as `notifications/roots/list_changed`. */
   notification?(event: NotificationEvent): unknown;
   /** Called when a subscription is opened or has ended. */
   subscription?(event: SubscriptionEvent): unknown;
   /** Called when an event stream or a connection is opened or has ended. */
   stream?(event: StreamEvent): unknown;
-  /** Called when a service is made or disposed, or fails. */
+  /** Called when a service is created or disposed, or fails. */
   service?(event: ServiceEvent): unknown;
   /**
    * Called when a store stops working or works again, or refuses a value. If no observer has this method,
    * {@linkcode consoleObserver} prints these events.
    */
   store?(event: StoreEvent): unknown;
-  /** Called for decisions about callers. */
+  /** Called when a caller is accepted or refused. */
   auth?(event: AuthEvent): unknown;
   /** Called when handlers are added or removed after the start. */
   handlers?(event: HandlersEvent): unknown;
@@ -360,23 +368,23 @@ export interface Observer {
   close?(event: CloseEvent): unknown;
 }
 
-/** Reports one request to the observer: that it was refused, or the start and the end of its call. */
+/** Reports one request to the observer: its refusal, or the start and the end of its call. */
 export interface RequestReport {
-  /** Why the call was cancelled. */
+  /** The reason why the call was cancelled. */
   why?: CancelReason;
-  /** Why the request is refused, if its error does not tell. */
+  /** The reason why the request is refused, if its error does not show it. */
   reason?: RefusalReason;
-  /** Adds what is known once the request is read. */
+  /** Adds the facts that are known after the request was read. */
   identify(client: ClientFacts, subject?: unknown, session?: string): void;
   /** Creates the report of a call that is a part of this one. */
   part(method: string, subject: string | undefined): RequestReport;
-  /** Runs the call within the observers that want to. */
+  /** Runs the call within the observers that have `around`. */
   around<T>(run: () => T): T;
   /** Waits for the end of a question, and reports it. */
   ask<T>(method: string, answer: Promise<T>): Promise<T>;
-  /** Reports that the call waits in a queue: that of the server, or then that of its handler. */
+  /** Reports that the call waits in a queue: first the queue of the server, then the queue of its handler. */
   wait(): void;
-  /** Reports that the call starts, or goes on. Its start is reported once. */
+  /** Reports that the call starts, or continues after waiting. The start is reported only once. */
   start(): void;
   /** Reports the result of the call. */
   succeed(result: Result): void;
@@ -386,13 +394,13 @@ export interface RequestReport {
   cancel(): void;
 }
 
-/** Where a message came from, such as its link. */
+/** The source of a message, such as its link. */
 export interface Origin {
   readonly transport: TransportName;
   readonly principal?: Principal;
   /** The HTTP request that carried it, if any. Only its presence counts. */
   readonly http?: unknown;
-  /** Headers of that request. */
+  /** Headers of the HTTP request. */
   readonly headers?: { get(name: string): string | null };
   /** Address of the client, if known. */
   readonly peer?: string;
@@ -405,20 +413,20 @@ export interface KnownClient {
   readonly session?: string;
 }
 
-/** What a server reports to. */
+/** The parts of a server that receive reports. */
 export interface Reporter {
   /** Receives events. It has a method only for events that an observer handles, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
-  /** Builds events. `undefined` until it is loaded, and without an observer. */
+  /** Builds events. `undefined` until it is loaded, and for a server without an observer. */
   observing?: Observing;
-  /** Passes an unexpected error to the observer, and returns what the client may know of it. */
+  /** Passes an unexpected error to the observer, and returns the error for the client. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }
 
-/** A rejection without the source of its request. */
+/** The facts of a rejection, without the source of its request. */
 export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
 
-/** Builds the events of an observed server. */
+/** Builds the events of a server with an observer. */
 export interface Observing {
   /** Creates the report of a request that has just been received. Returns `undefined` if no observer handles it. */
   observe(message: Message, origin: Origin): RequestReport | undefined;
@@ -433,8 +441,8 @@ export interface Observing {
   /** Reports that a limit was reached. `client` is the key of the client that reached it. */
   reach(limit: string, client?: string, handler?: string): void;
   /**
-   * Reports the limit that an error message names in parentheses, and returns its path. If the message names several,
-   * the code that found one has reported it already.
+   * Reports the limit that an error message names in parentheses, and returns its path. Reports nothing if the message
+   * names several limits, because the limit was then reported when it was reached.
    */
   reachNamed(message: string): string | undefined;
   /** Reports the limit that the message of an unexpected error names. */

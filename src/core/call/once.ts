@@ -9,19 +9,19 @@ import type { Bounds } from "../capacity/limits.ts";
 
 const encoder = new TextEncoder();
 
-/** The values of one call, which is one for all rounds of questions. */
+/** The values of one call. All rounds of questions belong to the same call. */
 export class OnceValues {
   readonly #stateBytes: number;
-  /** The JSON of each value that has been computed, by key. */
+  /** The JSON of each computed value, by key. */
   readonly made: Map<string, string> = new Map();
   readonly #making = new Map<string, Promise<string>>();
 
-  /** Creates an empty set, which holds at most half of the bytes that the state of a call may have. */
+  /** Creates an empty set. Its values may take at most half of the bytes of a call's state. */
   constructor({ limits }: { readonly limits: Pick<Bounds["calls"], "stateBytes"> }) {
     this.#stateBytes = limits.stateBytes;
   }
 
-  /** Returns a copy of the value, and computes it if it does not exist. After a failure, it is computed again. */
+  /** Returns a copy of the value. Computes the value if there is none. After a failure, computes it again. */
   async get(key: string, make: () => unknown): Promise<unknown> {
     const json = this.made.get(key) ?? await (this.#making.get(key) ?? this.#make(key, make));
     return JSON.parse(json);
@@ -37,7 +37,8 @@ export class OnceValues {
     return making;
   }
 
-  // Also where no client carries the values, so that a handler works in all revisions or in none.
+  // Checks the limit in every revision, even if no client carries the values, so that a handler works either in all
+  // revisions or in none.
   #check(key: string, json: string): void {
     const bytes = encoder.encode([...this.made, [key, json]].flat().join("")).length;
     if (bytes <= this.#stateBytes / 2) return;

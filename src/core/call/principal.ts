@@ -1,5 +1,5 @@
 /**
- * Reads principals: what the author's code says about a caller, by any way in.
+ * Reads principals: the facts about a caller that the author's code returns.
  *
  * @module
  */
@@ -9,15 +9,15 @@ import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";
 import type { Principal } from "./context.ts";
 import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 
-/** Principals that were read. Each is frozen, so it need not be read again. */
+/** Principals that were already read. They are frozen, so they need not be read again. */
 const known = new WeakSet<object>();
 
 /**
- * Reads a principal, and returns a deeply frozen copy of it. Objects of other classes are not copied, except dates, and
- * a `Map` or a `Set` is refused, because nothing can freeze it. Returns the same object for a principal that this function
- * has made.
+ * Reads a principal, and returns a deeply frozen copy. Of objects with a class, only dates are copied. A `Map` or a
+ * `Set` is rejected, because it cannot be frozen. For a principal that this function has returned, returns the same
+ * object.
  *
- * @throws {TypeError} if the value is not a principal. `place` names where it comes from, such as `authenticate()`.
+ * @throws {TypeError} if the value is not a principal. `place` names its source, such as `authenticate()`.
  */
 export function readPrincipal(given: unknown, place: string): Principal {
   // Only this module adds objects to the set.
@@ -42,10 +42,10 @@ export function readPrincipal(given: unknown, place: string): Principal {
   return read;
 }
 
-/** The parts of a principal, each read once. */
+/** The fields of a principal, each read once. */
 interface Fields {
   readonly id: unknown;
-  /** A copy, if it is a list. */
+  /** The scopes, as a copy if they are a list. */
   readonly scopes: unknown;
   readonly expiresAt: unknown;
   readonly facts: Readonly<Record<string, unknown>>;
@@ -57,7 +57,7 @@ function toFields(given: unknown): Fields | undefined {
   return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts) };
 }
 
-// Ends at the first entry that is not a text, so that a list of a billion holes is not copied.
+// Stops at the first entry that is not a string, so that a list of a billion holes is not copied.
 function toList(scopes: readonly unknown[]): readonly unknown[] {
   const list: unknown[] = [];
   for (let at = 0; at < scopes.length; at++) {
@@ -84,14 +84,17 @@ function toKind(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
 }
 
-/** Returns a principal with another time of expiry. */
+/** Returns a principal with another expiry time. */
 export function withExpiry<P extends Principal>(principal: P, expiresAt: number): P {
   const copy = Object.freeze({ ...principal, expiresAt });
   known.add(copy);
   return copy;
 }
 
-/** Copies plain objects and arrays at all depths, and freezes the copies. Not recursive, because claims may be deep. */
+/**
+ * Copies plain objects and arrays at all depths, and freezes the copies. Uses a loop instead of recursion, because
+ * claims may be deeply nested.
+ */
 function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const copies = new Map<object, Record<string, unknown> | unknown[]>();
   const toCopy = (from: unknown): unknown => {
@@ -106,19 +109,19 @@ function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<str
     return copy;
   };
   const root = toCopy(value);
-  // The map grows while it is visited.
+  // The loop also visits entries that are added to the map while it runs.
   for (const [from, copy] of copies) {
     for (const [name, each] of Object.entries(from)) {
-      // An assignment to `__proto__` would replace the prototype.
+      // Define the property, because an assignment to `__proto__` would replace the prototype.
       Object.defineProperty(copy, name, { value: toCopy(each), enumerable: true, configurable: true, writable: true });
     }
     if (Array.isArray(from) && Array.isArray(copy)) copy.length = from.length;
   }
   for (const copy of copies.values()) Object.freeze(copy);
-  return root as Readonly<Record<string, unknown>>; // The copy of an object.
+  return root as Readonly<Record<string, unknown>>; // The root is a copy of an object.
 }
 
-/** What a handler could change for all later requests of the caller. */
+/** A value that a handler could change, which would affect all later requests of the caller. */
 class Container extends Error {
   override readonly message = "a Map or a Set in it could be changed by handlers; use a list or an object";
 }

@@ -1,5 +1,5 @@
 /**
- * The contract of requests to the client, and the capabilities that these and handlers need.
+ * The interface of questions to the client, and the capabilities that questions and handlers require.
  *
  * @module
  */
@@ -12,18 +12,18 @@ import type { Checked } from "../../schema/schema.ts";
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
-  /** Whether each answer of the call counts once from this question on. */
+  /** Whether the server accepts each answer of the call only once, from this question on. */
   readonly isSingleUse?: boolean;
-  /** Checks the client's answer. */
+  /** Checks and converts the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }
 
-// Recognized by a brand, because a handler may bring its own copy of the library.
+// Recognized by a brand, because a handler may use its own copy of the library.
 const QUESTION: unique symbol = Symbol.for("mcp.question");
 
-/** Ends a run of a handler that asks its client. The handler runs again with the answer. */
+/** Ends a run of a handler that asks its client. The handler runs again when the answer arrives. */
 export class QuestionError extends McpError {
-  /** Creates the error. No client sees it, because the questions are sent instead. */
+  /** Creates the error. No client receives it, because the server sends the questions instead. */
   constructor() {
     super(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
   }
@@ -35,8 +35,8 @@ export class QuestionError extends McpError {
 }
 
 /**
- * Tests whether an error that middleware or an extension caught is a question to the client and not a failure. Throw it
- * again, so that the client is asked. In sessions, handlers wait for answers and throw no such error.
+ * Tests whether an error that middleware or an extension caught is a question to the client and not a failure. Throw
+ * the error again, so that the client is asked. In sessions, handlers wait for answers, and no such error is thrown.
  *
  * ```ts
  * import { isQuestion, type Middleware } from "@x/mcp";
@@ -55,12 +55,12 @@ export function isQuestion(error: unknown): boolean {
   return Object(error)[QUESTION] === true;
 }
 
-/** A request that is built once the client is known to have the capabilities it needs. */
+/** A question that is built when the client is known to have the required capabilities. */
 export interface PreparedQuestion {
   readonly key: string;
-  /** Dotted names of the modes of capabilities that the client must have declared. */
+  /** Dotted names of the capabilities and modes that the client must have declared. */
   readonly requires: readonly string[];
-  /** Builds the request, without fields that need other capabilities. Throws if the request is invalid. */
+  /** Builds the question, without fields that require other capabilities. Throws if the question is invalid. */
   make(has: ClientCapabilities): Question;
 }
 
@@ -91,7 +91,7 @@ const REQUIREMENTS: readonly Requirement[] = [
   "roots",
 ];
 
-/** Converts requirements to dotted names of capabilities and their modes. Throws if one is unknown. */
+/** Converts requirements to dotted names of capabilities and modes. Throws if a requirement is unknown. */
 export function readRequirements(
   requires: readonly Requirement[] | undefined,
   place: string,
@@ -106,13 +106,13 @@ export function readRequirements(
 export const FORM = "elicitation.form";
 
 /**
- * Checks that a client declared all needed capabilities. Throws an error that lists the missing ones. `action` completes
- * the message "Cannot …".
+ * Checks that a client declared all required capabilities. Throws an error that lists the missing ones. `action`
+ * completes the message "Cannot …".
  */
 export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};
   for (const need of needs) {
-    // The id of an extension has dots of its own.
+    // Join the rest, because the id of an extension contains dots.
     const [name, ...rest] = need.split(".");
     const mode = rest.join(".");
     const offered = has[name];

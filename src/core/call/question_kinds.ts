@@ -1,5 +1,5 @@
 /**
- * Builds requests to the client: elicitation, sampling and roots, with the checks of their answers.
+ * Creates the questions to the client (elicitation, sampling and roots), with the checks of their answers.
  *
  * @module
  */
@@ -55,7 +55,8 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
     key,
     requires: ["elicitation.url"],
     make() {
-      // A browser repairs white space and missing slashes, so it would open another URL than the user sees.
+      // Require a well-formed URL: a browser repairs white space and missing slashes, so it would open another URL than
+      // the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
         throw new TypeError(`Cannot ask the user to open ${quote(url)}: use an http or https URL`);
       }
@@ -87,12 +88,12 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
 
 /**
  * Returns the index of the first message that does not contain exactly the results of the tool uses before it, or that
- * uses tools out of turn. Returns -1 if all are valid, and `undefined` if no message is about tools.
+ * uses tools out of turn. Returns -1 if all messages are valid, and `undefined` if no message refers to tools.
  */
 function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
   let hasTools = false;
   let open = "[]";
-  // The last message must not leave a tool use without a result.
+  // Append an empty message, because the last message must not leave a tool use without a result.
   const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
     const blocks: readonly SamplingContent[] = [content].flat();
     const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);

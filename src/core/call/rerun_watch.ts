@@ -1,6 +1,6 @@
 /**
- * Warns, in development, about work before a question. In revisions without sessions the handler runs again from the
- * top when the answer arrives, which repeats that work.
+ * Warns, in development, about work before a question. In revisions without sessions, the handler runs again from the
+ * top when the answer arrives, which repeats this work.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -23,9 +23,9 @@ export interface RepeatedWork {
 export interface Stretch {
   /** Descriptions such as `logs a message`. */
   readonly work: Set<string>;
-  /** Start time in milliseconds. Time spent in `ctx.once` moves it, because that work is not repeated. */
+  /** Start time in milliseconds. Time spent in `ctx.once` moves it forward, because that work is not repeated. */
   since: number;
-  /** Number of running `ctx.once`. */
+  /** Number of `ctx.once` that are running. */
   kept: number;
 }
 
@@ -36,10 +36,10 @@ interface Watched {
   readonly params: Params;
 }
 
-/** Milliseconds of work above which repeating it is worth a warning. */
+/** Milliseconds of work from which repeating it is reported. */
 const SLOW_MS = 100;
 
-/** Maximum number of reports to remember, so that each is printed once. */
+/** Maximum number of reports to remember, so that each report is printed only once. */
 const MAX_REPORTS = 1000;
 
 /** Formats the warning with its remedy. */
@@ -56,23 +56,23 @@ export class RerunWatch {
   readonly #onRepeat: (repeated: RepeatedWork) => void;
   readonly #reported = new Set<string>();
 
-  /** Creates a watch that calls `onRepeat` once for each kind of repeated work. */
+  /** Creates a watch. It calls `onRepeat` once for each kind of repeated work. */
   constructor(clock: Pick<Clock, "now">, onRepeat: (repeated: RepeatedWork) => void) {
     this.#clock = clock;
     this.#onRepeat = onRepeat;
   }
 
-  /** Starts a stretch. */
+  /** Starts to record the work of a call. */
   begin(call: Watched): void {
     call.stretch = { work: new Set(), since: this.#clock.now(), kept: 0 };
   }
 
-  /** Records work, such as `logs a message`. */
+  /** Records work of a call, such as `logs a message`. */
   note({ stretch }: Watched, work: string): void {
     if (stretch && !stretch.kept) stretch.work.add(work);
   }
 
-  /** Returns the methods that announce changes. They record each call as work. */
+  /** Wraps the methods of a server that announce changes. The wrappers record each call as work. */
   watchServer(call: Watched, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
     const note = () => this.note(call, "announces a change");
     return {
@@ -88,7 +88,7 @@ export class RerunWatch {
     };
   }
 
-  /** Asks a question. The answer starts a new stretch. */
+  /** Asks a question, and reports the work before it. The answer starts a new record. */
   async ask<T>(call: Watched, key: string, ask: () => Promise<T>): Promise<T> {
     this.#report(call, key);
     try {
@@ -98,7 +98,7 @@ export class RerunWatch {
     }
   }
 
-  /** Runs `ctx.once`, whose work is not repeated. */
+  /** Runs `ctx.once`. Its work does not count, because it is not repeated. */
   async once<T>({ stretch }: Watched, run: () => Promise<T>): Promise<T> {
     const began = this.#clock.now();
     if (stretch) stretch.kept++;

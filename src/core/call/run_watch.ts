@@ -1,5 +1,5 @@
 /**
- * Warns, in development, about questions whose answer is thrown away, and about handlers that block all other calls.
+ * Warns, in development, about questions whose answer is not awaited, and about handlers that block all other calls.
  *
  * @module
  */
@@ -7,9 +7,9 @@ import { quote } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { Clock } from "../capacity/timers.ts";
 
-/** What receives the reports of a {@linkcode RunWatch}. */
+/** The receiver of the reports of a {@linkcode RunWatch}. */
 export interface RunReports {
-  /** Called with each warning, once for each kind. */
+  /** Called with each warning, once per kind. */
   warn(text: string): void;
   /** Called when a handler starts. */
   start?(): void;
@@ -24,15 +24,15 @@ interface WatchedCall {
   readonly params: Params;
 }
 
-/** Milliseconds of synchronous work above which a handler is reported, because other calls notice them. */
+/** Milliseconds of synchronous work from which a handler is reported, because it delays other calls noticeably. */
 const BLOCKING_MS = 50;
 
-/** Maximum number of warnings to remember, so that each is given once. */
+/** Maximum number of warnings to remember, so that each warning is given only once. */
 const MAX_WARNINGS = 1000;
 
 /**
- * Microtasks after the end of a handler in which `await`, `Promise.all` and the like reach a question that the handler
- * passed to them.
+ * Number of microtasks after the end of a handler within which `await`, `Promise.all` and similar functions subscribe
+ * to a question that the handler passed to them.
  */
 const LATE_TICKS = 3;
 
@@ -48,11 +48,11 @@ export class RunWatch {
     this.#reports = reports;
   }
 
-  /** Runs a call, and warns of the questions that it has not awaited when it ends. */
+  /** Runs a call, and warns of questions that the handler has not awaited when it ends. */
   run(call: WatchedCall, run: () => Result | Promise<Result>): Result | Promise<Result> {
     const watched = this.begin(call);
     const result = run();
-    // A handler that fails may not have got as far as the `await` of a question.
+    // Do not check a handler that failed, because it may not have reached the `await` of a question.
     const check = ({ isError }: Result) => isError === true ? undefined : this.check(watched);
     if (result instanceof Promise) result.then(check, () => {});
     else void check(result);
@@ -66,7 +66,7 @@ export class RunWatch {
     return call.watched = new WatchedRun((run) => this.#time(place, run), place);
   }
 
-  /** Warns of the questions that a handler has not awaited. Call it when the handler has ended. */
+  /** Warns of questions that a handler has not awaited. Call it when the handler has ended. */
   async check({ questions, place }: WatchedRun): Promise<void> {
     if (!questions.length) return;
     for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
@@ -76,7 +76,7 @@ export class RunWatch {
     }
   }
 
-  /** Runs the synchronous part of a handler, and reports it if it takes long. */
+  /** Runs the synchronous part of a handler, and reports the handler if it takes too long. */
   #time<T>(place: string, run: () => T): T {
     this.#reports.start?.();
     const began = this.#clock.now();
@@ -95,7 +95,7 @@ export class RunWatch {
   }
 
   #warn(text: string, remedy = ""): void {
-    // The time differs in each run.
+    // Remove the time, because it differs in each run.
     const kind = text.replace(/\d+ ms/, "");
     if (this.#given.has(kind) || this.#given.size >= MAX_WARNINGS) return;
     this.#given.add(kind);
@@ -103,7 +103,7 @@ export class RunWatch {
   }
 }
 
-/** A question, and how the handler asks it, such as `ctx.elicit("sure")`. */
+/** A question, with the source code that asks it, such as `ctx.elicit("sure")`. */
 interface Asked {
   readonly source: string;
   readonly promise: AskedPromise<unknown>;
@@ -123,26 +123,27 @@ export class WatchedRun {
     this.place = place;
   }
 
-  /** Returns a promise of the same answer that records whether somebody waits for it. */
+  /** Returns a promise of the same answer. It records whether the handler awaits it. */
   ask<T>(source: string, answer: Promise<T>): Promise<T> {
     const promise = new AskedPromise<T>((resolve, reject) => answer.then(resolve, reject));
-    // Without a handler, the rejection of a question would end the process. The method of this class would record it.
+    // Handle the rejection, because it would otherwise end the process. Use the method of `Promise`, because the method
+    // of this class would record the promise as awaited.
     Promise.prototype.then.call(promise, undefined, () => {});
     this.questions.push({ source, promise });
     return promise;
   }
 }
 
-/** A promise that records whether somebody waits for it. */
+/** A promise that records whether it is awaited. */
 class AskedPromise<T> extends Promise<T> {
   isAwaited = false;
 
-  // Promises that are derived from this one need no record.
+  // Derived promises need no record.
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
 
-  // `await` calls this too, because the promise is of another class than `Promise`.
+  // `await` calls this method too, because the class of the promise is not `Promise` itself.
   override then<A = T, B = never>(
     onValue?: ((value: T) => A | PromiseLike<A>) | null,
     onError?: ((error: unknown) => B | PromiseLike<B>) | null,

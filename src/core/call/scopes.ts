@@ -1,5 +1,5 @@
 /**
- * Scopes: what the principal of a caller may do.
+ * Scopes: the permissions of a caller.
  *
  * @module
  */
@@ -12,8 +12,8 @@ import type { Observer, Reporter } from "./observer.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
 /**
- * The `scopes` of a caller that may do everything. Recognised by its value, so that it survives clones and JSON. Its text
- * has a space, so no claim that is split at spaces contains it.
+ * The `scopes` of a caller that may do everything. It is recognized by its value, so that copies and JSON keep its
+ * meaning. Its text contains a space, so a claim that is split at spaces cannot contain it.
  *
  * ```ts
  * import { allScopes, apiKey } from "@x/mcp/auth";
@@ -23,12 +23,12 @@ import { readSyncVerdict } from "./verdict.ts";
  */
 export const allScopes: readonly string[] = Object.freeze(["all scopes"]);
 
-/** How a server compares scopes. */
+/** The parts of a server that decide how scopes are compared. */
 export interface ScopeRules {
   readonly auth?: ScopeComparison;
 }
 
-/** Compares scopes in another way than by their names, as an authentication may. */
+/** Compares scopes in another way than by name, such as by the function `satisfies` of an authentication. */
 export interface ScopeComparison {
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
 }
@@ -43,7 +43,7 @@ export function isScope(value: unknown): value is string {
   return typeof value === "string" && /^[!#-[\]-~]+$/.test(value);
 }
 
-/** Validates the scopes of a handler. Returns `undefined` if it needs none. */
+/** Validates the scopes of a handler. Returns `undefined` if the handler requires no scopes. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
   if (Array.isArray(scopes) && Array.from(scopes).every(isScope)) {
     return scopes.length ? Object.freeze([...scopes]) : undefined;
@@ -52,8 +52,8 @@ export function readScopes(scopes: readonly string[] = [], place: string): reado
 }
 
 /**
- * Tests whether a caller has all needed scopes. A caller without a principal has all if it runs the server as its own
- * process, and else none.
+ * Tests whether a caller has all needed scopes. A caller without a principal has all scopes if it started the server as
+ * its own process, and otherwise none.
  */
 export function isGranted(
   { auth }: ScopeRules,
@@ -77,7 +77,7 @@ export function covers(
 }
 
 /**
- * Tests whether the caller has all of these scopes, by the rules that apply to `scopes` of handlers.
+ * Tests whether the caller has all of these scopes. The rules are the same as for the option `scopes` of handlers.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -86,7 +86,7 @@ export function covers(
  * const list = tool({ name: "list", run: (_, ctx) => hasScopes(ctx, "notes:private") ? ["a", "b"] : ["a"] });
  * ```
  *
- * @throws {TypeError} if a name is not a scope, there is no name, or `ctx` is not the context of a call.
+ * @throws {TypeError} if a name is not a valid scope, if there is no name, or if `ctx` is not the context of a call.
  */
 export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: readonly string[]): boolean {
   if (!names.length || !names.every(isScope)) {
@@ -100,12 +100,15 @@ export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: 
   );
 }
 
-/** Tests for the error of a caller that lacks scopes. A request that was not admitted may have the same code. */
+/**
+ * Tests for the error of a caller that lacks scopes. The code alone does not show it, because a request that was not
+ * admitted may have the same code.
+ */
 export function isScopeError(error: McpError): boolean {
   return error.code === INSUFFICIENT_SCOPE && !(REPLY_HEADERS in error);
 }
 
-/** Checks that a caller has all needed scopes. Throws an error that lists the needed ones. */
+/** Checks that a caller has all needed scopes. Throws an error that lists the needed scopes. */
 export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: readonly string[]): void {
   if (isGranted(core, call.link, needed)) return;
   const { principal } = call;
@@ -114,10 +117,11 @@ export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: r
   throw McpError.insufficientScope(message, { scopes: needed });
 }
 
-/** The observers that have the report. The servers of concrete paths share that of their server. */
+/** The observers that have received the report. The servers of concrete paths share the observer of their server. */
 const told = new WeakSet<Observer>();
 
-// Once per server. It is usually a mistake of the author, which the client cannot understand.
+// Reports once per server that a principal has no scopes. This is usually a mistake of the author, which the client
+// cannot understand.
 function reportMissing({ observer, report }: Reporter, call: Call, needed: readonly string[]): void {
   if (told.has(observer)) return;
   told.add(observer);

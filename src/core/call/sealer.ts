@@ -1,26 +1,29 @@
 /**
- * Seals values that travel through a client, so that nobody can read or change them.
+ * Seals values that clients carry, so that nobody can read or change them.
  *
  * @module
  */
 import { Cipher } from "./cipher.ts";
 
-/** The identity of a sealer. Values sealed by one server cannot be opened by another server with the same secret. */
+/**
+ * The secrets and the identity of a sealer. A server cannot open values that another server has sealed with the same
+ * secret.
+ */
 export interface SealerOptions {
-  /** One or more secrets, newest first. Defaults to a random key. */
+  /** A secret, or a list of secrets with the newest first. Defaults to a random key. */
   readonly secret?: string | readonly string[];
-  /** Identity of the server among those that share a secret, such as its name and path. */
+  /** Identity of the server among all servers with the same secret, such as its name and path. */
   readonly realm: string;
 }
 
 /**
- * Seals with AES-GCM under the newest secret and opens under any of them, so that secrets can be rotated. Without a
- * secret the key is random, and values cannot be opened after a restart or by another instance.
+ * Seals with AES-GCM under the newest secret, and opens under any of the secrets, so that secrets can be rotated.
+ * Without a secret, the key is random, and values cannot be opened after a restart or by another instance.
  */
 export class Sealer {
-  /** Whether other processes can open what this one seals. */
+  /** Whether other processes can open the values that this process seals. */
   readonly isShared: boolean;
-  /** Identity of the server among those that share a secret. */
+  /** Identity of the server among all servers with the same secret. */
   readonly realm: string;
   readonly #cipher: Cipher;
 
@@ -41,13 +44,14 @@ export class Sealer {
     this.#cipher = new Cipher(realm, secrets);
   }
 
-  /** Seals a JSON value into an opaque text of letters, digits, `-` and `_`. Opening it needs the same `purpose`. */
+  /** Seals a JSON value into opaque text of letters, digits, `-` and `_`. Opening it requires the same `purpose`. */
   seal(purpose: string, value: unknown): Promise<string> {
     return this.#cipher.seal(purpose, value);
   }
 
   /**
-   * Opens a sealed value. Returns `undefined` if it was changed, or sealed by another server or for another purpose.
+   * Opens a sealed value. Returns `undefined` if it was changed, or was sealed by another server or for another
+   * purpose.
    */
   open(purpose: string, text: string): Promise<unknown> {
     return this.#cipher.open(purpose, text);
@@ -56,7 +60,7 @@ export class Sealer {
 
 function readSecrets(secret: string | readonly string[]): readonly string[] {
   const secrets: readonly unknown[] = [secret].flat();
-  // Without one the key would be random.
+  // Reject an empty list, because the key would be random.
   if (secrets.length && secrets.every((each) => typeof each === "string")) return secrets;
   throw new TypeError(
     "Cannot use the secret: it is neither a string nor a list of strings; leave it out for a random key",

@@ -1,11 +1,11 @@
 /**
- * Services: values that handlers share or that live for one call, such as a database and a transaction.
+ * Services: values that handlers share, or that live for one call, such as a database and a transaction.
  *
  * @module
  */
 import type { INTERNALS } from "./internals.ts";
 
-/** How long a value of a service lives: as long as the server, as long as it is used by one key, or for one call. */
+/** The lifetime of a service's value: as long as the server, as long as its key is used, or for one call. */
 export type Lifetime = "server" | "key" | "call";
 
 /**
@@ -37,17 +37,17 @@ export interface ServiceTypes<T, L> {
   readonly lifetime: L;
 }
 
-/** Services by the name under which a handler uses them. */
+/** Services, by the name under which a handler uses them. */
 export type Services = { readonly [name: string]: Service };
 
-/** The services of a handler that declares none. */
+/** The services of a handler that declares no services. */
 // deno-lint-ignore ban-types -- an empty object type, so that no name exists on it
 export type NoServices = {};
 
-/** Values by name, as `ctx.services` has them. */
+/** Values of services by name, as in `ctx.services`. */
 export type ServiceValues<S> = { readonly [K in keyof S]: S[K] extends Service<infer T> ? T : never } & NoServices;
 
-/** Values by name, as `allow` and `list` have them: without the services that live for one call. */
+/** Values of services by name, as `allow` and `list` get them: without the services that live for one call. */
 export type SharedServiceValues<S> =
   & {
     readonly [K in keyof S as S[K] extends Service<unknown, "call"> ? never : K]: S[K] extends Service<infer T> ? T

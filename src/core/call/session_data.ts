@@ -1,5 +1,5 @@
 /**
- * The data that a server computes about a client's session.
+ * Computes the value of the server's option `session`.
  *
  * @module
  */
@@ -7,19 +7,19 @@ import { isStrayPromise } from "../../protocol/promises.ts";
 import type { Call } from "./call.ts";
 import type { ReadSession } from "./context.ts";
 
-/** What a server keeps of sessions. */
+/** The options of a server for session data. */
 export interface SessionOptions {
-  /** Computes what the server knows of a client's session. */
+  /** Computes a value about a client's session. */
   readonly session?: (call: Call) => unknown;
 }
 
-/** Maximum characters of the data as JSON, because they may be part of a session id. */
+/** Maximum length of the value as JSON, in characters. A session id may contain the value. */
 const MAX_DATA = 2048;
 
 /**
- * Computes the data of a session: a copy that nobody can change, because the requests of a session share it.
+ * Computes the value of a session. Returns a copy that nobody can change, because all requests of the session share it.
  *
- * @throws {TypeError} if it is a promise, is not JSON, or is too long.
+ * @throws {TypeError} if the value is a promise, is not JSON, or is too long.
  */
 export function readSessionData({ session }: SessionOptions, call: Call): unknown {
   const data = session?.(call);
@@ -35,12 +35,12 @@ export function readSessionData({ session }: SessionOptions, call: Call): unknow
   throw refuse("a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans");
 }
 
-/** Computes the data for a call without a session, once for the call. */
+/** Computes the value for a call without a session. Computes it only once per call. */
 export function readCallData(core: SessionOptions, call: Call): unknown {
   return (call.data ??= [readSessionData(core, call)])[0];
 }
 
-/** Returns the function that reads the data of a call's session, given one that finds them. */
+/** Returns the function that reads the value for a call's session. `find` returns the value of a call. */
 export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
   return (call) => (given?: unknown) => {
     if (given === undefined || given === core.session) return find(call) as never; // As that function returns it.
@@ -48,7 +48,7 @@ export function createSessionReader(core: SessionOptions, find: (call: Call) => 
   };
 }
 
-/** Freezes a JSON value with all that it contains. */
+/** Freezes a JSON value and all values inside it. */
 export function freezeJson<T>(value: T): T {
   if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(freezeJson);
   return value;
@@ -58,7 +58,7 @@ function toText(data: unknown): string | undefined {
   try {
     return JSON.stringify(data);
   } catch {
-    // A circle, or a bigint.
+    // The value has a circular reference or contains a bigint.
   }
 }
 
@@ -67,7 +67,7 @@ function isSame(data: unknown, copy: unknown): boolean {
   if (typeof copy !== "object" || copy === null || Array.isArray(data) !== Array.isArray(copy)) return false;
   const prototype: unknown = Object.getPrototypeOf(data);
   const isPlain = Array.isArray(data) || prototype === Object.prototype || prototype === null;
-  // JSON drops undefined properties, which reads the same.
+  // JSON drops undefined properties, which makes no difference to readers.
   const copied = new Map(Object.entries(copy));
   return isPlain && Object.entries(data).every(([name, value]) => isSame(value, copied.get(name)));
 }

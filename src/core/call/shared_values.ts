@@ -1,19 +1,19 @@
 /**
- * The contract of values that the instances of a server share. The state of a store implements it.
+ * The interface of values that the instances of a server share. Implemented by the state of a store.
  *
  * @module
  */
 
 /** A JSON value with its version. */
 export interface SharedValue {
-  /** `undefined` if this server cannot open it, because it was changed, or sealed with another secret. */
+  /** The value. `undefined` if this server cannot open it, because it was changed, or sealed with another secret. */
   readonly value: unknown;
   readonly version: string;
 }
 
 /** Values that the instances of a server share. Each method rejects if the store fails. */
 export interface SharedValues {
-  /** Proof that this process lives. */
+  /** The lease that shows other processes that this process is running. */
   readonly lease: {
     readonly id: string;
     /** Renews the lease until the returned function is called. */
@@ -21,7 +21,7 @@ export interface SharedValues {
     /** Whether the process with this id holds its lease. */
     isHeld(id: string): boolean | Promise<boolean>;
   };
-  /** Returns a key that says nothing about what it stands for. */
+  /** Returns the hash of a name as a key, which does not reveal the name. */
   hash(kind: string, name: string): Promise<string>;
   /** Reads a value. */
   get(key: string): Promise<SharedValue | undefined>;
@@ -35,12 +35,12 @@ export interface SharedValues {
   delete(key: string, version?: string): Promise<boolean>;
   /** Runs operations on a value, one call after another. Closing the server waits for them. */
   queue<T>(key: string, run: () => Promise<T>): Promise<T>;
-  /** Runs operations. If one fails, informs the observer and returns `undefined`. */
+  /** Runs operations. If an operation fails, informs the observer and returns `undefined`. */
   attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined>;
 }
 
 /** Values and logs that the instances of a server share. */
 export interface SharedLogs extends SharedValues {
-  /** Appends an entry to a log. Returns its number, from 1 for the first one of the log. */
+  /** Appends an entry to a log. Returns the number of the entry, which is 1 for the first entry of the log. */
   append(log: string, value: unknown, options: { readonly ttlMs: number; readonly max: number }): Promise<number>;
 }

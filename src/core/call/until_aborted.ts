@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Returns the result of `work`. Rejects with the reason of the signal once it aborts. */
+/** Returns the result of `work`. Rejects with the reason of the signal when it aborts. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);

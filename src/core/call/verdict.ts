@@ -1,6 +1,6 @@
 /**
- * Reads what a function of the author decided. Only `true` grants something, because a value that merely counts as true,
- * such as a promise or a text, is a mistake of the author.
+ * Reads the decision that a function of the author returns. Only `true` grants something, because a truthy value such
+ * as a promise or a string is a mistake of the author.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";
 /**
  * Returns a decision, or a promise of it. `asked` names the function, such as `allow`.
  *
- * @throws {TypeError} if it is neither `true` nor `false`. The promise rejects with the same error.
+ * @throws {TypeError} if the decision is neither `true` nor `false`. A promise rejects with the same error.
  */
 export function readVerdict(decided: unknown, asked: string): boolean | Promise<boolean> {
   if (typeof decided === "boolean") return decided;
@@ -20,9 +20,9 @@ export function readVerdict(decided: unknown, asked: string): boolean | Promise<
 }
 
 /**
- * Returns a decision of a function that cannot be asynchronous.
+ * Returns the decision of a function that must be synchronous.
  *
- * @throws {TypeError} if it is neither `true` nor `false`.
+ * @throws {TypeError} if the decision is neither `true` nor `false`.
  */
 export function readSyncVerdict(decided: unknown, asked: string): boolean {
   if (typeof decided === "boolean") return decided;

@@ -1,11 +1,14 @@
 /**
- * Seals values that clients carry or a store holds, with the version of their format.
+ * Seals values that clients carry or a store contains, together with the version of their format.
  *
  * @module
  */
 import type { Sealer } from "./sealer.ts";
 
-/** The current version. It is sealed in front of the value, so that a later version can be told apart when it is opened. */
+/**
+ * The current version. It is sealed in front of the value, so that other versions can be recognized when a value is
+ * opened.
+ */
 export const VERSION = 1;
 
 /** Seals a JSON value in the current version. */
@@ -14,8 +17,8 @@ export async function sealVersioned(sealer: Sealer, purpose: string, value: unkn
 }
 
 /**
- * Opens a sealed value. Returns `undefined` for an unknown version, as for a text that was changed or comes from another
- * server.
+ * Opens a sealed value. Returns `undefined` if the text was changed, comes from another server, or has an unknown
+ * version.
  */
 export async function openVersioned(sealer: Sealer, purpose: string, text: string): Promise<unknown> {
   const opened = await sealer.open(purpose, text);

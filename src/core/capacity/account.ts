@@ -1,31 +1,34 @@
 /**
  * Counts what the server holds for its clients: per client, per network, per tenant and in total.
  *
- * Whatever grows with what callers send is taken from a {@linkcode Pot}, which has a name and a total. To make a pot:
+ * Everything that grows with requests of callers is charged to a {@linkcode Pot}, which has a name and a total. To add
+ * a pot:
  *
- * 1. Add its name to {@linkcode PotName}, and a row to `tests/load/pots.ts`: who pays, its share, what happens when it
- *    is full. Both are compared with the pots that a server really makes.
- * 2. `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. The same name is the same pot.
+ * 1. Add its name to {@linkcode PotName}, and a row to `tests/load/pots.ts`: who pays, its share, and what happens when
+ *    it is full. Tests compare both with the pots that a server creates.
+ * 2. `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. The same name returns the same pot.
  *    `account.pot` does the same.
- * 3. For something that a client cannot lose, such as a running call: `pot.take(account, amount)`, which returns whether
- *    there is room, and `pot.give(account, amount)`.
- * 4. For something that a client can lose: `const holding = pot.keep(account, amount, drop)`, which returns `undefined`
- *    if there is no room. `holding.touch()` marks it as used, and `holding.end()` gives it back.
+ * 3. For a resource that a client cannot lose, such as a running call: `pot.take(account, amount)`, which returns
+ *    whether there is room, and `pot.give(account, amount)`.
+ * 4. For a resource that a client can lose: `const holding = pot.keep(account, amount, drop)`, which returns
+ *    `undefined` if there is no room. `holding.touch()` marks it as used, and `holding.end()` gives it back.
  *
  * Rules of every pot:
  *
- * - A client has at most `share`. An IPv6 /64 network is a client, and its /56 network has at most twice the share.
+ * - A client has at most `share`. An IPv6 /64 network counts as one client, and its /56 network has at most twice the
+ *   share.
  * - The last quarter of a total is a reserve. Only clients that hold little may use it: at most 256 KiB of memory, one
- *   stream and one call, see {@linkcode PotOptions.small}. If it is full, the idlest of them loses something.
- * - In a cache, the client that holds most loses what it used least recently. No client loses anything to one that holds
- *   more.
- * - Clients without a principal or a known address share one place in the reserve.
+ *   stream and one call, see {@linkcode PotOptions.small}. If the reserve is full, the client among them that was idle
+ *   longest loses something.
+ * - In a cache, the client that holds the most loses what it used least recently. No client loses anything to a client
+ *   that holds more.
+ * - All clients without a principal or a known address together count as one client in the reserve.
  *
  * @module
  */
 import type { Bounds } from "./limits.ts";
 
-/** The name of a pot. Most are those of the limits on their totals. */
+/** The name of a pot. Most pots are named after the limit on their total. */
 export type PotName =
   | "memory.bytes"
   | "connections.streams"
@@ -54,46 +57,46 @@ export type PotName =
 /** Options of a pot. */
 export interface PotOptions {
   readonly name: PotName;
-  /** Tells apart several pots of one name, such as those of single tools. */
+  /** Distinguishes several pots of the same name, such as the pots of single tools. */
   readonly of?: string;
-  /** The most that all clients hold together. */
+  /** Maximum amount of all clients together. */
   readonly total: number;
-  /** The most that one client holds. Defaults to what others leave. */
+  /** Maximum amount of one client. Defaults to everything that other clients leave. */
   readonly share?: number;
   /** Name of the limit on the total, for the observer. Defaults to the name of the pot. */
   readonly limitName?: string;
   /** Name of the limit on the share, for the observer. Defaults to the name of the pot. */
   readonly shareName?: string;
-  /** The most that the clients of one tenant hold together, and the name of this limit for the observer. */
+  /** Maximum amount of all clients of one tenant together, and the name of this limit for the observer. */
   readonly perTenant?: number;
   readonly tenantName?: string;
-  /** The most that a client holds of this pot if it may use the reserve of any pot. */
+  /** Maximum amount of this pot that a client may hold if it wants to use the reserve of any pot. */
   readonly small?: number;
   /**
-   * Whether clients lose what they hold as soon as the pot or a share is full, as in a cache. Otherwise only a client
-   * that takes from the reserve can make another one lose something.
+   * Whether clients lose holdings as soon as the pot or a share is full, as in a cache. Otherwise only a client that
+   * uses the reserve can make another client lose something.
    */
   readonly isCache?: boolean;
-  /** Whether a client loses its largest holding first, and not what it used least recently. */
+  /** Whether a client loses its largest holding first, instead of the least recently used one. */
   readonly losesLargest?: boolean;
 }
 
 /** Starts a call that waited for a slot. */
 export type Start = () => void;
 
-/** Gives up something that a client can lose. Returns `false` if it is in use. */
+/** Gives up a holding that a client can lose. Returns `false` if the holding is in use. */
 export type Drop = () => boolean;
 
-/** A total that clients share. */
+/** A resource with a total that clients share. */
 export class Pot {
   readonly name: PotName;
   readonly total: number;
   readonly share: number;
   readonly small?: number;
   readonly perTenant: number;
-  /** Position of the amounts of this pot in each account. */
+  /** Index of this pot in the amounts of each account. */
   readonly index: number;
-  /** What all clients hold. */
+  /** The amount that all clients hold together. */
   used = 0;
   /** The part of the total that every client may use. */
   readonly common: number;
@@ -103,7 +106,10 @@ export class Pot {
   readonly #tenantName: string;
   readonly #isCache: boolean;
   readonly #losesLargest: boolean;
-  /** What clients can lose, by root. In both, what was used least recently is first. */
+  /**
+   * The holdings that clients can lose, by root account. In both the map and the sets, the least recently used comes
+   * first.
+   */
   readonly #losable = new Map<Account, Set<Holding>>();
 
   /** Creates an empty pot. Use {@linkcode Accounts.pot}. */
@@ -123,20 +129,20 @@ export class Pot {
     this.#losesLargest = options.losesLargest ?? false;
   }
 
-  /** Takes an amount and returns `true`. Returns `false` if there is no room. */
+  /** Takes an amount. Returns `false` if there is no room. */
   take(account: Account, amount = 1): boolean {
     if (!this.makeRoom(account, amount)) return false;
     this.add(account, amount);
     return true;
   }
 
-  /** Takes an amount that the client may lose by `drop`. Returns `undefined` if there is no room. */
+  /** Takes an amount that the client may lose, by `drop`. Returns `undefined` if there is no room. */
   keep(account: Account, amount: number, drop: Drop): Holding | undefined {
     if (!this.take(account, amount)) return;
     return new Holding(this, account, { amount, drop });
   }
 
-  /** Takes an amount without a check, because it is in use already. */
+  /** Takes an amount without checking limits, because it is already in use. */
   add(account: Account, amount = 1): void {
     this.used += amount;
     account.change(this, amount);
@@ -158,7 +164,7 @@ export class Pot {
     return used <= this.common || used <= this.total && account.isSmall(this, amount);
   }
 
-  /** Makes room for an amount. Returns `false` if that is impossible, which it reports to the observer. */
+  /** Makes room for an amount. If that is impossible, reports it to the observer and returns `false`. */
   makeRoom(account: Account, amount: number): boolean {
     for (let isFirst = true;; isFirst = false) {
       const exceeded = account.findExceeded(this, amount);
@@ -176,7 +182,7 @@ export class Pot {
     this.#accounts.server.observing?.reach(limitName, account.key);
   }
 
-  /** Adds something that can be lost, as the most recently used. */
+  /** Adds a holding that can be lost, as the most recently used one. */
   insert(holding: Holding): void {
     const { root } = holding;
     const own = this.#losable.get(root) ?? new Set();
@@ -184,13 +190,13 @@ export class Pot {
     this.#losable.set(root, own.add(holding));
   }
 
-  /** Removes something that can be lost. */
+  /** Removes a holding that can be lost. */
   remove(holding: Holding): void {
     const own = this.#losable.get(holding.root);
     if (own?.delete(holding) && !own.size) this.#losable.delete(holding.root);
   }
 
-  // Drops something for a client that takes an amount.
+  // Drops a holding to make room for a client that takes an amount.
   #dropFor(account: Account, amount: number): boolean {
     const { root } = account;
     const wanted = root.amount(this) + amount;
@@ -212,7 +218,8 @@ export class Pot {
     return this.#dropOf(root);
   }
 
-  // A client that exceeds its own share loses nothing of others in its network.
+  // Drops a holding of an account. If a client exceeds its own share, only its own holdings are dropped, and not those
+  // of other clients in its network.
   #dropOf(root: Account, part: Account = root): boolean {
     const own = this.#losable.get(root) ?? new Set();
     let left = Math.min(own.size, MAX_HOLDINGS);
@@ -225,16 +232,16 @@ export class Pot {
       }
       if (!left--) break;
       if (holding.lose()) return true;
-      // What is in use is not tried again soon.
+      // Move a holding that is in use to the end, so that it is not tried again soon.
       holding.touch();
     }
     return largest?.lose() ?? false;
   }
 }
 
-/** Something that a client holds and may lose. */
+/** An amount that a client holds and may lose. */
 export class Holding {
-  /** The client, or its network. */
+  /** The account of the client, or of its network. */
   root: Account;
   account: Account;
   #amount: number;
@@ -242,7 +249,7 @@ export class Holding {
   readonly #drop: Drop;
   #isOpen = true;
 
-  /** Use {@linkcode Pot.keep}. */
+  /** Creates a holding. Use {@linkcode Pot.keep} instead. */
   constructor(pot: Pot, account: Account, { amount, drop }: { readonly amount: number; readonly drop: Drop }) {
     this.#pot = pot;
     this.account = account;
@@ -252,19 +259,22 @@ export class Holding {
     pot.insert(this);
   }
 
-  /** What it takes of its pot. */
+  /** The amount of the holding. */
   get amount(): number {
     return this.#amount;
   }
 
-  /** Marks it as used now. */
+  /** Marks the holding as used now. */
   touch(): void {
     if (!this.#isOpen) return;
     this.#pot.remove(this);
     this.#pot.insert(this);
   }
 
-  /** Marks it as used now by a client. Of all its clients, it counts for the one that held least when it used it. */
+  /**
+   * Marks the holding as used now by a client. If several clients use a holding, it is charged to the client that held
+   * the least when it used the holding.
+   */
   use(account: Account): void {
     const { root } = account;
     if (!this.#isOpen || root === this.root || root.amount(this.#pot) >= this.root.amount(this.#pot)) {
@@ -278,21 +288,21 @@ export class Holding {
     this.#pot.insert(this);
   }
 
-  /** Takes more for it. Returns `false` if there is no room, or if it was lost meanwhile. */
+  /** Increases the amount. Returns `false` if there is no room, or if the holding was lost in the meantime. */
   grow(amount: number): boolean {
     if (!this.#isOpen || !this.#pot.makeRoom(this.account, amount) || !this.#isOpen) return false;
     this.add(amount);
     return true;
   }
 
-  /** Takes more for it, or gives back some of it, without a check. */
+  /** Increases or decreases the amount, without checking limits. */
   add(amount: number): void {
     if (!this.#isOpen) return;
     this.#amount += amount;
     this.#pot.add(this.account, amount);
   }
 
-  /** Gives it back. */
+  /** Ends the holding, and gives its amount back. */
   end(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -300,7 +310,7 @@ export class Holding {
     this.#pot.give(this.account, this.#amount);
   }
 
-  /** Gives it up, or some of it, for others. Returns `false` if it is in use. */
+  /** Gives up the holding, or a part of its amount, for other clients. Returns `false` if it is in use. */
   lose(): boolean {
     const before = this.#amount;
     if (!this.#drop()) return false;
@@ -309,23 +319,26 @@ export class Holding {
   }
 }
 
-/** Everything that one client holds. A client is a principal, else a peer address, else a connection. */
+/**
+ * Everything that one client holds. A client is identified by its principal, otherwise by its address, otherwise by its
+ * connection.
+ */
 export class Account {
   /** Key of the client, such as its principal. `undefined` for a connection without a known client. */
   readonly key?: string;
-  /** Where the client is counted too: at its tenant, for a server whose path has parameters. */
+  /** The tenant at which the client is counted in addition. Set for a server whose path has parameters. */
   readonly tenant?: string;
   readonly #all: Accounts;
   readonly #limit: Limit;
   #waiting?: Map<Start, Account>;
   #amounts?: number[];
-  /** The sum of all amounts. */
+  /** The sum of the amounts in all pots. */
   #sum = 0;
-  /** This account and those of which it is a part, while it holds something. */
+  /** This account, and the accounts that include it. Set while the account holds something. */
   #nodes?: readonly Account[];
   #room?: PromiseWithResolvers<void>;
 
-  /** Use {@linkcode Accounts.find}. */
+  /** Creates an account. Use {@linkcode Accounts.find} instead. */
   constructor(all: Accounts, key?: string, { tenant, limit = ofClient }: AccountOptions = {}) {
     this.#all = all;
     this.key = key;
@@ -338,7 +351,7 @@ export class Account {
     return this.#limit === this.#all.tenantLimit;
   }
 
-  /** The account that is compared with others: that of the network, of the client, or of all unknown clients. */
+  /** The account that is compared with others: the account of the network, of the client, or of all unknown clients. */
   get root(): Account {
     return this.#all.toRoot(this.#listNodes());
   }
@@ -349,7 +362,7 @@ export class Account {
     return root.key ?? root;
   }
 
-  /** Calls that wait for a slot of this client, oldest first, and the account of each at its tenant. */
+  /** Calls of this client that wait for a slot, oldest first. Each value is the account of the call at its tenant. */
   get waiting(): Map<Start, Account> {
     return this.#toClient().#waiting ??= new Map();
   }
@@ -370,7 +383,7 @@ export class Account {
     this.settle();
   }
 
-  /** Charges a new call and returns `true`. Returns `false` if there is no room for it, at its tenant or in memory. */
+  /** Charges a new call. Returns `false` if there is no room for it, at its tenant or in memory. */
   enter(bytes: number): boolean {
     const { ofTenants } = this.#all;
     if (this.tenant !== undefined && !ofTenants.take(this)) return false;
@@ -379,34 +392,34 @@ export class Account {
     return false;
   }
 
-  /** Charges a call that is running already, without checking the limits. */
+  /** Charges a call that is already running, without checking limits. */
   charge(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.add(this);
     this.#all.memory.add(this, bytes);
   }
 
-  /** Releases what was charged for a call. */
+  /** Releases the charge of a call. */
   leave(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.give(this);
     this.free(bytes);
   }
 
-  /** Charges bytes and returns `true`. Returns `false` if there is no room for them. */
+  /** Charges bytes. Returns `false` if there is no room for them. */
   hold(bytes: number): boolean {
     return this.#all.memory.take(this, bytes);
   }
 
-  /** Charges bytes that the client may lose by `drop`. Returns `undefined` if there is no room for them. */
+  /** Charges bytes that the client may lose, by `drop`. Returns `undefined` if there is no room for them. */
   keep(bytes: number, drop: Drop): Holding | undefined {
     return this.#all.memory.keep(this, bytes, drop);
   }
 
-  /** Returns the pot with this name, see {@linkcode Accounts.pot}. */
+  /** Returns the pot with this name. See {@linkcode Accounts.pot}. */
   pot(options: PotOptions): Pot {
     return this.#all.pot(options);
   }
 
-  /** Charges bytes that are already in memory, without checking the limits. */
+  /** Charges bytes that are already in memory, without checking limits. */
   add(bytes: number): void {
     this.#all.memory.add(this, bytes);
   }
@@ -417,36 +430,36 @@ export class Account {
     this.settle();
   }
 
-  /** Counts a new stream, socket or subscription until the holding ends. Returns `undefined` at the limit. */
+  /** Counts a new stream, socket or subscription, until the returned holding ends. Returns `undefined` at the limit. */
   openStream(drop: Drop): Holding | undefined {
     return this.#all.streams.keep(this, 1, drop);
   }
 
-  /** Returns a promise that settles once fewer calls of this client wait. */
+  /** Returns a promise that settles when fewer calls of this client wait. */
   untilRoom(): Promise<void> {
     return (this.#toClient().#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Wakes callers of {@linkcode untilRoom}. Call it when something of this client has ended. */
+  /** Wakes callers of {@linkcode untilRoom}. Call it when a call or another resource of this client has ended. */
   settle(): void {
     const client = this.#toClient();
     client.#room?.resolve();
     client.#room = undefined;
   }
 
-  /** Returns what this account holds of a pot. */
+  /** Returns the amount that this account holds of a pot. */
   amount(pot: Pot): number {
     return this.#counting().#amounts?.[pot.index] ?? 0;
   }
 
-  /** Returns the account whose share would be exceeded: this one, or one of which it is a part. */
+  /** Returns the account whose share would be exceeded: this account, or an account that includes it. */
   findExceeded(pot: Pot, amount: number): Account | undefined {
     for (const node of this.#listNodes()) {
       if (node.amount(pot) + amount > node.#limit(pot, node, amount)) return node;
     }
   }
 
-  /** Tests whether the client, with its network, holds so little that it may use the reserve of a pot. */
+  /** Tests whether the client, together with its network, holds so little that it may use the reserve of a pot. */
   isSmall(pot: Pot, amount: number): boolean {
     const { root } = this;
     if (root.amount(pot) + amount > (pot.small ?? 1)) return false;
@@ -454,12 +467,12 @@ export class Account {
     return [memory, streams, running].every((each) => root.amount(each) <= (each.small ?? 1));
   }
 
-  /** Whether this is an account, or is counted for it too. */
+  /** Whether this account is the given account, or is included in it. */
   isPartOf(account: Account): boolean {
     return this.#listNodes().includes(account);
   }
 
-  /** Changes what this account holds of a pot, and those of which it is a part. */
+  /** Changes the amount that this account holds of a pot, and the amounts of the accounts that include it. */
   change(pot: Pot, amount: number): void {
     for (const node of this.#listNodes(true)) node.#add(pot.index, amount);
   }
@@ -474,7 +487,8 @@ export class Account {
     this.#all.forget(this);
   }
 
-  // A part of an account that held nothing may be another object later, so the list is kept while it holds something.
+  // Keeps the list while the account holds something, because an account in it that holds nothing may be replaced by a
+  // new object.
   #listNodes(isKept = false): readonly Account[] {
     const own = this.#counting();
     if (own.#nodes) return own.#nodes;
@@ -490,13 +504,14 @@ export class Account {
       : this.#all.find(this.key).#counting();
   }
 
-  // Several accounts of a client that held nothing may exist: the one that is stored counts for all of them.
+  // Returns the stored account of the client. There may be further objects for a client that held nothing, but only the
+  // stored one counts.
   #counting(): Account {
     return this.key === undefined ? this : this.#all.known.get(toId(this.key, this.tenant)) ?? this;
   }
 }
 
-/** Returns the most that an account may hold of a pot, if it takes an amount. */
+/** Returns the maximum that an account may hold of a pot when it takes an amount. */
 export type Limit = (pot: Pot, account: Account, amount: number) => number;
 
 const ofClient: Limit = (pot) => pot.share;
@@ -514,9 +529,12 @@ export interface AccountHost {
   readonly limits: Bounds;
   /** Reports that a client has reached a limit. */
   readonly observing?: { reach(limit: string, client?: string): void };
-  /** State that all instances share, if the server has a store. */
+  /** State that all instances share. `undefined` if the server has no store. */
   readonly shared?: {
-    /** Returns the limit of each tenant. `undefined` unless tenants have limits that all instances share. */
+    /**
+     * Returns the function that limits tenants. `undefined` unless the limits of tenants apply to all instances
+     * together.
+     */
     limitTenants(accounts: Accounts): Limit | undefined;
   };
 }
@@ -524,19 +542,19 @@ export interface AccountHost {
 /** All accounts and pots of a server. */
 export class Accounts {
   readonly server: AccountHost;
-  /** The pots by name, and by what they are for. */
+  /** The pots, by their name and their `of`. */
   readonly pots: Map<string, Pot> = new Map();
-  /** Bytes that the server holds. */
+  /** The bytes that the server holds. */
   readonly memory: Pot;
   /** Open streams, sockets and subscriptions. */
   readonly streams: Pot;
-  /** Running calls, and those that have a slot of their client and wait for one of the process. */
+  /** Running calls, and calls that have a slot of their client and wait for a slot of the process. */
   readonly running: Pot;
-  /** Calls that run or wait, counted for tenants only. */
+  /** Calls that run or wait. Counted only for tenants. */
   readonly ofTenants: Pot;
   /** The accounts that hold something, by id. */
   readonly known: Map<string, Account> = new Map();
-  /** The most that the clients of a tenant hold together. */
+  /** The maximum that the clients of a tenant may hold together. */
   readonly tenantLimit: Limit;
   readonly #unknown: Account;
 
@@ -572,7 +590,7 @@ export class Accounts {
     this.ofTenants = this.pot({ name: "perTenant.running", total: Infinity, perTenant: perTenant.running });
   }
 
-  /** Returns the pot with this name. Creates it first if necessary. */
+  /** Returns the pot with this name. Creates the pot if necessary. */
   pot(options: PotOptions): Pot {
     const { name, of } = options;
     const key = of === undefined ? name : `${name} ${of}`;
@@ -584,15 +602,17 @@ export class Accounts {
   }
 
   /**
-   * Finds the account of a client by its key, at a tenant if there is one. Returns a new one for an unknown client or a
-   * connection without a key. An account that holds nothing is not stored.
+   * Finds the account of a client by its key, at a tenant if there is one. Returns a new account for an unknown client,
+   * or for a connection without a key. An account that holds nothing is not stored.
    */
   find(key?: string, tenant?: string): Account {
     const known = key === undefined ? undefined : this.known.get(toId(key, tenant));
     return known ?? new Account(this, key, { tenant, limit: tenant === undefined ? ofClient : unlimited });
   }
 
-  /** Lists an account and those of which it is a part. The last but the tenant is its root. */
+  /**
+   * Lists an account and the accounts that include it. The last account in the list, except the tenant, is the root.
+   */
   listNodes(account: Account): readonly Account[] {
     const { key, tenant } = account;
     const nodes = [account];
@@ -606,7 +626,7 @@ export class Accounts {
     return nodes;
   }
 
-  /** Returns the root in the list of an account and those of which it is a part. */
+  /** Returns the root from the list that {@linkcode listNodes} returns. */
   toRoot(nodes: readonly Account[]): Account {
     return nodes[nodes.length - (nodes[0].tenant === undefined ? 1 : 2)];
   }
@@ -626,7 +646,7 @@ export class Accounts {
   }
 }
 
-/** Number of clients, and of the holdings of each, that are tried to find something that is not in use. */
+/** Maximum number of clients, and of holdings of each client, that are tried to find a holding that is not in use. */
 const MAX_TRIES = 64;
 const MAX_HOLDINGS = 256;
 
@@ -634,7 +654,7 @@ function toId(key: string, tenant: string | undefined): string {
   return tenant === undefined ? key : `at ${tenant} ${key}`;
 }
 
-/** Returns the key of the /56 network of an IPv6 peer, whose key has its /64 network. */
+/** Returns the key of the /56 network for an IPv6 address. The key of the address itself contains its /64 network. */
 function toNetwork(key: string): string | undefined {
   const [, start, last] = /^peer ((?:[0-9a-f]+:){3})([0-9a-f]+)$/.exec(key) ?? [];
   return start && `network ${start}${(parseInt(last, 16) >> 8).toString(16)}00`;

@@ -4,11 +4,11 @@
  * @module
  */
 
-/** Items that wait, by client. The client whose latest turn is longest ago is first, with its oldest item. */
+/** Waiting items, by client. The client whose last turn is longest ago comes first, with its oldest item. */
 export class FairQueue<T> {
   readonly #items = new Map<unknown, Set<T>>();
 
-  /** Whether nothing waits. */
+  /** Whether no item waits. */
   get isEmpty(): boolean {
     return !this.#items.size;
   }

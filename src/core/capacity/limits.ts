@@ -1,6 +1,6 @@
 /**
- * The limits that a server can set: what each counts, its default, and what happens when it is exceeded. A table in
- * `docs/reference/limits.md` is made from the comments here (`deno task docs:limits`).
+ * The limits that a server can set: what each limit counts, its default, and what happens when it is exceeded. A table
+ * in `docs/reference/limits.md` is generated from these comments (`deno task docs:limits`).
  *
  * @module
  */
@@ -10,8 +10,8 @@ import { FIXED_LIMITS, type FixedLimits } from "./fixed_limits.ts";
 /**
  * The limits of a server, in groups. Times are in milliseconds. `Infinity` switches a limit off.
  *
- * A client is identified by its principal. Without one it is identified by its address, and otherwise by its connection
- * or session. A request with none of these counts as a client of its own.
+ * A client is identified by its principal, otherwise by its address, otherwise by its connection or session. A request
+ * without any of these counts as a separate client.
  */
 export interface Limits {
   /** The body or line that carries a message. */
@@ -46,8 +46,8 @@ export interface Limits {
      *
      * Together: their parameters count towards `memory`.
      *
-     * Exceeded: the call waits in a queue of 4,096 places, of which one client may fill a quarter. Beyond that: HTTP 503
-     * (429 in revisions with sessions) with `Retry-After`, code -31503.
+     * Exceeded: the call waits in a queue of 4,096 places, of which one client may fill a quarter. Beyond that: HTTP
+     * 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
@@ -60,8 +60,8 @@ export interface Limits {
      */
     readonly runningPerClient: number;
     /**
-     * Handlers that go on after their response, as those of tasks do. One client may have a quarter of them, by default
-     * 512.
+     * Handlers that go on after their response, such as the handlers of tasks. One client may have a quarter of them,
+     * by default 512.
      *
      * Together: their parameters count towards `memory`.
      *
@@ -70,22 +70,23 @@ export interface Limits {
      */
     readonly detached: number;
     /**
-     * Time that one handler may run, from its start. Time in a queue or waiting for an answer of the client does not
-     * count. The default is checked every 15 seconds, any other value exactly. `quota({ timeoutMs })` of a handler
-     * takes precedence.
+     * Time that one handler may run, from its start. Time in a queue, or waiting for the client's answer to a question,
+     * does not count. The default is checked every 15 seconds, and any other value is enforced exactly. `quota({
+     * timeoutMs })` of a handler takes precedence.
      *
      * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */
     readonly timeoutMs: number;
     /**
-     * Time that the client has for an elicitation, a sampling request or a list of roots, in revisions with sessions.
+     * Time that the client has to answer an elicitation, a sampling request or a list of roots, in revisions with
+     * sessions.
      *
      * Exceeded: the server cancels the request, and `ctx.elicit` rejects with code -32602.
      */
     readonly answerMs: number;
     /**
-     * Bytes of one result as JSON in UTF-8. If a result must be read or converted, each of its values counts as 16 bytes
-     * or more.
+     * Bytes of one result as JSON in UTF-8. If a result must be read or converted, each of its values counts as 16
+     * bytes or more.
      *
      * Together: results that a client has not read yet count towards `memory`.
      *
@@ -119,21 +120,21 @@ export interface Limits {
      */
     readonly streamsPerClient: number;
     /**
-     * Sessions over HTTP whose state is in memory, in revisions that have sessions. One client may have 256 of them. The
-     * ids of ended sessions have room of their own: 256 for one client. Beyond that, sessions of the client that are as
-     * old as the oldest ended ones end too, unless they were used in the last minute or are in memory.
+     * Sessions over HTTP whose state is in memory, in revisions that have sessions. One client may have 256 of them.
+     * The ids of ended sessions are kept separately, 256 for one client. Beyond that, sessions of the client that are
+     * as old as the oldest ended sessions end too, unless they were used in the last minute or are in memory.
      *
      * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
      * most 16,384 characters. Ended sessions do not count: all of them take 30 MB at most.
      *
-     * Exceeded: the client with most sessions loses the state of the session that was idle for longest. Its id stays
+     * Exceeded: the client with the most sessions loses the state of the session that was idle longest. Its id stays
      * valid, but the client loses its subscriptions and its kept events. If no such session is idle: HTTP 503 with
      * `Retry-After`, code -31503.
      */
     readonly sessions: number;
     /**
-     * Time without a request, a running call or an open stream after which a session ends. It ends after 24 hours in any
-     * case.
+     * Time without a request, a running call or an open stream after which a session ends. Every session ends after 24
+     * hours.
      *
      * Exceeded: HTTP 404, code -32600. The client initializes again.
      */
@@ -144,25 +145,27 @@ export interface Limits {
     /**
      * Bytes that the server holds for all clients.
      *
-     * Together: this is the total. Kept events of sessions (8 MiB) and the buffers of the runtime and the kernel are not
-     * part of it.
+     * Together: this is the total. Kept events of sessions (8 MiB) and the buffers of the runtime and the kernel are
+     * not part of it.
      *
      * Exceeded: as for `memory.bytesPerClient`.
      */
     readonly bytes: number;
     /**
-     * Bytes that the server holds for one client: parameters of running and waiting calls, slow or large bodies,
-     * unread responses and events, sessions, watched URIs, and without a store results that are kept for idempotency keys.
+     * Bytes that the server holds for one client: parameters of running and waiting calls, slow or large bodies, unread
+     * responses and events, sessions, watched URIs, and (without a store) results that are kept for idempotency keys.
      *
      * Together: all clients share `memory.bytes`.
      *
      * Exceeded: a new call gets HTTP 503 (429 in revisions with sessions), code -31503. A body or a session gets HTTP
      * 503. A large result gets HTTP 503, code -32603. If the client does not read a stream, a socket or stdio, the
-     * server closes it, and cancels its calls unless the stream can be resumed.
+     *      server closes it, and cancels its calls unless the stream can be resumed.
      */
     readonly bytesPerClient: number;
   };
-  /** One concrete path of a server whose path has parameters, such as that of a tenant. Other servers reject this group. */
+  /**
+   * One concrete path of a server whose path has parameters, such as that of a tenant. Other servers reject this group.
+   */
   readonly perTenant: {
     /**
      * Calls of one concrete path that run or wait, of all clients together. By default there is no such limit.
@@ -178,8 +181,9 @@ export interface Limits {
      */
     readonly bytes: number;
     /**
-     * Whether `perTenant.running` and `perTenant.bytes` hold for all instances together. This needs a store. Instances
-     * learn with a delay of about a second what the others hold, so together they may exceed the limits for that long.
+     * Whether `perTenant.running` and `perTenant.bytes` apply to all instances together. This requires a store.
+     * Instances learn with a delay of about a second what other instances hold, so together they may exceed the limits
+     * for that long.
      *
      * Exceeded: as for `perTenant.running` and `perTenant.bytes`.
      */
@@ -187,10 +191,10 @@ export interface Limits {
   };
 }
 
-/** Any part of {@linkcode Limits}. Other limits keep their defaults. */
+/** Any part of {@linkcode Limits}. All other limits keep their defaults. */
 export type LimitOptions = { readonly [group in keyof Limits]?: Partial<Limits[group]> };
 
-/** All bounds that hold in a server: its limits, and those that no option changes. */
+/** All bounds of a server: its limits, and the bounds that no option changes. */
 export type Bounds = Limits & FixedLimits;
 
 /** Bounds that differ from the defaults. */
@@ -209,7 +213,7 @@ export const LIMITS: Limits = {
     detached: 2048,
     timeoutMs: 120_000,
     answerMs: 60_000,
-    // Well below `memory.bytesPerClient`, which limits all unread data of one client.
+    // Well below `memory.bytesPerClient`, which limits all unread data of one client together.
     resultBytes: 8 * 1024 * 1024,
     closeMs: 5000,
   },
@@ -230,23 +234,23 @@ export const LIMITS: Limits = {
   },
 };
 
-/** The key of bounds that only a test changes. */
+/** Key of bounds that only tests change. */
 export const OTHER_BOUNDS: unique symbol = Symbol("mcp.bounds");
 
-/** The limits of a test, which may also change what no option changes. */
+/** Limits in a test, which may also change the bounds that no option changes. */
 export interface TestLimits extends LimitOptions {
   readonly [OTHER_BOUNDS]?: BoundOptions;
 }
 
 /**
- * Merges the user's limits into the defaults. Throws if they are not an object, a group or name is unknown, or a value is
- * not a number above 0, or for `shared` not a boolean.
+ * Merges the user's limits into the defaults. Throws if the limits or a group are not an object, if a name is unknown,
+ * or if a value is not a number above 0 (for `shared`, a boolean).
  */
 export function readLimits(changes: TestLimits = {}): Bounds {
   const given: unknown = changes;
   if (!isObject(given)) throw refuse("", "they are not an object; write { calls: { running: 100 } }");
   for (const [group, values] of Object.entries(given)) if (values !== undefined) checkGroup(group, values);
-  // The defaults have all names, and changes have no others.
+  // The defaults contain all names, and changes contain no other names.
   return [LIMITS, FIXED_LIMITS, changes, changes[OTHER_BOUNDS] ?? {}].reduce(merge, {}) as Bounds;
 }
 
@@ -282,7 +286,8 @@ function refuseUnknown(name: string, path: string, names: readonly string[]): Ty
   const [, group, key = ""] = path.split(".");
   const fixed = new Map<string, object>(Object.entries(FIXED_LIMITS)).get(group);
   if (fixed && Object.hasOwn(fixed, key)) return refuse(path, "no option changes this bound; leave it out");
-  // Most mistakes are in the end of a name. A better search would make every server larger.
+  // Compare only the beginning of names, because most mistakes are at the end. A better search would make every server
+  // larger.
   const near = names.filter((each) => each.slice(0, 3) === name.slice(0, 3)).join(" or ");
   return refuse(path, `there is no such limit; ${near ? `did you mean ${near}?` : `use ${names.join(", ")}`}`);
 }

@@ -31,21 +31,24 @@ export const systemClock: Clock = {
 
 const BACKGROUND = { background: true };
 
-/** Checks many items at once. Returns the milliseconds until the next check, or `undefined` if none is needed. */
+/**
+ * Checks many items at once. Returns the milliseconds until the next check, or `undefined` if no further check is
+ * needed.
+ */
 export type Sweep = (now: number) => number | undefined;
 
-/** A job that runs at a given time unless it is dropped before. */
+/** A job that runs at a given time, unless it is cancelled before. */
 export interface Timeout {
   readonly due: number;
   readonly onTimeout: () => void;
 }
 
 /**
- * One timer for all timeouts of a server. A timer per request would take a third of the request's time. Thousands of
- * idle streams with a timer each would keep the process awake.
+ * One timer for all timeouts of a server. A timer per request would take a third of the request's time, and thousands
+ * of idle streams with a timer each would keep the process awake.
  *
- * The timer keeps the process alive only while a timeout or an awaited sweep is set. A promise that somebody awaits may
- * depend on those, such as the result of a call with a timeout. Other sweeps only tidy up.
+ * The timer keeps the process alive only while a timeout or an awaited sweep is set, because a promise may depend on
+ * it, such as the result of a call with a timeout. All other sweeps only tidy up.
  */
 export class Ticker {
   readonly clock: Clock;
@@ -66,7 +69,7 @@ export class Ticker {
   #isBackground = false;
   #closed = false;
 
-  /** Creates a ticker. It starts no timer until something waits. */
+  /** Creates a ticker. It starts no timer until a job is scheduled. */
   constructor(clock: Clock) {
     this.clock = clock;
   }
@@ -77,8 +80,8 @@ export class Ticker {
   }
 
   /**
-   * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no more
-   * checks.
+   * Schedules `sweep` to run within `ms` milliseconds. An awaited sweep keeps the process alive until it needs no
+   * further check.
    */
   schedule(sweep: Sweep, ms: number, options?: { readonly isAwaited?: boolean }): void {
     const due = this.clock.now() + ms;
@@ -99,8 +102,8 @@ export class Ticker {
   }
 
   /**
-   * Schedules `end` for the time at which credentials expire, in milliseconds since 1970. `undefined` means never. Returns
-   * a function that cancels it.
+   * Schedules `end` for the time at which credentials expire, in milliseconds since 1970. `undefined` means never.
+   * Returns a function that cancels it.
    */
   startExpiry(expiresAt: number | undefined, end: () => void): () => void {
     if (expiresAt === undefined) return () => {};
@@ -111,8 +114,8 @@ export class Ticker {
   /** Cancels a timeout. */
   cancel(timeout: Timeout): void {
     this.#timeouts.delete(timeout);
-    // A timer for dropped timeouts would keep an otherwise idle process alive. It is moved and not stopped, because the
-    // next timeout often follows at once. So the timer is replaced at most once per DROPPED_MS.
+    // Move the timer, because a timer for cancelled timeouts would keep an otherwise idle process alive. Do not stop
+    // it, because the next timeout often follows at once. The timer is then replaced at most once per DROPPED_MS.
     if (!this.#timeouts.size && this.#sweeps.has(this.#runTimeouts)) this.schedule(this.#runTimeouts, DROPPED_MS);
   }
 
@@ -131,7 +134,7 @@ export class Ticker {
     this.#stop();
     this.#at = Math.min(at, this.#at);
     this.#isBackground = isBackground;
-    // setTimeout() fires at once for a delay of 2^31 or more.
+    // Limit the delay, because setTimeout() fires at once for a delay of 2^31 or more.
     const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
     this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
   }
@@ -151,12 +154,12 @@ export class Ticker {
   }
 }
 
-/** Milliseconds for which the timer may outlast the last timeout. */
+/** Milliseconds for which the timer may continue after the last timeout was cancelled. */
 const DROPPED_MS = 100;
 
 /**
- * Finds items that stay too long, after one to two periods. Adding and deleting read no clock and set no timer, and
- * short-lived items cost little garbage collection.
+ * Finds items that stay for one to two periods. Adding and deleting items reads no clock and sets no timer, and
+ * short-lived items cause little garbage collection.
  */
 export class Aging<T> {
   readonly #ticker: Ticker;
@@ -167,14 +170,14 @@ export class Aging<T> {
   #older = new Set<T>();
   #isWatching = false;
 
-  /** Calls `onOld` once for each item that stays. */
+  /** Creates a set of items. Calls `onOld` once for each item that stays too long. */
   constructor(ticker: Ticker, periodMs: number, onOld: (item: T, now: number) => void) {
     this.#ticker = ticker;
     this.#periodMs = periodMs;
     this.#onOld = onOld;
   }
 
-  /** Adds an item. It keeps the process alive, because a caller awaits it. */
+  /** Adds an item. The item keeps the process alive, because a caller awaits it. */
   add(item: T): void {
     this.#young.add(item);
     if (this.#isWatching) return;
@@ -182,7 +185,7 @@ export class Aging<T> {
     this.#ticker.schedule(this.#sweep, this.#periodMs, AWAITED);
   }
 
-  /** Passes all items on at once, as if they had stayed. */
+  /** Passes all items to `onOld` at once, as if they had stayed too long. */
   flush(): void {
     const items = [...this.#older, ...this.#young];
     this.#older.clear();

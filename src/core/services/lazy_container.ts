@@ -1,6 +1,6 @@
 /**
- * The container of a server before its first use. The code that makes services is loaded with that use, because a start
- * should not wait for code that most servers do not need.
+ * The container of a server. Loads the code that creates services on first use, so that the start of a server does not
+ * wait for code that most servers do not need.
  *
  * @module
  */
@@ -12,19 +12,19 @@ import type { Injection, ServiceContainer } from "./service_container.ts";
 /** The container of one server. */
 export class LazyContainer implements Container {
   readonly #parts: ContainerParts;
-  /** Services that were added before the container was loaded. */
+  /** Services that were added before the container code was loaded. */
   readonly #added: Service[] = [];
   readonly #room: Room<ServiceContainer> = new Room(() => this.#open());
-  /** Whether something has needed a service. */
+  /** Whether a service has been needed. */
   #isUsed = false;
   #isClosing = false;
 
-  /** Creates a container without loading it. */
+  /** Creates a container without loading its code. */
   constructor(parts: ContainerParts) {
     this.#parts = parts;
   }
 
-  /** Adds services of a handler, which `ready` makes. */
+  /** Adds services of a handler. `ready` creates them. */
   add(services: readonly Service[]): void {
     const { loaded } = this.#room;
     if (loaded) loaded.add(services);
@@ -38,7 +38,7 @@ export class LazyContainer implements Container {
   start(): void {
     const { loaded } = this.#room;
     if (loaded) loaded.start();
-    // A call that needs a service reports why its code cannot be loaded.
+    // Ignore the error, because a call that needs a service reports why the code cannot be loaded.
     else this.#room.open().then((container) => container.start(), () => {});
   }
 

@@ -1,5 +1,5 @@
 /**
- * The container of a server: makes services on first use, shares them, and disposes them in reverse order.
+ * The container of a server: creates services on first use, shares them, and disposes them in reverse order.
  *
  * @module
  */
@@ -20,10 +20,10 @@ import { ServiceContext } from "./service_context.ts";
 import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
 import { Scope } from "./service_scope.ts";
 
-/** Milliseconds that the disposal of a value may take, and that of all when the server closes. */
+/** Timeout for disposing one value, and for disposing all values when the server closes, in milliseconds. */
 const DISPOSE_MS = 10_000;
 
-/** Milliseconds for which a cancelled handler keeps its values. */
+/** Milliseconds for which a cancelled handler may still use its values. */
 const CANCEL_MS = 1000;
 
 const WORDS: Readonly<Record<Lifetime, string>> = {
@@ -42,13 +42,14 @@ export interface Needs {
 export interface Injection<C, A extends readonly unknown[], R> {
   readonly run: Injectable<C, A, R>;
   readonly needs: Needs;
-  /** Whether it is `allow` or `list`. */
+  /** Whether the function is `allow` or `list`. */
   readonly isShared: boolean;
 }
 
 /** The container of one server. */
 export class ServiceContainer implements Container {
-  // Keep their hidden classes in memory, as in `Call`. They are no static members, which a bundler could not drop.
+  // These objects keep their hidden classes in memory, as in `Call`. They are not static members, because a bundler
+  // could not drop those.
   readonly #scope: Scope = new Scope({} as ServiceCall, false); // Not read.
   readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // Not read.
     container: this,
@@ -58,11 +59,14 @@ export class ServiceContainer implements Container {
   /** Services of handlers that live as long as the server. */
   readonly #lasting = new Map<Definition, Service>();
   readonly #entries = new Map<Definition, Entry>();
-  /** Entries by key of each service. The least recently used is first. */
+  /** Entries by key, for each service. The least recently used entry comes first. */
   readonly #keyed = new Map<Definition, Map<string, Entry>>();
-  /** Made values that outlive calls, in the order of making. */
+  /** Values that outlive calls, in the order of their creation. */
   readonly #made = new Set<Entry>();
-  /** Values of handlers whose services are all made and live as long as the server. Handlers of a path are dropped. */
+  /**
+   * Values for handlers whose services all exist and live as long as the server. Weak, because the handlers of a path
+   * may be dropped.
+   */
   #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
   readonly #disposing = new Set<Promise<void>>();
@@ -75,7 +79,7 @@ export class ServiceContainer implements Container {
     this.#parts = parts;
   }
 
-  /** Adds services of a handler, which `ready` makes. */
+  /** Adds services of a handler. `ready` creates them. */
   add(services: readonly Service[]): void {
     for (const service of services) {
       const definition = toDefinition(service);
@@ -100,14 +104,14 @@ export class ServiceContainer implements Container {
       entry = this.#entries.get(toDefinition(service));
       await value;
     } catch (error) {
-      // A call that waits for the service reports the error too.
+      // If a call waits for the service, that call reports the error.
       if (!entry?.isAwaited && !this.#isClosing) {
         this.#parts.report(error, { subject: `service ${quote(service.name)}` });
       }
     }
   }
 
-  /** Runs a function with services. Fast path: without a promise, if all values are made and it is synchronous. */
+  /** Runs a function with services. Fast path: uses no promise if all values exist and the function is synchronous. */
   run<C extends ServiceCall, A extends readonly unknown[], R>(
     call: C,
     injection: Injection<C, A, R>,
@@ -128,14 +132,14 @@ export class ServiceContainer implements Container {
     return values.then(
       (values) => this.#runWith(values, scope, call, injection, rest),
       (error) => this.#fail(scope, error),
-    ) as Promise<Awaited<R>>; // As above.
+    ) as Promise<Awaited<R>>; // See above.
   }
 
   /** Returns the value of a service for a handler that declares none. */
   async getForCall(call: ServiceCall, service: Service): Promise<unknown> {
     const scope = new Scope(call, true);
     const value = await this.get(scope, service);
-    // A call that is refused during lookup never ends.
+    // A call that is refused during lookup never ends, so its scope needs no end.
     if (call.asks && !scope.isEmpty) call.defer((end) => this.endScope(scope, end));
     else await this.endScope(scope, "result");
     return value;
@@ -169,11 +173,11 @@ export class ServiceContainer implements Container {
     { run, isShared }: Injection<C, A, R>,
     rest: A,
   ): R | Promise<Awaited<R>> {
-    // The call was cancelled while a service was made.
+    // The call may have been cancelled while a service was being created.
     if (call.ended && !isShared) return this.#fail(scope, call.reason);
     let result: R;
     try {
-      // `values` has a value for each declared service, which is what the types of the handler say.
+      // `values` has a value for each declared service, as the types of the handler require.
       result = run(call, new ServiceContext(call, values as never, { container: this, scope }), ...rest);
     } catch (error) {
       return this.#fail(scope, error);
@@ -197,7 +201,7 @@ export class ServiceContainer implements Container {
     return result;
   }
 
-  /** Ends a scope whose function threw. Throws the same error. */
+  /** Ends a scope whose function threw, and throws the same error. */
   #fail(scope: Scope, error: unknown): Promise<never> {
     if (scope.isEmpty) {
       scope.end = "error";
@@ -208,7 +212,8 @@ export class ServiceContainer implements Container {
     });
   }
 
-  // A handler that ignores its signal must not keep its values forever.
+  // Ends the scope of a cancelled call after a while, because a handler that ignores its signal must not keep its
+  // values forever.
   #watch(scope: Scope): void {
     const { ticker } = this.#parts;
     const { call: { signal }, closed } = scope;
@@ -231,7 +236,10 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /** Disposes the values of a scope. Throws if a disposal after a result fails, because the work is not done then. */
+  /**
+   * Disposes the values of a scope. Throws if disposing fails after a result, because the work is then not finished,
+   * such as a commit.
+   */
   async endScope(scope: Scope, planned: ServiceEnd): Promise<void> {
     if (scope.end) return scope.isEmpty ? undefined : await scope.closed.promise;
     const { call } = scope;
@@ -240,7 +248,7 @@ export class ServiceContainer implements Container {
     scope.end = end;
     let failure: { readonly error: unknown } | undefined;
     try {
-      // A value that is still being made belongs to a handler that did not wait for it.
+      // A value that is still being created belongs to a handler that did not wait for it.
       for (const entry of scope.entries.values()) {
         this.#abandon(entry, "the handler has ended; get the service while it runs");
       }
@@ -267,7 +275,7 @@ export class ServiceContainer implements Container {
       const value = this.#resolve(service, scope);
       if (value instanceof Promise) {
         const wait = value.then((value) => values[name] = value);
-        // Nobody waits if the next service fails at once.
+        // Handle the rejection, because nothing waits for it if the next service fails at once.
         wait.catch(() => {});
         waits.push(wait);
       } else values[name] = value.value;
@@ -277,14 +285,14 @@ export class ServiceContainer implements Container {
       return values;
     };
     if (!waits.length) return finish();
-    // All settle first, so that a failed one does not leave the others behind.
+    // Wait until all have settled, so that a failed service does not leave the others behind.
     return Promise.allSettled(waits).then((outcomes) => {
       for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
       return finish();
     });
   }
 
-  /** Returns a value, in a wrapper because a value may be a promise-like object. */
+  /** Returns a value, wrapped in an object because the value may be a thenable. */
   #resolve(service: Service, scope?: Scope): { readonly value: unknown } | Promise<unknown> {
     const entry = this.#find(service, scope);
     entry.start?.();
@@ -352,7 +360,7 @@ export class ServiceContainer implements Container {
       return this.#make(entry, entries, fullKey);
     }
     this.#hold(entry, holds);
-    // The least recently used entry stays first.
+    // Move the entry to the end, so that the least recently used entry stays first.
     entries.delete(fullKey);
     entries.set(fullKey, entry);
     return entry;
@@ -405,7 +413,7 @@ export class ServiceContainer implements Container {
     return next === Infinity ? undefined : next;
   }
 
-  /** Adds a new entry. Its `make` runs when it is started. */
+  /** Adds a new entry. Its `make` runs when the entry is started. */
   #make<K>(entry: Entry, entries: Map<K, Entry>, key: K, scope?: Scope): Entry {
     if (this.#isClosing) throw toBusy(`get ${entry.place}: the server is closing`);
     entries.set(key, entry);
@@ -453,10 +461,10 @@ export class ServiceContainer implements Container {
     const own = lifetime === "call" ? scope : undefined;
     const get = (service: Service) => this.#getFor(entry, service, own);
     const made = { get, signal, key, ctx: own?.call };
-    return made as never; // The lifetime decides which of these the type of `make` has.
+    return made as never; // The lifetime decides which type `make` has.
   }
 
-  /** Returns a value that `make` of an entry needs. */
+  /** Returns a value that the `make` of an entry requested. */
   async #getFor(entry: Entry, service: Service, scope?: Scope): Promise<unknown> {
     if (!findInternals(service)) {
       throw new TypeError(`Cannot make ${entry.place}: it gets something that was not made by service()`);
@@ -479,7 +487,7 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /** Gives up a value that is being made. It is disposed when it is made after all. */
+  /** Gives up a value that is being created. If it is created after all, it is disposed. */
   #abandon(entry: Entry, state: string): void {
     if (entry.state !== "making") return;
     entry.state = "gone";
@@ -487,7 +495,7 @@ export class ServiceContainer implements Container {
     entry.settled.reject(McpError.busy(`Cannot get ${entry.place}: ${state}`));
   }
 
-  /** Disposes a made value. Throws if that fails or takes too long. */
+  /** Disposes a value. Throws if disposing fails or takes too long. */
   async #dispose(entry: Entry, end: ServiceEnd, ms: number = DISPOSE_MS): Promise<void> {
     const { ticker: { clock }, observer } = this.#parts;
     const { name, value, definition: { dispose } } = entry;
@@ -514,7 +522,7 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /** Disposes all values, those that were made last first. */
+  /** Disposes all values, the newest first. */
   async #disposeAll(): Promise<void> {
     const { ticker: { clock } } = this.#parts;
     const deadline = clock.now() + DISPOSE_MS;
@@ -522,13 +530,13 @@ export class ServiceContainer implements Container {
     const wait = (all: readonly Promise<unknown>[]) => this.#limit(Promise.all(all), left()).catch(() => {});
     await wait([...this.#scopes].map(({ closed }) => closed.promise));
     await wait([...this.#scopes].map((scope) => this.#endReported(scope)));
-    // Later calls make new values, unless the server has closed.
+    // Clear the maps first: later calls create new values, unless the server has closed.
     const all = [...this.#entries.values(), ...[...this.#keyed.values()].flatMap((entries) => [...entries.values()])];
     const made = [...this.#made].reverse();
     this.#values = new WeakMap();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
     for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
-    // A value that is being made may use one that is made.
+    // Wait for values that are being created, because they may use values that exist.
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());
     await wait([...this.#disposing]);

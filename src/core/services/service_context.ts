@@ -8,13 +8,13 @@ import { CALL, HAS_SCOPES } from "../call/internals.ts";
 import type { Service } from "../call/service.ts";
 import type { Scope } from "./service_scope.ts";
 
-/** Where a context gets the services that its handler does not declare. */
+/** The source of services that a handler does not declare. */
 export interface ServiceSource {
   readonly container: { get(scope: Scope, service: Service): Promise<unknown> };
   readonly scope: Scope;
 }
 
-/** A context with services. Everything else is that of its call. */
+/** A context with services. It takes everything else from its call. */
 export class ServiceContext<S> implements Context<S> {
   readonly services: S;
   readonly #call: Context;

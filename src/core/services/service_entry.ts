@@ -1,5 +1,5 @@
 /**
- * One value of a service, with what its container knows about it.
+ * One value of a service, and its state in the container.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export class Entry {
   readonly definition: Definition;
   readonly lifetime: Lifetime;
   readonly key?: string;
-  /** Key among all values of the service: the path of its endpoint with `key`. */
+  /** Key among all values of the service: `key` together with the path of the endpoint. */
   readonly fullKey?: string;
   state: "making" | "made" | "gone" = "making";
   value: unknown;
@@ -28,18 +28,18 @@ export class Entry {
   start?: () => void;
   /** Settles with the value. */
   readonly settled: PromiseWithResolvers<unknown> = Promise.withResolvers();
-  /** Entries that `make` waits for. */
+  /** Entries that `make` of this entry waits for. */
   readonly waitsFor: Set<Entry> = new Set();
-  /** Entries by key that this one uses. */
+  /** Entries by key that this entry uses. */
   readonly holds: Set<Entry> = new Set();
   /** Number of calls and entries that use a value by key. */
   users = 0;
   /** Time of the last use, in milliseconds of the monotonic clock. */
   usedAt = 0;
-  /** Whether a call waits for the value, and reports it if `make` fails. */
+  /** Whether a call waits for the value, so that it reports the error if `make` fails. */
   isAwaited = false;
   readonly controller: AbortController = new AbortController();
-  /** Settles when `make` has ended, and a value that nobody needs any more is disposed. */
+  /** Settles when `make` has ended, and, if the value is no longer needed, when it is disposed. */
   readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
 
   constructor(service: Service, lifetime: Lifetime, { key, fullKey }: EntryKey = {}) {
@@ -48,7 +48,7 @@ export class Entry {
     this.lifetime = lifetime;
     this.key = key;
     this.fullKey = fullKey;
-    // Nobody may be waiting.
+    // Handle the rejection, because there may be no caller that waits.
     this.settled.promise.catch(() => {});
   }
 
@@ -57,7 +57,7 @@ export class Entry {
   }
 }
 
-/** The entries from `from` to `to` that wait for each other. */
+/** Returns the entries from `from` to `to` that wait for each other. Returns `undefined` if there is no such chain. */
 export function findPath(from: Entry, to: Entry): readonly Entry[] | undefined {
   if (from === to) return [from];
   for (const next of from.waitsFor) {
@@ -66,20 +66,21 @@ export function findPath(from: Entry, to: Entry): readonly Entry[] | undefined {
   }
 }
 
-/** Returns the method of a value that disposes it. */
+/** Returns the method with which a value disposes itself. */
 export function findDisposer(value: unknown): (() => unknown) | undefined {
   const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now }: Partial<AsyncDisposable & Disposable> = Object(value);
   return later ?? now;
 }
 
-/** Returns the key of a service for a call. Returns `undefined` if the value lives for one call. */
+/** Returns the key of a service for a call, or `undefined` if the value lives for one call. */
 export function readKey(name: string, { key }: Definition, call: ServiceCall): EntryKey | undefined {
   const found: unknown = key?.(call);
   if (found === undefined) return;
-  // Endpoints may know different callers by the same id, and no tenant may get the value of another one.
+  // Add the path of the endpoint, because endpoints may know different callers under the same id, and no tenant may get
+  // the value of another tenant.
   if (typeof found === "string" && found) return { key: found, fullKey: `${call.host.endpoint} ${found}` };
   const state = found === ""
-    // All callers without an id would share the value.
+    // Reject an empty string, because all callers without an id would share the value.
     ? "an empty text; return a key, or undefined for a value that lives for one call"
     : `${isStrayPromise(found) ? "a promise" : quote(found)}; return a string`;
   throw new TypeError(`Cannot find the key of service ${quote(name)}: per returned ${state}`);

@@ -11,53 +11,57 @@ import { checkOptions, type KnownOptions } from "../call/known_options.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
 import { bind, getService } from "./service_binding.ts";
 
-/** Parameter of `make`. Works when destructured. */
+/** The parameter of `make`. Its members work when destructured. */
 export interface ServiceScope {
   /**
-   * Returns the value of another service, which is disposed after this one. It must live at least as long.
+   * Returns the value of another service, which is disposed after this value. The other service must live at least as
+   * long as this one.
    */
   readonly get: <T>(service: Service<T>) => Promise<T>;
-  /** Aborts when the lifetime of this value ends, even while it is being made. */
+  /** Aborts when the lifetime of this value ends, even while the value is being created. */
   readonly signal: AbortSignal;
 }
 
-/** Parameter of `make` of a service for one call. */
+/** The parameter of `make`, for a service that lives for one call. */
 export interface CallServiceScope extends ServiceScope {
   /** The context of the call. */
   readonly ctx: Context;
 }
 
-/** Parameter of `make` of a service by key. */
+/** The parameter of `make`, for a service by key. */
 export interface KeyedServiceScope extends ServiceScope {
-  /** The key for which the value is made. `undefined` for a value that lives for one call. */
+  /** The key for which the value is created. `undefined` for a value that lives for one call. */
   readonly key: string | undefined;
 }
 
 /** Options of all services. */
 export interface ServiceOptions<T> {
-  /** How long a value lives. Defaults to `"server"`. */
+  /** Lifetime of a value. Defaults to `"server"`. */
   readonly per?: "server";
   /**
-   * Disposes a value. `end` says how the call ended. Defaults to the value's `Symbol.asyncDispose` or `Symbol.dispose`.
+   * Disposes a value. `end` states how the call ended. Defaults to the value's `Symbol.asyncDispose` or
+   * `Symbol.dispose`.
    */
   readonly dispose?: (value: T, end: ServiceEnd) => unknown;
 }
 
 /** Options of a service that lives for one call. */
 export interface CallServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
-  /** Makes one value for each call that uses the service. */
+  /** Creates one value for each call that uses the service. */
   readonly per: "call";
 }
 
 /** Options of a service with a value for each key. */
 export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
-  /** Returns the key of a call, such as the id of its caller. With `undefined`, the value lives for one call. */
+  /**
+   * Returns the key of a call, such as the id of its caller. If it returns `undefined`, the value lives for one call.
+   */
   readonly per: (ctx: Context) => string | undefined;
-  /** Milliseconds after which a value that no call uses is disposed. Defaults to 600,000. */
+  /** Milliseconds after which an unused value is disposed. Defaults to 600,000. */
   readonly idleMs?: number;
   /**
-   * Maximum number of values. At the limit, the value that was idle for longest is disposed. If calls use all of them,
-   * the call that needs another one fails. Defaults to 1000.
+   * Maximum number of values. At the limit, the value that was idle longest is disposed. If calls use all values, a
+   * call that needs another value fails. Defaults to 1000.
    */
   readonly max?: number;
 }
@@ -81,7 +85,7 @@ const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
 };
 
 /**
- * Creates a service: a value that is made on first use, shared by handlers, and disposed at its end.
+ * Creates a service: a value that is created on first use, shared by handlers, and disposed at the end of its lifetime.
  *
  * ```ts
  * import { createServer, service, tool } from "@x/mcp";
@@ -133,14 +137,14 @@ export function service<T>(
   if (per !== "server" && per !== "call" && typeof per !== "function") {
     throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
   }
-  // A time plus a text would be a text, and the value would never be disposed.
+  // Check the type: a time plus a string would be a string, so that the value would never be disposed.
   if (!(typeof idleMs === "number" && idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
   if (!(typeof max === "number" && max >= 1)) throw refuse("max is not a number of 1 or more");
   const definition: Definition = {
     lifetime: typeof per === "function" ? "key" : per,
     key: typeof per === "function" ? per : undefined,
     make,
-    // `make` made the value.
+    // The value was created by `make`.
     dispose: dispose && ((value, end) => dispose(value as T, end)),
     idleMs,
     max,

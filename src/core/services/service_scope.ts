@@ -10,7 +10,7 @@ import type { Entry } from "./service_entry.ts";
 /** The values that one run of a handler uses. */
 export class Scope {
   readonly call: ServiceCall;
-  /** Whether this is `allow` or `list`, which have no values that live for one call. */
+  /** Whether the run is `allow` or `list`, which have no values that live for one call. */
   readonly isShared: boolean;
   /** How the run ended. */
   end?: ServiceEnd;
@@ -24,13 +24,13 @@ export class Scope {
     this.isShared = isShared;
   }
 
-  // Most runs use values that live as long as the server, and need none of these.
+  // Created on first use, because most runs use only values that live as long as the server.
 
   get entries(): Map<Definition, Entry> {
     return this.#entries ??= new Map();
   }
 
-  /** Made values that live for the call, in the order of making. */
+  /** Values that live for the call, in the order of their creation. */
   get made(): Entry[] {
     return this.#made ??= [];
   }

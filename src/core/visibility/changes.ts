@@ -15,23 +15,26 @@ export type Change =
   | {
     readonly kind: "list";
     readonly feature: string;
-    /** The handlers that were added or removed, or what selects callers. A caller that all reject is not notified. */
+    /**
+     * The handlers that were added or removed, or filters that select callers. A caller is notified only if at least
+     * one of them allows it.
+     */
     readonly handlers?: readonly { readonly allow?: Allow }[];
-    /** Handlers that were enabled or disabled: what allowed them before and after. */
+    /** Handlers that were enabled or disabled, with their `allow` before and after. */
     readonly toggled?: ReadonlyMap<string, Toggled>;
   }
   | { readonly kind: "resource"; readonly uri: string }
   | {
     readonly kind: "log";
     readonly level: LogLevel;
-    /** The notification as JSON. */
+    /** The notification as JSON text. */
     readonly text: string;
-    /** Decides which clients get it. */
+    /** Decides which clients get the message. */
     readonly to: LogFilter;
   }
   | { readonly kind: "close" };
 
-/** A notification that an extension publishes at all instances. */
+/** A notification that an extension publishes on all instances. */
 export interface ExtensionNews {
   readonly kind: "extension";
   readonly extension: string;
@@ -43,9 +46,9 @@ export interface ExtensionNews {
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
 /**
- * Refuses a URI that is not a text, such as the function `uri` of a resource with parameters.
+ * Throws if a URI is not a string. A likely mistake is to pass the function `uri` of a resource with parameters.
  *
- * @throws {TypeError} For anything but a text.
+ * @throws {TypeError} for any value but a string.
  */
 export function checkUri(uri: unknown): asserts uri is string {
   if (typeof uri === "string") return;
@@ -55,14 +58,16 @@ export function checkUri(uri: unknown): asserts uri is string {
 /** Called for each change. */
 export type Listener = (change: Change) => void;
 
-/** The listeners of a server. Changes in quick succession are announced once. */
+/** The listeners of a server. Equal changes in quick succession are announced once. */
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
-  /** Tells other instances of a change. */
+  /** Sends a change to other instances. */
   publish?: (change: Change | ExtensionNews) => void;
-  /** Called with what the extensions of another instance publish. */
+  /** Called with notifications that extensions on other instances publish. */
   onNews?: (news: ExtensionNews) => void;
-  /** Connects to other instances, whose changes arrive once the promise settles. Called before a listener is added. */
+  /**
+   * Connects to other instances. Their changes arrive when the promise has settled. Called before a listener is added.
+   */
   connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;
   readonly #burst = new Map<string, Change>();
@@ -81,7 +86,7 @@ export class Changes {
     this.#burst.set(key, merge(this.#burst.get(key), change));
   }
 
-  /** Announces pending changes at once. */
+  /** Announces pending changes immediately. */
   flush(): void {
     const changes = [...this.#burst.values()];
     this.#burst.clear();
@@ -94,7 +99,7 @@ export class Changes {
     this.#announce({ kind: "close" });
   }
 
-  /** Announces a log message at once, to clients of this process. */
+  /** Announces a log message immediately, only to clients of this process. */
   log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
     if (!this.listeners.size) return;
     const method = "notifications/message";
@@ -119,7 +124,8 @@ function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// A caller is notified if it may see any of the changed handlers, or is selected by any of the changes.
+// Merges two changes. A caller is notified if it may see any of the changed handlers, or if any of the changes selects
+// it.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   const toggled = new Map(before.toggled);

@@ -10,7 +10,7 @@ import type { FeatureParts } from "./feature_parts.ts";
 import { type Compiled, type Method, toMethod } from "./feature.ts";
 import { createList } from "./pagination.ts";
 
-/** Creates a feature without handlers: its lists are empty, and its handlers are unknown to every caller. */
+/** Creates a feature without handlers: its lists are empty, and every handler is unknown. */
 export function compileEmpty(name: ListName, core: FeatureParts): Compiled {
   const { listChanged, subscribe } = core.can;
   const list = (key: string = name) => toMethod(createList(key, [], core), { stable: true });

@@ -22,9 +22,9 @@ import { readVerdict } from "../call/verdict.ts";
 export interface Handler {
   /** Name of the handler. */
   readonly name: string;
-  /** Decides whether a caller may see and use the handler. Defaults to every caller. */
+  /** Decides whether a caller may see and use the handler. Defaults to all callers. */
   readonly allow?: Allow;
-  /** Labels that select handlers, such as for `server.handlers.disable`. */
+  /** Tags that select handlers, for example for `server.handlers.disable`. */
   readonly tags?: readonly string[];
   /**
    * Internal state for the registry.
@@ -34,7 +34,7 @@ export interface Handler {
   readonly [INTERNALS]: HandlerInternals;
 }
 
-/** Tests for a handler, of any copy of this library. A server is none. */
+/** Tests for a handler, created by any copy of this library. A server is not a handler. */
 export function isHandler(value: unknown): value is Handler {
   return typeof value === "object" && value !== null && INTERNALS in value && "name" in value && !("fetch" in value);
 }
@@ -63,55 +63,57 @@ export interface HandlerInternals<Definition = unknown> {
   readonly extensions?: HandlerExtensions;
   /** An extension that lives as long as its server. */
   readonly life?: object;
-  /** Makes the handler again with changed options. Groups need it. */
+  /** Creates the handler again with changed options. Used by groups. */
   readonly remake?: Remake;
 }
 
-/** Makes a handler again with changed options. */
+/** Creates a handler again with changed options. */
 export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
 
-/** Any `allow`. */
+/** An `allow` of any kind of handler. */
 export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
 
 /** Options of a handler that a group changes. */
 export interface GroupedOptions {
   readonly name: string;
-  /** URI of a resource, whose name is for people. */
+  /** URI of a resource. The name of a resource is for people. */
   readonly uri?: string;
   /** URI scheme of a provider. */
   readonly scheme?: string;
   readonly use?: readonly Middleware[];
   readonly tags?: readonly string[];
-  /** A resource also asks it about a single one, its subject. */
+  /** For resources, `allow` also decides about a single resource, the subject. */
   readonly allow?: GroupedAllow;
 }
 
-/** An `allow` that also decides on single things. Without `subject`, it decides on the handler as a whole. */
+/**
+ * An `allow` that may also decide about a single subject. Without `subject`, it decides about the handler as a whole.
+ */
 export type BoundAllow = (call: Context, subject?: unknown) => boolean | Promise<boolean>;
 
-/** Binds services to `allow`, which uses those that do not live for one call. */
+/** Binds services to `allow`, which may only use services that live longer than one call. */
 export function bindAllow(
   allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
   services: Binding | undefined,
 ): BoundAllow | undefined {
   const shared = allow && services?.share((_call: Call, ctx: Context<never> | undefined, subject: unknown) =>
-    // The context has the services of the handler, and a subject the type that it expects.
+    // The context has the services of the handler, and the subject has the type that `allow` expects.
     allow(ctx as never, subject as never)
   );
-  // The registry passes calls. Without services, `allow` needs none.
+  // The registry passes calls as contexts. Without services, `allow` needs no other context.
   const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, undefined, subject) : allow;
-  return bound as BoundAllow | undefined; // As above.
+  return bound as BoundAllow | undefined; // See above.
 }
 
 /** Additions of extensions to one handler, combined from its attributes. */
 export interface HandlerExtensions {
-  /** Dotted names of capabilities that clients must have declared, with those of the handler itself. */
+  /** Dotted names of capabilities that clients must have declared, including those that the handler itself requires. */
   readonly requires: readonly string[];
-  /** Metadata for the entry of the handler in its list, with that of the handler itself. */
+  /** Metadata for the handler's entry in its list, including the metadata of the handler itself. */
   readonly _meta?: Meta;
   /** Extensions that the handler registers. */
   readonly also?: readonly Handler[];
-  /** Returns what its author should be warned of. */
+  /** Returns the texts of warnings for the author. */
   warnings(): readonly string[];
   /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
   verify(handlers: readonly Handler[], name: string): void;
@@ -119,7 +121,7 @@ export interface HandlerExtensions {
   readonly run?: RunWithin;
 }
 
-/** Runs a call within something that belongs to its handler. */
+/** Runs a call within the attributes or the quota of its handler. */
 export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
 /** Runs calls for extensions. The scheduler implements it. */
@@ -134,31 +136,34 @@ export interface Executor {
   /** Runs a call to its outcome, within all limits. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /**
-   * Gives a call that goes on after its response a place, a charge and a timeout of its own, and waits for its result.
+   * Waits for the result of a call that goes on after its response, with a place, a charge and a timeout of its own.
    * Throws if there is no place.
    */
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
-  /** Converts any error to one for the client, and reports it if it is unexpected. */
+  /** Converts any error to an error for the client. Reports the error if it is unexpected. */
   toError(error: unknown, call: Call): McpError;
 }
 
-/** The end of a call. `undefined` if it was cancelled without a response. */
+/** The outcome of a call. `undefined` if the call was cancelled without a response. */
 export type Outcome =
   | { readonly result: Result; readonly error?: undefined }
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
-/** Returns the definitions of a feature's handlers. The feature's own factory created them, so it knows their type. */
+/**
+ * Returns the definitions of a feature's handlers. Their type is known, because the factory of the same feature created
+ * them.
+ */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
   // The registry passes each feature only its own handlers.
   return handlers.map((handler) => handler[INTERNALS].definition as Definition);
 }
 
-/** A capability of a server with its methods. */
+/** A capability of a server, and the code that serves its methods. */
 export interface Feature {
   /** Name of the capability in the protocol, such as `tools`. */
   readonly name: string;
-  /** Compiles all handlers of this feature to methods. Throws if the handlers are in conflict. */
+  /** Compiles all handlers of this feature to methods. Throws if handlers conflict. */
   compile(handlers: readonly Handler[], core: FeatureParts): Compiled;
 }
 
@@ -167,23 +172,23 @@ export interface Compiled {
   /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
-  /** Handles a notification of a client. Returns `undefined` if the feature does not know it. */
+  /** Handles a notification of a client. Returns `undefined` if the feature does not handle it. */
   notify?(message: Notification, source: NotificationSource): Promise<Reply> | undefined;
   /** Keys of subscriptions that the feature serves. */
   readonly listen?: ReadonlyMap<string, ListenKey>;
-  /** Whether a caller may learn of changes of a resource. Every caller may learn of an unknown one. */
+  /** Whether a caller may be notified of changes of a resource. Every caller may be notified of an unknown resource. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
-  /** Returns the functions that the provider of a URI has for subscriptions. */
+  /** Returns the subscription functions of the provider that serves a URI. */
   hooksOf?(uri: string): SubscriptionHooks | undefined;
 }
 
-/** Where a notification of a client comes from, and what runs its handler. */
+/** The source of a notification from a client. */
 export interface NotificationSource {
   /** Whether the client has a session. */
   readonly hasSession?: boolean;
   /** Creates the call that handles the notification. */
   open(message: Request, client: ClientFacts): Call;
-  /** The client, as far as the notification describes it. */
+  /** The facts about the client that the notification contains. */
   readonly client: { readonly version: string; readonly capabilities: unknown };
   readonly executor: Executor;
 }
@@ -194,15 +199,17 @@ export interface ListenKey {
   readonly extension: string;
   /** Name of the key. */
   readonly key: string;
-  /** Decides on the value of the filter. Returns `undefined` if nothing is granted. Throws the error for the client. */
+  /**
+   * Decides about the value in the filter. Returns `undefined` if nothing is granted. Throws the error for the client.
+   */
   grant(value: unknown, call: Call): Promise<Granted | undefined>;
 }
 
 /** The granted part of a filter. */
 export interface Granted {
-  /** The value that the client is told. */
+  /** The value that is sent to the client as granted. */
   readonly value: unknown;
-  /** The topics that it stands for. */
+  /** The topics to which the value refers. */
   readonly topics: readonly string[];
 }
 
@@ -217,7 +224,7 @@ export interface Runner {
   readonly requires?: readonly string[];
   /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
-  /** Wraps calls of the handler, as its extensions do. */
+  /** Wraps calls of the handler, on behalf of its extensions. */
   readonly extensions?: { readonly run?: RunWithin };
   /** Checks the limits of the handler before anything is sent. Throws the error for the client. */
   check?(call: Call): void;
@@ -235,15 +242,15 @@ export interface Cache {
 /** Serves one method. */
 export interface Method {
   /**
-   * Finds the runner of a call. Throws the error for an unknown name, also if the caller may not see the handler.
-   * It runs before all other checks, so that a caller cannot distinguish a hidden handler from an unknown one.
+   * Finds the runner of a call. Throws the same error for an unknown name and for a handler that the caller may not
+   * see. Runs before all other checks, so that a caller cannot distinguish a hidden handler from an unknown one.
    */
   find(call: Call): Runner | Promise<Runner>;
-  /** The parameter that identifies what the call is about, and that clients repeat in an HTTP header. */
+  /** The parameter that identifies the subject of the call. Clients repeat it in an HTTP header. */
   readonly subject?: string;
   /** Id of the extension that the method belongs to. */
   readonly extension?: string;
-  /** Whether clients with sessions have this method of an extension too. */
+  /** Whether a method of an extension also exists for clients with sessions. */
   readonly inSessions?: boolean;
   /** Whether a handler may send requests to the client. */
   readonly asks?: boolean;
@@ -256,7 +263,10 @@ export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Me
   return { ...options, find: () => runner };
 }
 
-/** Tests whether a caller may see something. If `allow` fails or returns no boolean, reports it and returns `false`. */
+/**
+ * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports this and returns
+ * `false`.
+ */
 export function isAllowed(allow: Allow | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   if (!allow) return true;
   const fail = (error: unknown) => {
@@ -271,7 +281,7 @@ export function isAllowed(allow: Allow | undefined, call: Call, core: FeaturePar
   }
 }
 
-/** Returns `found` if the caller may see it. Otherwise throws the same refusal as for an unknown name. */
+/** Returns `found` if the caller may see it. Otherwise throws the same error as for an unknown name. */
 export function revealTo<T extends { readonly allow?: Allow }>(
   call: Call,
   found: T | undefined,

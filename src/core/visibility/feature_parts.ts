@@ -1,5 +1,5 @@
 /**
- * What a server gives to the features that it compiles.
+ * The parts of a server that its features use.
  *
  * @module
  */
@@ -19,28 +19,28 @@ import type { Ticker } from "../capacity/timers.ts";
 import type { Filters } from "./guards.ts";
 
 /**
- * Describes an unexpected error. The model or the client gets the text, the content of a `ToolError`, or the protocol
- * error. Returns `undefined` for "Internal error" and an id.
+ * Describes an unexpected error. A returned string or `ToolError` is sent to the client (for a tool, to the model), and
+ * so is a returned `McpError`. If it returns `undefined`, the client gets "Internal error" and an id.
  */
 export type MapError<S = NoServices> = (
   error: unknown,
   ctx: Context<S>,
 ) => string | ToolError | McpError | undefined;
 
-/** Returns the JSON Schema that clients see of a tool. It gets a copy of the schema, which it may change. */
+/** Returns the JSON Schema of a tool as clients see it. It gets a copy of the schema, which it may change. */
 export type PublishSchema = (schema: { [key: string]: unknown }, about: PublishedTool) => JsonSchema;
 
 /** The tool whose schema is published. */
 export interface PublishedTool {
   /** Name of the tool. */
   readonly tool: string;
-  /** Whether it is the schema of the input or of the output. */
+  /** Whether the schema is for the input or the output. */
   readonly use: "input" | "output";
 }
 
 /** Options and services of a server that its features use. */
 export interface FeatureParts extends Reporter, ScopeRules {
-  /** Name and version of the server, which every result may carry. */
+  /** Name and version of the server. Results may include them. */
   readonly info: Implementation;
   readonly limits: Bounds;
   readonly ticker: Ticker;
@@ -49,13 +49,13 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */
   readonly cacheScope: "public" | "private" | "anonymous";
-  /** Whether middleware runs around every call, and may change results. */
+  /** Whether middleware wraps every call, and may change results. */
   readonly hasMiddleware: boolean;
   /** Describes an unexpected error of a handler. */
   readonly mapError?: MapError;
   /** Guards and encoders of all handlers. */
   readonly filters?: Filters;
-  /** Changes the JSON Schema that clients see. */
+  /** Changes the JSON Schemas that clients see. */
   readonly publishSchema?: PublishSchema;
   /** Whether arguments may be JSON text where their schema expects another type. */
   readonly lenientArguments?: boolean;
@@ -63,6 +63,6 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly text?: TextCopy;
   /** The optional capabilities of the server. */
   readonly can: ReadCapabilities;
-  /** What all instances share, if the server has a store. */
+  /** Values and logs that all instances share. `undefined` if the server has no store. */
   readonly shared?: SharedLogs;
 }

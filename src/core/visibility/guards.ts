@@ -1,6 +1,6 @@
 /**
- * Guards of the input and output of handlers, and encoders of the server's own types: the contract between handlers and
- * what runs them.
+ * Guards of the input and output of handlers, and encoders of the server's own types: the interface between handlers
+ * and the code that runs them.
  *
  * @module
  */
@@ -10,8 +10,8 @@ import type { NoServices } from "../call/service.ts";
 import type { TextCopy } from "../../protocol/text_option.ts";
 
 /**
- * Checks a validated input. Returns a changed input, or `undefined` to keep it. Throws a `ToolError` to refuse the call
- * with words that the model reads.
+ * Checks a validated input. Returns a changed input, or `undefined` to keep the input. Throws a `ToolError` to refuse
+ * the call with a text for the model.
  */
 export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>) => I | void | Promise<I | void>;
 
@@ -19,11 +19,11 @@ export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>
 export type OutputPart = Parameters<OutputGuard>[2];
 
 /**
- * Checks what a client gets of a handler: its encoded value, its errors, its log messages and its progress messages.
- * Returns a changed value, or `undefined` to keep it. Throws a `ToolError` to refuse the call with words that the model
- * reads. A message for which a guard throws is not sent.
+ * Checks everything that a client gets from a handler: the encoded value, errors, log messages and progress messages.
+ * Returns a changed value, or `undefined` to keep the value. Throws a `ToolError` to refuse the call with a text for
+ * the model. If it throws for a message, the message is not sent.
  *
- * `part` says what `output` is:
+ * `part` states what `output` is:
  *
  * - `"result"`: the value of the handler as JSON, or its content blocks.
  * - `"error"`: `{ content, isError: true }` for an error that the model reads, or `{ code, message, data }`.
@@ -36,13 +36,16 @@ export type OutputGuard<O = unknown, S = NoServices> = (
   part: "result" | "error" | "log" | "progress",
 ) => unknown;
 
-/** Guards, which run in order. */
+/** Guards. They run in the order of the lists. */
 export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServices> {
-  /** Guards of the input, after its schema and before the services. They cannot use services that live for one call. */
+  /**
+   * Guards of the input. They run after the input schema and before the services, so they cannot use services that live
+   * for one call.
+   */
   readonly input?: readonly InputGuard<I, SI>[];
   /**
-   * Guards of the output, after encoders, and before the output schema and the text copy. They also see errors, log
-   * messages and progress messages of the handler.
+   * Guards of the output. They run after encoders, and before the output schema and the text copy. They also check
+   * errors, log messages and progress messages of the handler.
    */
   readonly output?: readonly OutputGuard<O, SO>[];
 }
@@ -64,9 +67,9 @@ export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServic
  * ```
  */
 export interface Encoder {
-  /** Tests whether this encoder converts a value. It gets no strings, numbers, booleans, `null` and `undefined`. */
+  /** Tests whether this encoder converts a value. Not called for strings, numbers, booleans, `null` and `undefined`. */
   readonly test: (value: unknown) => boolean;
-  /** Converts a value that passed the test to any value that a handler may return. It is synchronous. */
+  /** Converts a value that passed the test to any value that a handler may return. Must be synchronous. */
   readonly encode: (value: never) => unknown;
 }
 
@@ -77,7 +80,7 @@ export interface Filters {
 }
 
 /**
- * Runs a handler, and returns its value as the encoders and guards leave it. `run` gets a context whose messages pass the
+ * Runs a handler, and applies encoders and guards to its value. `run` gets a context whose messages pass through the
  * guards.
  */
 export type Filter = (
@@ -86,13 +89,13 @@ export type Filter = (
   sending: FilteredResult,
 ) => Promise<unknown>;
 
-/** The result that is filtered. */
+/** The parts of a handler that filtering its result needs. */
 export interface FilteredResult {
   /** Subject of error messages, such as `tool "add"`. */
   readonly place: string;
   /** The text copy of structured content. */
   readonly text?: TextCopy;
-  /** Media type of a resource, if it has one. */
+  /** Media type of a resource. `undefined` for other handlers. */
   readonly mimeType?: string;
 }
 

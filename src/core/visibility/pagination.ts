@@ -22,12 +22,12 @@ export interface Entry {
   readonly vary?: (call: Call, core: FeatureParts) => Promise<Entry | undefined>;
 }
 
-/** Number of different selections of one list that are kept. */
+/** Number of different selections of entries that are kept for one list. */
 const MAX_SELECTIONS = 16;
 
 /**
- * Creates the method of a list. Each page is built once, and is the same object until handlers change, so that it is
- * encoded once. Callers who may see the same entries of a list on one page get the same object too.
+ * Creates the method of a list. Each page is built once, and stays the same object until handlers change, so that it is
+ * encoded only once. Callers that may see the same entries of a list with one page share the same object too.
  */
 export function createList(
   name: string,
@@ -38,7 +38,7 @@ export function createList(
   const cursors = new Cursors(core, name, hasPrivateCursors);
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
-  /** Whole lists by the entries on them, the least recently requested first. */
+  /** Results of whole lists, by the entries in them. The least recently requested comes first. */
   const selections = new Map<string, Result>();
   const isPublic = !isPrivate(entries);
   const scope = isPublic ? core.cacheScope : "private";
@@ -51,7 +51,7 @@ export function createList(
     return cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor }));
   }
 
-  // Cursors hold a position in the full list, so that pages do not shift with the visible entries.
+  // Cursors contain a position in the full list, so that pages do not shift with the entries that a caller may see.
   async function toVisiblePage(from: number, call: Call): Promise<Result> {
     const shown = await Promise.all(
       entries.slice(from).map(async (entry) => {
@@ -60,7 +60,8 @@ export function createList(
       }),
     );
     const visible = shown.filter((entry) => entry !== undefined);
-    // A page with a cursor belongs to one caller, a varied entry may differ each time, and middleware changes pages.
+    // Do not share the page if it has a cursor (which belongs to one caller), if entries vary per call, or if
+    // middleware may change it.
     const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
     if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
     const key = shown.map((entry) => entry ? "1" : "0").join("");
@@ -76,7 +77,7 @@ export function createList(
     const known = pages.get(from);
     if (known) return known;
     const page = toPage(from, entries, call);
-    // Middleware may change the page, so it is not shared.
+    // Do not share the page, because middleware may change it.
     if (core.hasMiddleware) return page;
     pages.set(from, page);
     if (page instanceof Promise) page.then((page) => pages.set(from, page));
@@ -101,8 +102,8 @@ function isPrivate(entries: readonly Entry[]): boolean {
 }
 
 /**
- * The cursors of one list. They are sealed, because the position in a cursor may be something that the caller must not
- * see. Cursors of a list that differs between callers are bound to the principal.
+ * The cursors of one list. They are sealed, because the position in a cursor may be an entry that the caller must not
+ * see. If a list differs between callers, its cursors are bound to the principal.
  */
 export class Cursors {
   readonly #core: FeatureParts;
@@ -116,14 +117,14 @@ export class Cursors {
     this.#isPrivate = isPrivate;
   }
 
-  /** Returns the cursor of the entries after `place`. */
+  /** Returns the cursor for the entries after `place`. */
   write(place: string, call: Call): Promise<string> {
     return this.#core.sealer.seal(this.#purpose(call), place);
   }
 
   /**
-   * Returns the position in a call's cursor, or `undefined` without a cursor. Throws if the cursor is not from this
-   * list.
+   * Returns the position in a call's cursor, or `undefined` if the call has no cursor. Throws if the cursor does not
+   * belong to this list.
    */
   async read(call: Call): Promise<string | undefined> {
     const { cursor } = call.params;
@@ -147,5 +148,5 @@ export class Cursors {
   }
 }
 
-/** Maximum characters of a cursor. It includes a provider's own cursor, which may be long. */
+/** Maximum length of a cursor in characters. It may contain the cursor of a provider, which may be long. */
 const MAX_CURSOR = 65_536;

@@ -1,5 +1,5 @@
 /**
- * The contract of the quota of a handler. `@x/mcp/quota` makes it.
+ * The interface of the quota of a handler. `quota()` of `@x/mcp/quota` creates it.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import type { Handler, Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 
-/** Quota of a handler, made by `quota()` of `@x/mcp/quota`. Handlers with the same object share its counts. */
+/** Quota of a handler, created by `quota()` of `@x/mcp/quota`. Handlers with the same object share its counts. */
 export interface Quota {
   /**
    * Internal state for the handler.
@@ -16,7 +16,7 @@ export interface Quota {
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Binds the quota to a handler. Throws if it does not fit. */
+    /** Binds the quota to a handler. Throws if the quota does not suit the handler. */
     bind(handler: LimitedHandler): BoundQuota;
   };
 }
@@ -32,7 +32,7 @@ export interface LimitedHandler {
   readonly kind: "tool" | "prompt" | "resource" | "completion" | "method";
   /** Unique name or URI of the handler. */
   readonly key: string;
-  /** Whether its results must match a schema. */
+  /** Whether the results of the handler must match a schema. */
   readonly hasOutput?: boolean;
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
@@ -40,13 +40,13 @@ export interface LimitedHandler {
 
 /** Limits that are bound to one handler. */
 export interface BoundQuota {
-  /** Handlers that come and go with the limited one. */
+  /** Handlers that are added and removed together with the limited handler. */
   readonly also?: readonly Handler[];
   /** Returns a runner that runs within the quota. */
   apply<R extends Runner>(runner: R, core: FeatureParts): R;
 }
 
-/** Binds the quota of a handler, if it has one. Throws if it is none. */
+/** Binds the quota of a handler, if it has one. Throws if the value is not a quota. */
 export function bindQuota(quota: Quota | undefined, handler: LimitedHandler): BoundQuota | undefined {
   if (quota !== undefined && !Object(quota)[INTERNALS]) {
     throw new TypeError(`Cannot make ${handler.place}: its quota was not made by quota() of @x/mcp/quota`);

@@ -26,9 +26,9 @@ export class Registry {
   readonly #core: RegistryParts;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
-  /** The handlers whose visibility differs from what they say themselves. */
+  /** The handlers whose visibility is changed by rules, each with its replacement. */
   #ruled?: ReadonlyMap<Handler, Handler>;
-  /** Applies what `enable` and `disable` say. Set with the first of them. */
+  /** Applies the rules of `enable` and `disable`. Set with the first rule. */
   rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
   /** Called after handlers were added or removed. */
   onChange?: () => void;
@@ -49,7 +49,7 @@ export class Registry {
     return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
   }
 
-  /** Handlers that were added, without those that came along with another handler. */
+  /** The handlers that were added, without handlers that were added only together with another handler. */
   get handlers(): readonly Handler[] {
     const also = new Set(this.#handlers.flatMap((handler) => withAlso(handler).slice(1)));
     return this.#handlers.filter((handler) => !also.has(handler));
@@ -61,9 +61,9 @@ export class Registry {
   }
 
   /**
-   * Tests whether clients know of a list.
+   * Tests whether the server has declared a list to clients.
    *
-   * @throws {TypeError} if no list has this name.
+   * @throws {TypeError} if there is no list with this name.
    */
   hasList(name: string): boolean {
     if (!LISTS.includes(name)) {
@@ -72,7 +72,10 @@ export class Registry {
     return !!this.#compiled.get(name)?.capabilities[name]?.listChanged;
   }
 
-  /** Adds handlers. If one of them is in conflict, throws and changes nothing. The first ones are not reported. */
+  /**
+   * Adds handlers. If handlers conflict, throws and changes nothing. `isReported` is `false` for the handlers of a new
+   * server.
+   */
   add(handlers: readonly Handler[], isReported = false): void {
     const added = handlers.flatMap(withAlso);
     const known = new Set(this.#handlers.map(toName));
@@ -86,7 +89,7 @@ export class Registry {
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
-  /** Removes the handlers of these kinds and names. Unknown ones are ignored. */
+  /** Removes the handlers with these kinds and names. Ignores unknown handlers. */
   remove(handlers: readonly (Handler | undefined)[]): void {
     const names = new Set(handlers.flatMap((handler) => handler ? withAlso(handler).map(toName) : []));
     const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
@@ -105,14 +108,17 @@ export class Registry {
     return this.#handlers.find((handler) => handler[INTERNALS].serves?.(uri));
   }
 
-  /** Returns the name of the tool or prompt, or the URI of the resource, that a request is about, if it is about one. */
+  /**
+   * Returns the name of the tool or prompt, or the URI of the resource, to which a request refers. Returns `undefined`
+   * for other requests.
+   */
   findSubject({ method, params }: { readonly method: string; readonly params: Params }): string | undefined {
     const name = this.methods.get(method)?.subject;
     const subject = name === undefined ? undefined : params[name];
     return typeof subject === "string" ? subject : undefined;
   }
 
-  /** Returns what serves a handler. */
+  /** Returns the handler that is served in place of a handler: changed by rules, or the handler itself. */
   toRuled(handler: Handler): Handler {
     return this.#ruled?.get(handler) ?? handler;
   }
@@ -122,8 +128,9 @@ export class Registry {
     this.#compile(this.#handlers, changed(this.#handlers));
   }
 
-  // Compares by name and not by identity, because a package of handlers may import its own copy of the library. A
-  // feature without handlers keeps its methods and an empty list, because clients already know the capability.
+  // Compares handlers by name and not by identity, because a package of handlers may import its own copy of the
+  // library. A feature without handlers keeps its methods and an empty list, because clients already know the
+  // capability.
   #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
     for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
     const ruled = this.rule?.(handlers);
@@ -163,9 +170,9 @@ export function toUnknownMethod(name: string): McpError {
   return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
 }
 
-/** Returns a handler with those that come along with it. */
+/** Returns a handler, and the handlers that are added together with it. */
 export function withAlso(handler: Handler): readonly Handler[] {
-  // A handler that inherits from another one would be served as that one is.
+  // Require an own property, because an object that inherits from a handler would be served as that handler.
   if (handler && Object.hasOwn(handler, INTERNALS)) {
     const { also = [], extensions } = handler[INTERNALS];
     return [handler, ...also, ...extensions?.also ?? []];
@@ -187,19 +194,19 @@ export function toName(handler: Handler): string {
 }
 
 /**
- * Returns the kind and the name of selected handlers, or the tag of several.
+ * Returns the key of a selection: the kind and the name of a handler, or a tag of several handlers.
  *
- * @throws {TypeError} if the selection is wrong.
+ * @throws {TypeError} if the selection is invalid.
  */
 export function toSelectionKey(selected: Handler | HandlerSelector, registry: Registry): string {
   const refuse = (state: string) => new TypeError(`Cannot enable or disable ${state}`);
-  // Programs may run without a check of their types.
+  // Check the value, because programs may run without type checks.
   const given: unknown = selected;
   if (!isObject(given)) {
     throw refuse('handlers: the selection is not an object; give a handler, or an object such as { tool: "add" }');
   }
   if (INTERNALS in selected) {
-    // Its methods have no `allow`, so a rule would change nothing.
+    // Reject extensions: their methods have no `allow`, so a rule would have no effect.
     if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
     throw refuse(`${toName(selected)}: it is an extension; add or remove it`);
   }
@@ -207,11 +214,11 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {
     throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);
   }
-  // The rule would select nothing, and would leave what it was to disable.
+  // Reject the selection, because the rule would select no handler, and the handler meant would stay enabled.
   if (typeof name !== "string" || !name) {
     throw new TypeError(`Cannot select handlers by ${kind}: it is not a name; give one name as a string`);
   }
-  // Rules also hold for templates that are added later.
+  // A template may be added later, so only reject the URI of a single resource that a known template serves.
   const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);
   const pattern = isUri && registry.findPattern(name);
   if (!pattern) return `${kind} ${JSON.stringify(name)}`;

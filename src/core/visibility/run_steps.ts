@@ -1,6 +1,6 @@
 /**
- * The contract of what runs directly around the function of a tool: its cache, its retries and its circuit breaker.
- * `@x/mcp/handlers` makes them.
+ * The interface of steps around the function of a tool: its cache, its retries and its circuit breaker.
+ * `@x/mcp/handlers` creates them.
  *
  * @module
  */
@@ -8,22 +8,22 @@ import type { Context } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 import type { ToolAnnotations } from "../../protocol/types.ts";
 
-/** The name of a step, which is that of its option. */
+/** The name of a step, which is also the name of its option. */
 export type StepName = "circuit" | "retry" | "cache";
 
-/** The function of a tool. Its input is validated and guarded. */
+/** The function of a tool. It gets input that was validated and has passed the guards. */
 export type Run = (input: never, ctx: Context<never>) => unknown;
 
-/** Wraps the function of a tool, of which it gets the options. Throws if the step does not fit. */
+/** Wraps the function of a tool. Gets the tool's options. Throws if the step does not suit the tool. */
 export type WrapRun = (run: Run, tool: SteppedTool) => Run;
 
-/** A tool that gets a step. */
+/** The options of a tool that has a step. */
 export interface SteppedTool {
   readonly name: string;
   readonly annotations?: ToolAnnotations;
 }
 
-/** A step around the function of a tool, made for the option `cache`, `retry` or `circuit`. */
+/** A step around the function of a tool, for the option `cache`, `retry` or `circuit`. */
 export interface Step<Name extends StepName> {
   /**
    * Internal state for the handler.
@@ -41,10 +41,10 @@ interface SteppedOptions extends SteppedTool {
   readonly circuit?: Step<"circuit">;
 }
 
-/** Returns the function of a tool within its steps. Throws if an option is not a step. */
+/** Wraps the function of a tool in its steps. Throws if an option is not a step. */
 export function wrapRun(options: SteppedOptions, place: string): Run {
   let { run } = options;
-  // The outermost last.
+  // Wrap the innermost step first.
   for (const name of ["circuit", "retry", "cache"] as const) {
     if (options[name] === undefined) continue;
     const wrap: WrapRun | undefined = Object(options[name])[INTERNALS]?.[name];

@@ -1,12 +1,14 @@
 /**
- * Counts the subscribers of each URI, and calls the provider of the URI for the first and the last one.
+ * Counts the subscribers of each URI, and calls the hooks of its provider for the first and the last subscriber.
  *
  * @module
  */
 import type { ChangeNotifier } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
 
-/** Functions of a provider that are called when a URI gets its first subscriber and when it loses its last one. */
+/**
+ * Functions of a provider that are called when a URI gets its first subscriber, and when it loses its last subscriber.
+ */
 export interface SubscriptionHooks {
   /** Called for the first subscriber of a URI. */
   readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
@@ -18,9 +20,9 @@ export interface SubscriptionHooks {
 interface Entry {
   readonly hooks: SubscriptionHooks;
   count: number;
-  /** Whether `subscribe` was called last. */
+  /** Whether the last call was `subscribe`, and not `unsubscribe`. */
   isOn: boolean;
-  /** Whether a function of the provider runs. */
+  /** Whether a hook of the provider is running. */
   isBusy: boolean;
 }
 
@@ -39,7 +41,7 @@ export class Subscribers {
   /** Adds a subscriber of a URI. Returns the function that removes it, which must be called once. */
   add(uri: string, hooks: SubscriptionHooks): () => void {
     const known = this.#entries.get(uri);
-    // A provider may have been replaced while its URI has subscribers.
+    // Start a new entry if a provider was replaced while its URI had subscribers.
     const entry = known?.hooks === hooks ? known : { hooks, count: 0, isOn: false, isBusy: false };
     this.#entries.set(uri, entry);
     entry.count++;
@@ -50,8 +52,8 @@ export class Subscribers {
     };
   }
 
-  // One call at a time, so that `unsubscribe` never overtakes a `subscribe` that takes time. Subscribers that come and
-  // go meanwhile cause no calls.
+  // Calls hooks one after another, so that `unsubscribe` never overtakes a `subscribe` that takes time. Subscribers
+  // that come and go in the meantime cause no calls.
   async #settle(uri: string, entry: Entry): Promise<void> {
     if (entry.isBusy) return;
     entry.isBusy = true;

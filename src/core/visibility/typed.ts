@@ -1,13 +1,13 @@
 /**
- * What the compiler knows of a handler or a server, so that a client can be typed from it.
+ * Types of a handler or a server that exist only for the compiler, so that a client can be typed by them.
  *
  * @module
  */
 
-/** The key of {@linkcode Typed}. It exists for the compiler only. */
+/** The key of {@linkcode Typed}. It exists only for the compiler. */
 export declare const TYPES: unique symbol;
 
-/** Carries a type. No object has the field. */
+/** Carries a type. No object really has the field. */
 export interface Typed<T> {
   /**
    * Never set.

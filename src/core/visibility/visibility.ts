@@ -12,43 +12,43 @@ import { readVerdict } from "../call/verdict.ts";
 
 /** Enables or disables handlers for all callers. */
 export interface SharedRule {
-  /** Kind and name of the handler, or the tag of several. */
+  /** Kind and name of a handler, or a tag of several handlers. */
   readonly key: string;
   readonly isShown: boolean;
 }
 
 /** Enables or disables handlers. */
 interface Rule extends SharedRule {
-  /** The callers for which the rule holds. Defaults to all. */
+  /** The callers for which the rule applies. Defaults to all callers. */
   readonly callers?: Allow;
 }
 
-/** A shared rule with its place among all of them. */
+/** A shared rule with its position among all rules. */
 export interface PlacedRule extends SharedRule {
-  /** The milliseconds since 1970 at which it was made. Later rules have greater numbers. */
+  /** Time at which the rule was added, in milliseconds since 1970. Later rules have greater values. */
   readonly at: number;
 }
 
-/** Rules that hold at all instances of a server. */
+/** Rules that apply to all instances of a server. */
 export interface SharedRules {
   /** The rules, the oldest first. `undefined` until they are known. */
   readonly list: readonly PlacedRule[] | undefined;
-  /** Calls `onChange` after the rules have changed. Returns a function that ends it. */
+  /** Calls `onChange` after the rules have changed. Returns a function that stops this. */
   watch(onChange: () => void): () => void;
-  /** Tells the rules that apply to all paths of those at one path, so that a later rule for all paths replaces them. */
+  /** Informs the rules of all paths of the rules at one path, so that a later rule for all paths replaces them. */
   noticed(rules: readonly PlacedRule[]): void;
   /**
-   * Adds a rule at all instances. It holds at this one at once.
+   * Adds a rule on all instances. It applies to this instance at once.
    *
-   * @throws {RangeError} if the rules weigh too much. Nothing has changed then.
+   * @throws {RangeError} if the rules are too large. In that case nothing has changed.
    */
   add(rule: SharedRule): void;
   /**
-   * Waits before a request of this method until the rules are known. Returns `undefined` if they are, or the method
-   * concerns no handler. Rejects with the error for the client if the store does not answer.
+   * Waits, before a request of this method, until the rules are known. Returns `undefined` if they are known, or if the
+   * method involves no handler. Rejects with the error for the client if the store does not answer.
    */
   open(method: string): Promise<void> | undefined;
-  /** Reads the rules until they are known. Returns `undefined` if they are. Never rejects. */
+  /** Reads the rules until they are known. Returns `undefined` if they are known already. Never rejects. */
   load(): Promise<void> | undefined;
 }
 
@@ -58,7 +58,7 @@ export class Visibility {
   readonly #changes: Changes;
   #rules: readonly Rule[];
 
-  /** Creates the rules for a registry without handlers. Those of `trunk`, the server of all paths, come first. */
+  /** Creates the rules for a registry without handlers. The rules of `trunk`, the server of all paths, apply first. */
   constructor(registry: Registry, changes: Changes, trunk?: Visibility) {
     this.#registry = registry;
     this.#changes = changes;
@@ -66,10 +66,10 @@ export class Visibility {
     registry.rule = (handlers) => this.#rule(handlers);
   }
 
-  /** Enables or disables handlers, and notifies the clients of which a list has changed. */
+  /** Enables or disables handlers, and notifies the clients whose lists have changed. */
   toggle(rule: Rule): void {
     const { key, callers } = rule;
-    // A new rule of the same handlers and callers replaces the older one.
+    // A new rule replaces an older rule for the same handlers and callers.
     const rules = this.#rules;
     const rest = rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
     this.#rules = [...rest, rule];
@@ -81,7 +81,7 @@ export class Visibility {
     }
   }
 
-  /** Compiles changed handlers again, and notifies the clients of which a list has changed. */
+  /** Compiles changed handlers again, and notifies the clients whose lists have changed. */
   apply(find: Find): void {
     const registry = this.#registry;
     let changed: readonly Handler[] = [];
@@ -111,10 +111,10 @@ export class Visibility {
   }
 }
 
-/** Finds handlers. */
+/** Returns the handlers to which a change applies. */
 export type Find = (handlers: readonly Handler[]) => readonly Handler[];
 
-/** Returns the selected handlers, and those that come along with them. */
+/** Returns the selected handlers, and the handlers that were added together with them. */
 function select(handlers: readonly Handler[], key: string): readonly Handler[] {
   const isSelected = (handler: Handler) =>
     toName(handler) === key || handler.tags?.some((tag) => `tag ${JSON.stringify(tag)}` === key);
@@ -122,12 +122,12 @@ function select(handlers: readonly Handler[], key: string): readonly Handler[] {
   return handlers.filter((handler) => selected.has(handler));
 }
 
-/** Returns the handler as its rules leave it. The newest rule is the last. */
+/** Returns the handler with its rules applied. The newest rule is the last one. */
 export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
   const newest = rules.at(-1);
   if (newest?.isShown && !newest.callers) return handler;
   const { [INTERNALS]: internals } = handler;
-  // An `allow` of resources also decides on a single one.
+  // The `allow` of a resource also decides about single resources.
   const { allow: own }: { readonly allow?: BoundAllow } = handler;
   const decideAlone = (call: Context, subject: unknown) => own ? readVerdict(own(call, subject), "allow") : true;
   const decide = (call: Context, subject: unknown, at: number): boolean | Promise<boolean> => {
@@ -135,12 +135,12 @@ export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
     if (!rule) return decideAlone(call, subject);
     const { isShown, callers } = rule;
     const apply = (applies: boolean) => applies ? isShown && decideAlone(call, subject) : decide(call, subject, at - 1);
-    // A failure hides the handler, whether the rule enables or disables it.
+    // If `callers` fails, the handler is hidden, whether the rule enables or disables it.
     const applies = callers ? readVerdict(callers(call), isShown ? "enable" : "disable") : true;
     return typeof applies === "boolean" ? apply(applies) : applies.then(apply);
   };
   const allow: BoundAllow = (call, subject) => decide(call, subject, rules.length - 1);
-  // A resource that is not for all callers is private to caches.
+  // Results of a resource that not all callers may see must not be in shared caches.
   const definition = { ...Object(internals.definition), allow, scope: "private" };
   return { ...handler, allow, [INTERNALS]: { ...internals, definition } };
 }

@@ -1,6 +1,6 @@
 /**
- * Finds the endpoint of a concrete path, such as `/tenants/acme/mcp` for a server at `/tenants/:tenant/mcp`. Loaded with
- * the first request to such a server.
+ * Finds the endpoint of a concrete path, such as `/tenants/acme/mcp` for a server at `/tenants/:tenant/mcp`. Loaded
+ * with the first request to such a server.
  *
  * @module
  */

@@ -267,7 +267,7 @@ refuses("huge metadata", { metadata: (right) => ({ ...right, filler: "x".repeat(
 refuses(
   "an authorization server without client registration",
   { metadata: ({ registration_endpoint: _, ...right }) => right },
-  "lets no client register itself",
+  "clients cannot register themselves there",
 );
 for (const registration of [{}, { client_id: 5 }, { client_id: "" }]) {
   refuses(`the registration ${JSON.stringify(registration)}`, { registration: () => registration }, "no client_id");
@@ -308,7 +308,7 @@ refuses("no address", { back: () => "nonsense" }, "another address", { visits: 1
 refuses("a user who cancels", { back: () => Promise.reject(new Error("closed the window")) }, "closed the window", {
   visits: 1,
 });
-refuses("a user who takes too long", { back: () => new Promise(() => {}) }, "nobody did in", {
+refuses("a user who takes too long", { back: () => new Promise(() => {}) }, "the user did not sign in within", {
   visits: 1,
   signInMs: 20,
 });

@@ -69,7 +69,7 @@ export async function serveHttp(server: Server, target: string | undefined, addr
   const toPath = (endpoint: Endpoint, params: HttpAddress["params"]) =>
     path || toConcretePath(endpoint, params, { target: name, verb: "serve" });
   const paths = endpoints.map((each) => toPath(each, params));
-  const inspector = isInspected ? await loadInspector(paths[0]) : undefined;
+  const inspector = isInspected ? await loadInspector(paths[0], endpoints) : undefined;
   const answer: Fetch = path
     ? toFetch(server, path, endpoints[0].path)
     : (request, info) => server.fetch(request, info);
@@ -156,11 +156,15 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
   ].join("\n\n");
 }
 
-async function loadInspector(endpoint: string): Promise<Inspector> {
-  const { createInspector, PAGE_PATH, startSandbox } = await importModule<typeof import("./inspector/inspector.ts")>(
+async function loadInspector(endpoint: string, endpoints: readonly Endpoint[]): Promise<Inspector> {
+  const { createInspector, FaultBook, PAGE_PATH, startSandbox } = await importModule<typeof import("./inspector/inspector.ts")>(
     "./inspector/inspector.ts",
   );
-  if (endpoint !== PAGE_PATH) return await createInspector({ endpoint, sandbox: await startSandbox() });
+  if (endpoint !== PAGE_PATH) {
+    const faults = new FaultBook();
+    endpoints.forEach((each) => faults.watch(each));
+    return await createInspector({ endpoint, sandbox: await startSandbox(), faults });
+  }
   throw new CliError(
     `Cannot inspect a server at ${endpoint}: the inspector uses this path; move the server with --path /mcp`,
   );

@@ -7,10 +7,12 @@ import type { ConnectionInfo } from "../../library.ts";
 import { checkCaller, isLoopbackHost } from "../../host.ts";
 import { VERSION } from "../version.ts";
 import { SAFE } from "./event_stream.ts";
+import { FaultBook } from "./fault_book.ts";
 import { buildPage, type Page } from "./page.ts";
 import { type NamedServer, Relay } from "./relay.ts";
 import type { Sandbox } from "./sandbox.ts";
 
+export { FaultBook };
 export { startSandbox } from "./sandbox.ts";
 
 /** The server that the page shows at the start. */
@@ -21,6 +23,8 @@ export interface InspectorOptions {
   readonly server?: NamedServer;
   /** The sandbox in which the page shows apps. The inspector closes it. Without a sandbox, the page shows no apps. */
   readonly sandbox?: Sandbox;
+  /** The unexpected errors of the server that serves the page. */
+  readonly faults?: FaultBook;
 }
 
 /** The path of the page. */
@@ -30,9 +34,9 @@ export const PAGE_PATH = "/";
 const RELAY_PATH = "/-/inspector/";
 
 /** Creates the inspector. */
-export async function createInspector({ endpoint, server, sandbox }: InspectorOptions): Promise<Inspector> {
+export async function createInspector({ endpoint, server, sandbox, faults }: InspectorOptions): Promise<Inspector> {
   const page = await buildPage({ endpoint, protocol: "2026-07-28", sandbox: sandbox?.origin, version: VERSION });
-  return new Inspector(page, endpoint, { relay: new Relay(server), sandbox });
+  return new Inspector(page, endpoint, { relay: new Relay(server, faults), sandbox });
 }
 
 interface InspectorParts {

@@ -9,6 +9,7 @@ import { isObject } from "../../kit/json.ts";
 import type { Args } from "../args.ts";
 import { Connection } from "./connection.ts";
 import { EventStream, SAFE } from "./event_stream.ts";
+import type { FaultBook } from "./fault_book.ts";
 
 /** The server named on the command line. */
 export interface NamedServer {
@@ -40,10 +41,12 @@ export class Relay {
   /** The secret key that the page must send. */
   readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
   readonly #server: NamedServer | undefined;
+  readonly #faults: FaultBook | undefined;
   readonly #connections = new Map<string, Connection>();
 
-  constructor(server: NamedServer | undefined) {
+  constructor(server: NamedServer | undefined, faults?: FaultBook) {
     this.#server = server;
+    this.#faults = faults;
   }
 
   /** Handles a request from this machine. */
@@ -67,6 +70,7 @@ export class Relay {
     if (!isObject(body)) throw new RelayError(400, "the body is not a JSON object");
     if (action === "connect") return this.#connect(body, request.signal);
     if (action === "server") return this.#describeServer();
+    if (action === "fault") return Response.json({ text: this.#faults?.find(body.id) }, { headers: SAFE });
     const connection = this.#connections.get(request.headers.get("x-inspector-connection") ?? "");
     if (!connection) throw new RelayError(404, "the connection does not exist");
     if (action === "send") {

@@ -1,7 +1,10 @@
 // The inspector page connected to other servers: by URL, by command, with tokens; and the requests that its relay
 // refuses.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
-import { createInspector } from "../../../src/cli/inspector/inspector.ts";
+import { createServer, tool } from "../../../mod.ts";
+import { createInspector, FaultBook } from "../../../src/cli/inspector/inspector.ts";
+import { connect } from "../../../src/client/client.ts";
+import { listEndpoints } from "../../../src/host.ts";
 import { forgetModern } from "../servers.ts";
 import { programs, test } from "./browser.ts";
 import server from "./remote.ts";
@@ -472,3 +475,38 @@ test("a hostile remote server can neither block the page nor run a regular expre
   await page.goto("about:blank");
   await other.shutdown();
 }, { file: "tests/cli/inspector/remote.ts" });
+
+Deno.test("the relay explains the errors of its own server in development, and no others", async () => {
+  const crash = tool({ name: "crash", run: () => Promise.reject(new RangeError("a secret")) });
+  const options = { name: "s", version: "1.0.0", handlers: [crash], observer: { fault() {} } };
+  for (const development of [undefined, false]) {
+    const server = createServer({ ...options, development });
+    const faults = new FaultBook();
+    listEndpoints(server).forEach((each) => faults.watch(each));
+    await server.ready();
+    const inspector = await createInspector({ endpoint: "/mcp", faults });
+    await using client = await connect(server);
+    const ids: string[] = [];
+    const fail = async () => {
+      const { content: [block] } = await client.callTool("crash");
+      const [, id = ""] = /^Internal error \((\w+)\)$/.exec(block.type === "text" ? block.text : "") ?? [];
+      ids.push(id);
+    };
+    const find = async (id: unknown, headers = {}) => {
+      const asked = { path: "fault", body: JSON.stringify({ id }), headers };
+      return await (await inspector.respond(toRequest(inspector.key, asked), local))?.json();
+    };
+    await fail();
+    const { text = "" } = await find(ids[0]);
+    assertEquals(text.split("\n")[0], development === false ? "" : "RangeError: a secret");
+    for (const id of ["00000000", "__proto__", undefined, 5]) assertEquals(await find(id), {});
+    const { text: leaked, problem } = await find(ids[0], { "x-inspector-key": "wrong" });
+    assertEquals([leaked, typeof problem], [undefined, "string"]);
+    // The oldest are forgotten.
+    for (let i = 0; i < 100; i++) await fail();
+    assertEquals(await find(ids[0]), {});
+    assertEquals("text" in await find(ids[1]), development !== false);
+    await inspector.close();
+    await server.close();
+  }
+});

@@ -218,7 +218,12 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     assertStringIncludes(await readResult("Tool error"), "The cupboard is bare.");
     await choose("crash");
     await press("Call");
-    assertNotMatch(await readResult("Tool error"), /secret/);
+    const crashed = await readResult("Tool error");
+    assertMatch(crashed, /Internal error \([0-9a-f]{8}\)/);
+    // Below, the page shows what the server does not send.
+    await panel.getByRole("region", { name: "Why it failed" }).getByText("Error: A secret of the server").waitFor();
+    assertMatch(await panel.innerText(), /server\.ts:\d+[^]*throw new Error\("A secret of the server"\);/);
+    await page.locator(".frames .fault").filter({ hasText: "Error: A secret of the server" }).waitFor();
     await turn("Resources");
     await panel.getByLabel("URI to open").fill("test://none");
     await page.keyboard.press("Enter");

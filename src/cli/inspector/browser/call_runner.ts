@@ -5,7 +5,7 @@
  * @module
  */
 import { type Call, type CallEnd, recordCall } from "./call_history.ts";
-import { makeFold, showError, showJson } from "./content_view.ts";
+import { makeFold, showError, showJson, showText } from "./content_view.ts";
 import { escapeInvisible, h, makeButton, serverText } from "./dom.ts";
 import type { Outcome } from "./exchange.ts";
 import { formatMs, formatSize, type Json, toCompact, toObject, toText } from "./json.ts";
@@ -90,11 +90,22 @@ function toEnd(outcome: Outcome, ms: number): CallEnd {
   return { state: isError ? "Tool error" : "Done", kind: isError ? "bad" : "good", ms };
 }
 
+/** Shows why a handler failed. */
+function toReason(why: string): HTMLElement {
+  return h(
+    "section",
+    { "aria-label": "Why it failed" },
+    h("p.muted", "Why it failed. Only this page shows it:"),
+    showText(why),
+  );
+}
+
 function toBody(outcome: Outcome, present: CallRequest["present"]): readonly HTMLElement[] {
   if (outcome.kind === "stopped") return [];
-  if (outcome.kind === "error") return [showError(outcome)];
+  const why = outcome.why === undefined ? [] : [toReason(outcome.why)];
+  if (outcome.kind === "error") return [showError(outcome), ...why];
   const { result } = outcome;
-  return [...present(result), makeFold("Full result as JSON", () => showJson(result))];
+  return [...present(result), ...why, makeFold("Full result as JSON", () => showJson(result))];
 }
 
 /** Sends the request, and repeats it with the answers of the user until the server returns a result. */

@@ -15,6 +15,7 @@ export type FrameKind =
   | "tool error"
   | "error"
   | "failure"
+  | "fault"
   | "closed";
 
 /** A message. */
@@ -43,10 +44,18 @@ export interface Failure {
   readonly data?: unknown;
   readonly ms: number;
   readonly status?: number;
+  /** Why the handler failed, if the server is in development and serves this page. */
+  readonly why?: string;
 }
 
 /** The outcome of a request. */
 export type Outcome =
-  | { readonly kind: "result"; readonly result: Json; readonly ms: number; readonly size: number }
+  | {
+    readonly kind: "result";
+    readonly result: Json;
+    readonly ms: number;
+    readonly size: number;
+    readonly why?: string;
+  }
   | Failure
   | { readonly kind: "stopped"; readonly ms: number };

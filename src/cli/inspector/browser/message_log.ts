@@ -115,6 +115,7 @@ function toHeaders({ headers }: Frame): HTMLElement | string {
 /** Returns a short description of a message. */
 function toNote({ kind, method, subject = "", text }: Frame): string {
   if (kind === "request") return subject;
+  if (kind === "fault") return text.split("\n")[0];
   if (kind !== "notification") return method;
   const { progress, total, message = "", level, data, uri = "" } = toObject(parseObject(text).params);
   if (progress !== undefined) return `${progress}${total === undefined ? "" : `/${total}`} ${message}`;

@@ -11,7 +11,7 @@ import type { Frame, FrameKind, Outcome } from "./exchange.ts";
 import { type Json, parseJson, toObject } from "./json.ts";
 import { logFrame } from "./message_log.ts";
 import { client } from "./server_facts.ts";
-import { post, readData } from "./transport.ts";
+import { findFault, post, readData } from "./transport.ts";
 
 /** Options of a request. */
 export interface SendOptions {
@@ -22,6 +22,8 @@ export interface SendOptions {
 }
 
 const PREFIX = "io.modelcontextprotocol/";
+/** The id of an unexpected error in a response: in the text of a tool, or in the data of an error. */
+const FAULT = /(?:Internal error \(|"errorId":")([0-9a-f]{8})[)"]/;
 let lastId = 0;
 
 /** Sends a request. Never throws. */
@@ -50,10 +52,11 @@ export async function send(method: string, params: Json = {}, options: SendOptio
     const response = await post(body, { headers, signal });
     const { status } = response;
     if (!response.headers.get("content-type")?.startsWith("text/event-stream")) {
-      return exchange.read(await response.text(), status) ?? exchange.fail("The response is a notification", status);
+      const text = await response.text();
+      return await exchange.readAll(text, status) ?? exchange.fail("The response is a notification", status);
     }
     for await (const data of readData(response)) {
-      const outcome = exchange.read(data, status);
+      const outcome = await exchange.readAll(data, status);
       if (outcome) return outcome;
     }
     return exchange.fail("The stream ended without a response", status);
@@ -101,6 +104,16 @@ class Exchange {
   fail(message: string, status?: number): Outcome {
     this.log("failure", JSON.stringify({ failure: message }), { status });
     return { kind: "error", message, ms: this.ms, status };
+  }
+
+  /** Reads a message, and finds out why its handler failed. Returns `undefined` for a notification. */
+  async readAll(text: string, status: number): Promise<Outcome | undefined> {
+    const outcome = this.read(text, status);
+    const [, id = undefined] = outcome && FAULT.exec(text) || [];
+    const why = id === undefined ? undefined : await findFault(id);
+    if (outcome === undefined || outcome.kind === "stopped" || why === undefined) return outcome;
+    this.log("fault", why);
+    return { ...outcome, why };
   }
 
   /** Reads a message. Returns `undefined` for a notification. */

@@ -157,7 +157,9 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
 }
 
 async function loadInspector(endpoint: string, endpoints: readonly Endpoint[]): Promise<Inspector> {
-  const { createInspector, FaultBook, PAGE_PATH, startSandbox } = await importModule<typeof import("./inspector/inspector.ts")>(
+  const { createInspector, FaultBook, PAGE_PATH, startSandbox } = await importModule<
+    typeof import("./inspector/inspector.ts")
+  >(
     "./inspector/inspector.ts",
   );
   if (endpoint !== PAGE_PATH) {

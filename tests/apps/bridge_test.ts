@@ -4,7 +4,7 @@ import { app } from "../../src/apps/apps.ts";
 import { launchBrowser, missing } from "../support/chromium.ts";
 import { needs, requireAll } from "../support/required.ts";
 
-const isDeno = typeof Deno !== "undefined"; // Deno starts the browser
+const isDeno = typeof Deno !== "undefined"; // Deno starts the browser.
 
 const toHtml = (body: string): string => {
   const read = app({ uri: "ui://a", html: `<!doctype html><title>An app</title><body>${body}</body>` }).read(

@@ -4,7 +4,7 @@ import { listSources } from "../support/sources.ts";
 import { findViolations } from "./rules.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // the syntax tree comes from Deno's linter
+const ignore = typeof Deno === "undefined"; // The syntax tree comes from Deno's linter.
 
 Deno.test({
   name: "every file of the library follows the rules of its folder, and the core imports no package",
@@ -193,7 +193,7 @@ const samples: readonly Sample[] = [
 
 for (const { path, source, rule, line = 1 } of samples) {
   Deno.test({
-    name: `${rule ?? "no rule"} objects to ${path}: ${source.replaceAll("\n", " ⏎ ")}`,
+    name: `the rule ${rule ?? "none"} reports ${path}: ${source.replaceAll("\n", " ⏎ ")}`,
     ignore,
     fn() {
       const found = findViolations(path, source).map((text) => text.split(" ").slice(0, 2).join(" "));

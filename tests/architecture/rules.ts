@@ -221,7 +221,7 @@ const runtimeGlobal = rule((context) => {
     Literal(node) {
       if (runtimeGlobals.includes(String(node.value))) context.report({ node, message: `names ${node.value}` });
     },
-    // A cast gives a type to a global that the platform does not have.
+    // A cast declares the type of a global that the platform lacks.
     "TSAsExpression > Identifier[name='globalThis']"(node: Deno.lint.Identifier) {
       context.report({ node, message: "types globalThis" });
     },

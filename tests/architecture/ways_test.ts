@@ -27,7 +27,7 @@ async function readList(heading: string): Promise<readonly string[]> {
 
 for (const [way, heading, most] of ways) {
   Deno.test({
-    name: `every file that runs in "${heading}" is a step of it or a helper`,
+    name: `every file that runs in "${heading}" is listed there as a step or as a helper`,
     ignore,
     async fn() {
       const steps = await readList(heading);

@@ -174,7 +174,7 @@ Deno.test("a caller that a test or another process passes on is checked again", 
   assertThrows(() => findPrincipal({ principal: { id, claims } }, slow), TypeError, "asynchronous");
 });
 
-Deno.test("a JSON Schema of claims loads before a caller is passed on", async () => {
+Deno.test("a JSON Schema of claims is loaded before a caller is passed on", async () => {
   const auth = oauth({ ...base, claims: forms["JSON Schema"] });
   const principal = { id: toPrincipalId(issuers[0], "ada"), claims: { roles: ["admin"] } };
   const find = () => findPrincipal({ principal }, auth)?.claims.roles;

@@ -54,7 +54,7 @@ Deno.test("a link of one server does not open at another server with the same se
   assertThrows(() => elicitationLinks({ secret }), TypeError, "the secret needs the name of a server; set `server`");
 });
 
-Deno.test("a link with singleUse opens once, also for requests at the same time", async () => {
+Deno.test("a link with singleUse opens once, even for concurrent requests", async () => {
   const store = memoryStore();
   for (const options of [{}, { store }, { secret, server: "shop", store }]) {
     const links = elicitationLinks(options);

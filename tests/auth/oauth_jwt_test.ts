@@ -230,7 +230,7 @@ Deno.test("hostile: keys inside a token, or at a URL in a token, are never used"
   await server.close();
 });
 
-Deno.test("hostile: a token of one issuer that is signed by another is refused", async () => {
+Deno.test("hostile: a token of one issuer that is signed by another issuer is refused", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const server = protect([one, two]);

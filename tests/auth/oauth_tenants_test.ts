@@ -224,7 +224,7 @@ Deno.test("pages of every origin can read the metadata of a tenant", async () =>
   }
 });
 
-Deno.test("two spellings of a path are one resource", async () => {
+Deno.test("two spellings of a path identify one resource", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const token = await issuer.sign({ claims: { aud: toResource("acme") } });

@@ -117,7 +117,7 @@ const rows: readonly Row[] = [
 ];
 
 for (const { title, issuer: start, options, token, seen } of rows) {
-  Deno.test(`tokens in the form of ${title}`, async () => {
+  Deno.test(`tokens in the form of ${title} are accepted`, async () => {
     await using issuer = await TestIssuer.start(start);
     const auth = oauth({ resource: RESOURCE, issuers: [issuer.name], ...options });
     const whoami = tool({ name: "whoami", run: (_, { principal }) => ({ ...principal }) });

@@ -21,7 +21,7 @@ const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
   "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, 'route "/a b" is not a path as a URL has it'],
   "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is there twice'],
   "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, 'route "/x" has no fetch()'],
-  "a challenge as text": [{ challenge: untyped("Bearer") }, "challenge is not a scheme such as"],
+  "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge is not a scheme such as"],
   "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge is not a scheme such as"],
   "a challenge with a number": [
     { challenge: { scheme: "Bearer", params: { a: untyped(5) } } },

@@ -108,13 +108,13 @@ const everything = {
   onSample: () => ({ role: "assistant" as const, content: { type: "text" as const, text: "!" }, model: "m" }),
 };
 
-behaviour("every method of a context works when destructured", async (connect) => {
+behaviour("every method of a context works after destructuring", async (connect) => {
   const parts = tool({ name: "parts", run: (_input, ctx) => useParts(ctx) });
   const { client } = await connect({ handlers: [parts] }, everything);
   assertEquals(textOf(await client.callTool("parts")), "7 accept decline m 1");
 });
 
-Deno.test("every method of a fake context works when destructured", async () => {
+Deno.test("every method of a fake context works after destructuring", async () => {
   const [form, url] = [accept({ ok: true }), { action: "decline" }];
   const { model, role, content } = { ...everything.onSample() };
   const answers = { form, visit: url, joke: { model, role, content }, roots: { roots: everything.roots } };

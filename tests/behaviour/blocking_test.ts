@@ -6,7 +6,7 @@ import { type Connection, connectTest, fakeClock } from "../../src/testing/testi
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
-/** A clock that a synchronous handler can move. */
+/** A clock that a synchronous handler can advance. */
 function movable() {
   const clock = fakeClock();
   let extra = 0;
@@ -65,7 +65,7 @@ behaviour("a handler whose synchronous part takes over 50 ms is reported once", 
   assertEquals(takeFaults().length, 2);
 }, { perInstance: "observer" });
 
-Deno.test("each block is reported to listeners until they stop, and each start of a handler", async () => {
+Deno.test("listeners get each block and each start of a handler until they unsubscribe", async () => {
   const clock = movable();
   const slow = tool({ name: "slow", run: () => clock.block(51) });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [slow], clock });
@@ -84,7 +84,7 @@ Deno.test("each block is reported to listeners until they stop, and each start o
 });
 
 const lost = () => Promise.reject(new Error("lost"));
-// As an author without types would write them.
+// Untyped code could write such handlers.
 const promises = [
   tool({ name: "object", run: () => ({ a: lost() }) }),
   tool({ name: "nested", run: () => Promise.resolve({ a: [new Map([["b", lost()]])] }) }),
@@ -111,7 +111,7 @@ behaviour(
   },
 );
 
-Deno.test("the answer of a promise that is awaited is sent", async () => {
+Deno.test("the value of an awaited promise is sent", async () => {
   const fine = tool({ name: "fine", run: async () => ({ a: await Promise.resolve(1), b: {} }) });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [fine] });
   await using connected = await connectTest(server);

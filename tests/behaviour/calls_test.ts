@@ -43,7 +43,7 @@ behaviour(
   },
 );
 
-behaviour("middleware may change a result, return its own, or fail", async (connect) => {
+behaviour("middleware may change a result, return its own result, or fail", async (connect) => {
   const use: Middleware = async (call, next) => {
     switch (call.params.name) {
       case "changed":

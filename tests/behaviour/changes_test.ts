@@ -176,7 +176,7 @@ behaviour("listChanged reaches clients regardless of what `allow` returns for th
   await subscription.close();
 });
 
-behaviour("listChanged with `to` reaches only the callers that it selects", async (connect) => {
+behaviour("listChanged with `to` reaches only the callers that `to` selects", async (connect) => {
   const work = tool({
     name: "work",
     run: (_input, ctx) => ctx.server.listChanged("tools", { to: ({ principal }) => principal?.id === "bob" }),

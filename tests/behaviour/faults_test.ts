@@ -47,7 +47,7 @@ behaviour("the default report of an error names the handler of the call", async 
       ["tools/call", { name: "late" }, ['in tools/call of "late":']],
       ["tools/call", { name: "fine" }, ['in tools/call of "fine":']],
       ["tools/call", { name: "tidy" }, ['in tools/call of "tidy":', 'in tools/call of service "tx":']],
-      // The tool passes on the error of the resource, which is reported where it was thrown.
+      // The tool rethrows the error of the resource, which is reported where it was thrown.
       ["tools/call", { name: "slow" }, ['in resources/read of "config://app":']],
       ["prompts/get", { name: 'say "hi"' }, ['in prompts/get of "say \\"hi\\"":']],
       ["resources/read", { uri: "config://app" }, ['in resources/read of "config://app":']],

@@ -1,4 +1,4 @@
-// Questions that a handler does not await: in development the server warns of them, because their answers are lost.
+// Questions that a handler does not await: in development the server warns about them, because their answers are lost.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
@@ -74,7 +74,7 @@ const forgetting = [
   tool({ name: "reads", run: async (_input, ctx) => (await ctx.readResource("note://1"))[0].text }),
 ];
 
-/** Calls a handler of the lists above by its name. */
+/** Calls one of the handlers in the lists above by its name. */
 async function use(connected: Connection, name: string): Promise<void> {
   if (name === "prompt") await connected.getPrompt(name);
   else if (name === "note") await connected.readResource("note://1");

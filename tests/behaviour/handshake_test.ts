@@ -61,7 +61,7 @@ behaviour("a result names its server, and only the first result contains its ico
   }
 }, { eras: ["modern"] });
 
-behaviour("the handshake agrees on the revision that the client asked for", async (connect, { version }) => {
+behaviour("the handshake negotiates the revision that the client requests", async (connect, { version }) => {
   const { client } = await connect({ handlers: [noop] });
   assertEquals(client.server.version, version);
   assertEquals(client.handshake?.protocolVersion, version);
@@ -119,7 +119,7 @@ behaviour("handlers see the same facts about the client in every era", async (co
   }]);
 });
 
-behaviour("an unknown method is -32601", async (connect, { era, transport }) => {
+behaviour("an unknown method gets the error -32601", async (connect, { era, transport }) => {
   const { client } = await connect({ handlers: [noop] });
   const foreign = era === "modern"
     ? ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]

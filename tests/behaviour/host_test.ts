@@ -105,7 +105,7 @@ Deno.test("isServer() accepts a server that another copy of the library created"
   }
 });
 
-Deno.test("isServer() accepts servers only", () => {
+Deno.test("isServer() accepts only servers", () => {
   assertEquals([plain(), tenants(), mount([plain()])].map(isServer), [true, true, true]);
   const server = plain();
   const others = [undefined, null, "server", [], [server], {}, { fetch: server.fetch }, ping, () => server];

@@ -84,7 +84,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals(runs, [5]);
   });
 
-  behaviour(`calls with the same key at the same time run the handler once: ${title}`, async (join) => {
+  behaviour(`concurrent calls with the same key run the handler once: ${title}`, async (join) => {
     const { pass, open } = gate();
     const { pay, runs } = counter(() => pass);
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });

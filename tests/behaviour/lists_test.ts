@@ -54,7 +54,7 @@ behaviour("input responses in a list request change nothing for other callers", 
   assertEquals((await client.request("tools/list", { inputResponses: {} })).ttlMs, 0);
 }, { eras: ["modern"] });
 
-behaviour("an invalid cursor is -32602", async (connect) => {
+behaviour("an invalid cursor gets the error -32602", async (connect) => {
   const { client, server } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: 2 } }) });
   const { nextCursor } = await client.request("tools/list");
   const wrong = [

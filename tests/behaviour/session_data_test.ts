@@ -20,7 +20,7 @@ const show = tool({
 });
 
 behaviour(
-  "ctx.session is computed once per session, or once per request in which it is read",
+  "ctx.session is computed once per session, or once per request that reads it",
   async (connect, { era }) => {
     let computed = 0;
     const idle = tool({ name: "idle", run: () => "ok" });

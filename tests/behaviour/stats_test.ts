@@ -87,7 +87,7 @@ Deno.test("stats count concrete paths, and stats of mount are sums over its serv
   assertEquals([both.stats().isClosing, tenants.stats().isClosing], [true, false]);
 });
 
-Deno.test("await using closes a server at the end of the block, once", async () => {
+Deno.test("await using closes a server once, at the end of the block", async () => {
   const closed: string[] = [];
   const observer = (name: string) => ({ close: () => void closed.push(name) });
   const make = (name: string, path = "/mcp") =>

@@ -234,7 +234,7 @@ Deno.test("a path with invalid parameters gets the same response as an unknown p
   await server.close();
 });
 
-Deno.test("two spellings of a path are one endpoint", async () => {
+Deno.test("two spellings of a path identify one endpoint", async () => {
   let count = 0;
   const server = createServer({ name: "t", version: "1", path, params, handlers: () => (count++, [whoami]) });
   for (const spelling of ["a%20b", "%61%20b", "%61%20%62"]) {
@@ -247,7 +247,7 @@ Deno.test("two spellings of a path are one endpoint", async () => {
   await server.close();
 });
 
-Deno.test("a session id, a request state and a cursor of one tenant are refused at another", async () => {
+Deno.test("a session id, a request state and a cursor of one tenant are refused at another tenant", async () => {
   const ask = tool({
     name: "ask",
     run: async (_, ctx) =>

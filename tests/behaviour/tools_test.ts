@@ -253,7 +253,7 @@ behaviour("a tool gets the parsed input, with own properties only", async (conne
   assert(!("polluted" in {}));
 });
 
-behaviour("a tool name that is unknown or missing is -32602", async (connect) => {
+behaviour("a tool name that is unknown or missing gets the error -32602", async (connect) => {
   const { client } = await connect({ handlers: [tool({ name: "one", run: () => "" })] });
   const names = ["two", "", "One", "one ", "constructor", "__proto__", "toString", "naïve ☃", "x".repeat(5000)];
   const calls = names.map((name) => ({ name, arguments: {} }));
@@ -313,7 +313,7 @@ behaviour("a handler without input gets an empty object, whatever the client sen
   await assertRejects(() => client.request("tools/call", { name: "t", arguments: [1] }), McpError, "is not an object");
 });
 
-behaviour("a result whose _meta is not a plain object is refused by name", async (connect) => {
+behaviour("a result whose _meta is not a plain object is refused, and the error names _meta", async (connect) => {
   const give = (name: string, _meta: unknown) => tool({ name, run: () => ({ content: [], _meta }) });
   const handlers = [
     give("map", new Map([["a", 1]])),

@@ -37,7 +37,7 @@ const passOn = (error: unknown): never => {
   throw error instanceof McpError ? error.asOwn() : error;
 };
 
-behaviour("an upstream's error that escapes a handler is an internal error with an id", async (connectTo) => {
+behaviour("an upstream's error that a handler does not catch is an internal error with an id", async (connectTo) => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
   const { client, takeFaults } = await connectTo({ handlers: createHandlers(upstream, escape) });

@@ -49,7 +49,7 @@ for (const { name, program } of runtimes) {
   });
 
   for (const era of ["modern", "legacy"] as const) {
-    testProcesses(`${name}: a bridge outlives its server, and ends its session (${era})`, async () => {
+    testProcesses(`${name}: a bridge survives a restart of its server, and ends its session (${era})`, async () => {
       await using server = new Restarting();
       const heard: string[] = [];
       const onNotification = ({ method }: { readonly method: string }) => void heard.push(method);

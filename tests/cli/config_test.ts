@@ -11,7 +11,7 @@ function toRequest(method: string, params: Record<string, unknown>): string {
   return toRequestLine(method, { ...params, _meta }, method);
 }
 
-/** The results on standard output of a successful process, by method. */
+/** The results in the output of a successful process, by method. */
 // deno-lint-ignore no-explicit-any
 function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
   assertEquals(code, 0, stderr);

@@ -1,4 +1,4 @@
-// Redirects: doctor sends nothing to an origin other than the one it examines.
+// Redirects: doctor sends nothing to any other origin than the origin that it examines.
 import { assert, assertEquals } from "@std/assert";
 import { examine } from "../../src/cli/doctor/examination.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";

@@ -18,7 +18,7 @@ for (const { name, program } of runtimes) {
     run([...program, "install", ...words, "--no-check"], { cwd });
 
   testProcesses(
-    `${name}: install keeps the mode for the file and its backup, and new files are private`,
+    `${name}: install preserves the mode of the file and of its backup, and new files are private`,
     async () => {
       await withFiles({ "s/mcp.jsonc": config, "client.json": '{"mcpServers":{}}' }, async (cwd) => {
         for (const mode of ["600", "644", "640"]) {

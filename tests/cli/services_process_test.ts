@@ -7,7 +7,7 @@ import { root, start } from "../support/processes.ts";
 const program = `${root}tests/transports/services_program.ts`;
 const call = toRequestLine("tools/call", { name: "hang", arguments: {}, _meta });
 
-/** The lines that a program printed about its services. */
+/** The lines about services that a program printed. */
 function toLines(stderr: string): string[] {
   return stderr.split("\n").filter((line) => /^(making|made|make|disposed|running|served)/.test(line));
 }

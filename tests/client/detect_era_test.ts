@@ -169,7 +169,7 @@ for (
   ] as const
 ) {
   const fetch = () => Promise.resolve(respond());
-  Deno.test(`connect to a web server that is not MCP reports what it received: ${received}`, async () => {
+  Deno.test(`connecting to a web server that is not MCP reports the received response: ${received}`, async () => {
     for (const options of [{ era: "modern" }, { revisions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
       const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), McpError);
       assertStringIncludes(message, received);

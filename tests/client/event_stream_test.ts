@@ -57,7 +57,7 @@ Deno.test("events are the same wherever the bytes are split", async () => {
   assertEquals(toPlain(await readAll([...bytes].map((byte) => Uint8Array.of(byte)))), expected);
 });
 
-/** The number of characters in which line breaks are searched while a stream is read. */
+/** The number of characters that are searched for line breaks while a stream is read. */
 async function countSearched(chunks: Iterable<string>): Promise<{ events: StreamEvent[]; searched: number }> {
   const { split } = String.prototype;
   let searched = 0;

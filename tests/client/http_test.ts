@@ -279,7 +279,7 @@ Deno.test("lists with endless pages are an error", async () => {
   await assertRejects(() => patient.listTools(), Error, "more than 1000 pages");
 });
 
-Deno.test("a feature that the server does not have gives an empty list, unless it was declared", async () => {
+Deno.test("an unsupported feature gives an empty list, unless the server declared the feature", async () => {
   const server = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(await client.listPrompts(), []);
@@ -315,7 +315,7 @@ Deno.test("the response in a stream is the message with the request's id", async
   assertEquals(textOf(await client.callTool("t")), "this");
 });
 
-Deno.test("a notification succeeds with any success status, and fails with any other", async () => {
+Deno.test("a notification succeeds with any success status, and fails with any other status", async () => {
   let status = 202;
   const server = modern((heard) =>
     status === 400
@@ -348,7 +348,7 @@ Deno.test("a completion has a total if the server sends a total", async () => {
   await assertRejects(complete, McpError, "values is missing or has the wrong type");
 });
 
-Deno.test("a request on a modern stream is not answered, but reported as a warning", async () => {
+Deno.test("a request on a modern stream gets no response, but is reported as a warning", async () => {
   const warnings: string[] = [];
   const asked = { jsonrpc: "2.0", id: 1, method: "roots/list" };
   const server = modern(({ id }) => stream([asked, message(id, "done")]));

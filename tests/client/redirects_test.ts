@@ -1,4 +1,4 @@
-// Redirects: the client sends nothing to an origin other than the one it connected to.
+// Redirects: the client sends nothing to any other origin than the origin that it connected to.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";

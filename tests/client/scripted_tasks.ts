@@ -76,7 +76,7 @@ export function scriptTasks({ handle, get, update, listens }: Script) {
   return { handlers, sent, notify, count: (method: string) => sent.filter((each) => each.method === method).length };
 }
 
-/** The state of the task `t1` while it works. */
+/** The state of the task `t1` while it is running. */
 export function working(more: Params = {}): Params {
   const at = "2026-01-01T00:00:00Z";
   const common = { taskId: "t1", createdAt: at, lastUpdatedAt: at, ttlMs: null, pollIntervalMs: 1000 };

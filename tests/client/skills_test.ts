@@ -100,7 +100,7 @@ behaviour("files of a dynamic skill are read only within its folder", async (con
   await assertRejects(() => own.read(skill, "skill://other/SKILL.md"), SkillError, "no such file");
 }, { transports: ["memory"] });
 
-behaviour("entries that break a rule are left out", async (connect) => {
+behaviour("entries that break a rule are omitted", async (connect) => {
   const [own, form] = good.resources;
   const entries = [
     [null, "its entry has no uri"],

@@ -397,7 +397,7 @@ behaviour(
   modern,
 );
 
-behaviour("a handle shows questions and sends answers", async (connect) => {
+behaviour("a handle returns the questions of its task and sends answers", async (connect) => {
   const given: unknown[] = [];
   const { handlers, declared } = set({ get: () => asking("who"), update: (responses) => given.push(responses) });
   const { client } = await connect({ handlers }, declared);

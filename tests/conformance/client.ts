@@ -9,7 +9,7 @@ interface BunHost {
   readonly argv: readonly string[];
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // Deno has no types for it
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
 const variable = (name: string) => bun ? bun.env[name] : Deno.env.get(name);
 const scenario = variable("MCP_CONFORMANCE_SCENARIO") ?? "";
 const context: unknown = JSON.parse(variable("MCP_CONFORMANCE_CONTEXT") ?? "{}");

@@ -49,7 +49,7 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [{ calls: { running: 0 } }, ".calls.running to 0: it must be a number above 0"],
 ];
 
-Deno.test("limits that are not an object, unknown names, and values that are not numbers above 0 are refused by path", () => {
+Deno.test("limits that are not an object, unknown names, and values that are not numbers above 0 are refused with their path", () => {
   for (const [limits, message] of mistakes) {
     const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
     assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set limits${message}`);

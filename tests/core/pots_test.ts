@@ -112,7 +112,7 @@ Deno.test("a full cache evicts the least recently used entry of the client that 
   assert(!keep(cache, bob, lost, 11), "an entry larger than the whole cache is never stored");
 });
 
-Deno.test("a holding grows, shrinks and ends once", () => {
+Deno.test("a holding can grow and shrink, and ends once", () => {
   const accounts = open();
   const cache = accounts.pot({ name: "calls.waiting", total: 10, isCache: true });
   const ada = accounts.find("ada");

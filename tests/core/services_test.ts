@@ -20,7 +20,7 @@ function make(options: Partial<ServerOptions>): { readonly server: Server; reado
 const textIn = async (server: Server, name: string, args = {}) =>
   textOf(await call(server, "tools/call", { name, arguments: args }));
 
-Deno.test("services: creating a server starts nothing, and ready() starts server-wide services once", async () => {
+Deno.test("services: creating a server starts no service, and ready() starts server-wide services once", async () => {
   let made = 0;
   const db = service("db", () => ++made);
   const tx = service("tx", () => assert(false, "made too early"), { per: "call" });

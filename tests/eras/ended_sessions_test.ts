@@ -351,7 +351,7 @@ for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: 
   });
 }
 
-Deno.test("an unknown version of a session id is refused as an unknown id", async () => {
+Deno.test("an unknown version of a session id is refused like an unknown id", async () => {
   const server = open();
   const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["ended", "/mcp"]) });
   const id = await begin({ server });

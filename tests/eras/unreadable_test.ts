@@ -41,7 +41,7 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
   const none = version >= "2025-11-25" ? "none" : null;
   const isLegacy = version < "2026";
 
-  Deno.test(`over HTTP, an error without an id is right for ${version}`, async () => {
+  Deno.test(`over HTTP, an error without an id has the form of revision ${version}`, async () => {
     await using stack = new AsyncDisposableStack();
     const server = createServer({ name: "s", version: "1", sessions: "required" });
     stack.defer(() => server.close());
@@ -70,7 +70,7 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
     }
   });
 
-  Deno.test(`over a byte stream, an error without an id is right for ${version}`, async () => {
+  Deno.test(`over a byte stream, an error without an id has the form of revision ${version}`, async () => {
     const server = createServer({ name: "s", version: "1" });
     const lines = isLegacy ? [hello(version), ...UNREADABLE] : UNREADABLE;
     let written = "";

@@ -191,52 +191,55 @@ for (const runtime of ["deno", "bun"]) {
   });
 }
 
-testProcesses("production: the commands of the Dockerfile run in an empty folder, and a trace arrives", async () => {
-  await using issuer = await TestIssuer.start();
-  await using collector = startCollector();
-  const lines = (await Deno.readTextFile(`${root}examples/production/Dockerfile`)).trim().split("\n");
-  const read = (word: string) =>
-    lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1));
-  const [health] = read("HEALTHCHECK").map((line) => JSON.parse(line.replace("CMD ", "")));
-  const [command] = read("CMD").map((line) => JSON.parse(line));
-  await withFiles({}, async (cwd) => {
-    await copyExample(cwd);
-    await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports: toImports() }));
-    const home = { cwd, env: { DENO_DIR: `${cwd}/cache` }, timeoutMs: 120_000 };
-    // The steps that a developer has done before.
-    assertEquals((await run(["deno", "install", "--entrypoint", "main.ts"], home)).code, 0);
-    for (const step of read("RUN")) {
-      const { code, stderr } = await run(["sh", "-c", step], home);
-      assertEquals(code, 0, `${step}: ${stderr}`);
-    }
-    const port = findFreePort();
-    const origin = `http://127.0.0.1:${port}`;
-    const { DATA: _, ...rest } = variables;
-    const env = {
-      ...home.env,
-      ...rest,
-      PUBLIC_URL: origin,
-      ISSUER: issuer.name,
-      PORT: `${port}`,
-      OTEL_DENO: "true",
-      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
-    };
-    await using running = await start(["deno", ...command], { ...home, env });
-    await until(isHealthy(port), "the server listens").catch(async (error) => {
-      await running[Symbol.asyncDispose]();
-      throw new Error((await running.finished).stderr, { cause: error });
+testProcesses(
+  "production: the commands of the Dockerfile run in an empty folder, and a trace arrives at the collector",
+  async () => {
+    await using issuer = await TestIssuer.start();
+    await using collector = startCollector();
+    const lines = (await Deno.readTextFile(`${root}examples/production/Dockerfile`)).trim().split("\n");
+    const read = (word: string) =>
+      lines.filter((line) => line.startsWith(`${word} `)).map((line) => line.slice(word.length + 1));
+    const [health] = read("HEALTHCHECK").map((line) => JSON.parse(line.replace("CMD ", "")));
+    const [command] = read("CMD").map((line) => JSON.parse(line));
+    await withFiles({}, async (cwd) => {
+      await copyExample(cwd);
+      await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports: toImports() }));
+      const home = { cwd, env: { DENO_DIR: `${cwd}/cache` }, timeoutMs: 120_000 };
+      // The steps that a developer has done before.
+      assertEquals((await run(["deno", "install", "--entrypoint", "main.ts"], home)).code, 0);
+      for (const step of read("RUN")) {
+        const { code, stderr } = await run(["sh", "-c", step], home);
+        assertEquals(code, 0, `${step}: ${stderr}`);
+      }
+      const port = findFreePort();
+      const origin = `http://127.0.0.1:${port}`;
+      const { DATA: _, ...rest } = variables;
+      const env = {
+        ...home.env,
+        ...rest,
+        PUBLIC_URL: origin,
+        ISSUER: issuer.name,
+        PORT: `${port}`,
+        OTEL_DENO: "true",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
+      };
+      await using running = await start(["deno", ...command], { ...home, env });
+      await until(isHealthy(port), "the server listens").catch(async (error) => {
+        await running[Symbol.asyncDispose]();
+        throw new Error((await running.finished).stderr, { cause: error });
+      });
+      const [program, ...args] = health.map((word: string) => word.replace("8000", `${port}`));
+      assertEquals((await run([program, ...args], home)).code, 0);
+      const token = await issuer.sign({ claims: { aud: origin + toPath("acme"), scope: "tickets:read" } });
+      await using client = await connect(origin + toPath("acme"), { headers: { authorization: `Bearer ${token}` } });
+      await client.callTool("list_tickets");
+      running.kill("SIGTERM");
+      assertEquals((await running.finished).code, 0);
+      assert((await Deno.stat(`${cwd}/data/tickets.db`)).isFile);
+      assert(collector.spans.some(({ name }) => name === "tools/call list_tickets"), JSON.stringify(collector.spans));
     });
-    const [program, ...args] = health.map((word: string) => word.replace("8000", `${port}`));
-    assertEquals((await run([program, ...args], home)).code, 0);
-    const token = await issuer.sign({ claims: { aud: origin + toPath("acme"), scope: "tickets:read" } });
-    await using client = await connect(origin + toPath("acme"), { headers: { authorization: `Bearer ${token}` } });
-    await client.callTool("list_tickets");
-    running.kill("SIGTERM");
-    assertEquals((await running.finished).code, 0);
-    assert((await Deno.stat(`${cwd}/data/tickets.db`)).isFile);
-    assert(collector.spans.some(({ name }) => name === "tools/call list_tickets"), JSON.stringify(collector.spans));
-  });
-});
+  },
+);
 
 addEventListener("unload", () => void issuer[Symbol.asyncDispose]());

@@ -108,7 +108,7 @@ for (
 }
 
 for (const code of [0, 1, 4711, -1, -31999, -32769, -32602, -32603, -32002, -32000, -32019, -32042]) {
-  Deno.test(`checked results: an McpError of code ${code} is sent`, async () => {
+  Deno.test(`checked results: an McpError of code ${code} is sent unchanged`, async () => {
     const { told, answers } = await run(() => {
       throw new McpError(code, "x");
     });

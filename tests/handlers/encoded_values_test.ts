@@ -156,7 +156,7 @@ Deno.test("encoded values: bytes of streams and responses are media by their typ
   assertEquals(file.resource, [{ ...csv, uri: "test://x" }]);
 });
 
-Deno.test("encoded values: media among texts and blocks are content in their order", async () => {
+Deno.test("encoded values: media among texts and blocks become content blocks in their order", async () => {
   const values: readonly (() => unknown)[] = [
     () => ["before", new Blob([bytes], { type: "image/png" }), media(bytes, "image/png")],
     () => new Set(["before", new Blob([bytes], { type: "image/png" }), media(bytes, "image/png")]),

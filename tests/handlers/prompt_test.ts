@@ -24,7 +24,7 @@ const review = prompt({
   run: ({ code, language, style }) => `${code} ${language} ${style}`,
 });
 
-behaviour("a plain shape with z.coerce is an input of a prompt", async (connect) => {
+behaviour("a plain shape with z.coerce is a valid input of a prompt", async (connect) => {
   const count = prompt({
     name: "count",
     input: { n: z.coerce.number().min(5), yes: z.coerce.boolean().optional(), text: z.string() },
@@ -298,7 +298,7 @@ Deno.test("lists of prompts are paginated", async () => {
   assertEquals((await fail(server, "prompts/list", { cursor: "x" })).code, -32602);
 });
 
-Deno.test("an unusable prompt is refused by its name when it is created", () => {
+Deno.test("an unusable prompt is refused when it is created, and the error names it", () => {
   const run = () => "";
   const make: readonly [() => unknown, string][] = [
     [() => prompt({ name: "", run }), 'prompt ""'],

@@ -150,7 +150,7 @@ Deno.test("an unknown resource is not found, and a uri that is not a string is r
   assertEquals((await fail(server, "resources/read")).code, -32602);
 });
 
-Deno.test("a template's variables reach read decoded, and only the list of templates contains it", async () => {
+Deno.test("the variables of a template are decoded for read, and only the list of templates contains the template", async () => {
   const server = serve(resource({
     uri: "repo://{owner}/{name}{?ref}",
     name: "repo",
@@ -469,7 +469,7 @@ Deno.test("resources can be added and removed while the server runs", async () =
   assertEquals(await listPages(server, "resources/templates/list"), [["a://{id}"]]);
 });
 
-Deno.test("an unusable resource is refused by its name when it is created", () => {
+Deno.test("an unusable resource is refused when it is created, and the error names it", () => {
   const read = () => "";
   const make: readonly [() => unknown, string][] = [
     [() => resource({ uri: "no scheme", name: "a", read }), 'resource "no scheme"'],

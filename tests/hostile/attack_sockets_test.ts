@@ -6,7 +6,7 @@ import { serve } from "../peers/runtime.ts";
 import { start } from "./attack.ts";
 import { connectRaw } from "./raw.ts";
 
-Deno.test("failed upgrades do not use up the limit on sockets", async () => {
+Deno.test("failed upgrades do not count towards the limit on sockets", async () => {
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { connections: { streams: 4 } } });
   const service = webSocket(server);
   // A runtime may throw when it cannot upgrade a request; the client gets an error in either case.

@@ -33,7 +33,7 @@ Deno.test("a short message never weighs more than the estimate used before it is
   }
 });
 
-Deno.test("a message with too many small-number keys is refused before it is parsed", () => {
+Deno.test("a message with too many keys that are small numbers is refused before it is parsed", () => {
   const sparse = Array.from({ length: 4001 }, () => ({ 7: 0 }));
   const message = parseMessage(toCall({ sparse }), BOUNDS.request);
   assert(message.kind === "broken");

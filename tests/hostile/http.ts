@@ -50,7 +50,7 @@ export interface Case extends RawRequest {
   readonly dropped?: { readonly deno?: Dropped; readonly bun?: Dropped };
 }
 
-/** A running server, and how to connect to it. */
+/** A running server, and functions that connect to it. */
 export interface Fixture extends AsyncDisposable {
   readonly server: Server;
   readonly port: number;

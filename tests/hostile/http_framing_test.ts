@@ -62,7 +62,7 @@ for (const { era, title, options } of eras) {
     })),
     { name: "a byte order mark is not JSON", body: join([0xef, 0xbb, 0xbf], good), ...parse },
     {
-      name: "declared UTF-16 is 415",
+      name: "declared UTF-16 gets 415",
       body: toUtf16(good),
       headers: { "content-type": "application/json; charset=utf-16" },
       status: 415,
@@ -70,7 +70,7 @@ for (const { era, title, options } of eras) {
     },
     { name: "undeclared UTF-16", body: toUtf16(good), ...parse },
     {
-      name: "UTF-8 declared as UTF-16 is 415",
+      name: "UTF-8 that is declared as UTF-16 gets 415",
       headers: { "content-type": "application/json; charset=utf-16" },
       status: 415,
       code: -32600,
@@ -161,7 +161,7 @@ for (const { era, title, options } of eras) {
       id: 1,
     })),
     {
-      name: "the key ID makes a notification, which runs nothing",
+      name: "the key ID makes the message a notification, which runs no tool",
       body: good.replace('"id"', '"ID"'),
       status: 202,
       runs: false,
@@ -179,7 +179,7 @@ for (const { era, title, options } of eras) {
       status: 200,
     },
     {
-      name: "the last of two methods counts",
+      name: "the last of two duplicate methods is used",
       body: good.replace('"method":', '"method":"tools/list","method":'),
       status: 200,
       says: '"text":"good"',
@@ -226,10 +226,10 @@ for (const { era, title, options } of eras) {
         ...invalid,
         id: 1,
       })),
-    { name: "a request with a result", body: text({ result: {} }), ...invalid, id: 1 },
-    { name: "a request with an error", body: text({ error: null }), ...invalid, id: 1 },
+    { name: "a request with a result member", body: text({ result: {} }), ...invalid, id: 1 },
+    { name: "a request with an error member", body: text({ error: null }), ...invalid, id: 1 },
     {
-      name: "a call without an id is accepted as a notification: 202, nothing runs",
+      name: "a call without an id is accepted as a notification: it gets 202, and no tool runs",
       body: text({ id: undefined }),
       status: 202,
       runs: false,

@@ -3,7 +3,7 @@ import { assertEquals } from "@std/assert";
 import { MODERN, startFixture } from "./http.ts";
 
 Deno.test({
-  name: "a request over HTTP/2 is checked by its :authority",
+  name: "a request over HTTP/2 is checked by its :authority header",
   ignore: typeof Deno === "undefined", // Bun serves HTTP/1.1 only
   async fn() {
     await using fixture = await startFixture();

@@ -269,7 +269,7 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
       ...refusal,
       dropped: { bun: 400 },
     },
-    { name: "not HTTP at all", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
+    { name: "bytes that are not HTTP", raw: "\x16\x03\x01\x02\x00garbage\r\n\r\n", status: 400, dropped: empty },
     { name: "HTTP/0.9", raw: "GET /mcp\r\n\r\n", status: 400, dropped: { deno: 400, bun: 505 } },
   ];
 });

@@ -253,7 +253,7 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     dropped: { deno: 400 },
   })),
   {
-    name: "two Hosts that agree",
+    name: "two equal Host headers",
     headers: { host: ["localhost", "localhost"] },
     status: 400,
     code: -32600,

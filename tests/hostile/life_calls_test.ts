@@ -140,7 +140,7 @@ behaviour("a handler that ignores its signal releases its slot", async (connect)
 });
 
 behaviour(
-  "a result after the timeout is dropped, and so is a late failure",
+  "a result after the timeout is dropped, and so is a late error",
   (connect) =>
     withoutUnhandled(async () => {
       const over = gate();

@@ -158,7 +158,7 @@ clean("1,000 servers are created and closed without a leak", async () => {
   }
 });
 
-clean("100 servers on ports, each with a session, a stream and a lost client, leak nothing", async () => {
+clean("100 servers on ports, each with a session, a stream and a disconnected client, leak no resource", async () => {
   for (let i = 0; i < 100; i++) {
     const { open, counts, server } = createHolding();
     const host = startHttpServer(server.fetch);
@@ -274,7 +274,7 @@ clean("an import has no effect: no output, no prompt, no process that stays aliv
   assertEquals(await runScript(`${imports.join("\n")}`), { code: 0, out: "", errors: "" });
 });
 
-clean("a server that serves nothing keeps no process alive", async () => {
+clean("a server without an open transport keeps no process alive", async () => {
   const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
   const source = `const { createServer, tool } = await import(${library});
     const server = createServer({ name: "idle", version: "1.0.0", handlers: [tool({ name: "a", run: () => "" })] });

@@ -816,7 +816,7 @@ Deno.test("10,000 calls of one session leave no listener and cause no warning", 
   assertEquals(held.faults, []);
 });
 
-Deno.test("a response that is foreign, repeated or late reaches no handler", async () => {
+Deno.test("a response that is foreign, repeated or late does not reach any handler", async () => {
   await using held = start({ calls: { answerMs: 10_000 } });
   const asked: { readonly session: string; readonly id: unknown; readonly reading: Promise<string> }[] = [];
   for (let i = 0; i < 2; i++) {

@@ -94,7 +94,7 @@ function run({ source, flags }: Pattern): (text: string) => unknown {
 
 const patterns = [...await listFiles()].flatMap(([url, text]) => listPatterns(url.replace(/^.*\/(?=src\/)/, ""), text));
 
-Deno.test("the patterns of the source are found", () => {
+Deno.test("the patterns of the source are extracted", () => {
   assertGreater(patterns.length, 30);
   for (const { source, flags } of patterns) new RegExp(source, flags);
   const text = 'a = /x[/]y/g; // /no/\nb = `${c.replace(/in/, `${d}`)} /no/`; e = f / g / h; i("/no/", /\\//u);';
@@ -105,7 +105,7 @@ Deno.test("the patterns of the source are found", () => {
   ]);
 });
 
-Deno.test("a pattern with a quadratic or worse time is found", () => {
+Deno.test("a pattern with quadratic or worse time is detected", () => {
   for (const source of ["^(a+)+$", "\\s+$", "(,+)*;", "([^/]+(?:,[^/]+)*)$"]) {
     assert(findSlow({ file: "", source, flags: "" }) !== undefined, source);
   }

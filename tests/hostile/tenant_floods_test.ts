@@ -201,7 +201,7 @@ Deno.test("evicted paths occupy no memory of the server", async () => {
 
 const COUNT = 2500;
 
-/** The bytes for each of the paths, or nothing where the garbage cannot be collected. */
+/** The bytes for each of the paths; 0 if the garbage cannot be collected. */
 async function measure(run: () => Promise<void>): Promise<number> {
   const { process, Bun, gc } = globalThis as unknown as {
     readonly process: { memoryUsage(): { readonly heapUsed: number } };

@@ -34,7 +34,7 @@ const cases: { readonly [name: string]: [z.ZodObject, found: string[], lost: str
     ["1", "-1", "1.5", "1e%2B21", "0"],
     ["01", "0x1", "%201", "1%20", "1.0", "+1", "1e0", "1_0", "-0", "0b1", "%09%31", "1.50", "1E21", "%EF%BC%91"],
   ],
-  "a number that the server converts": [
+  "a number that the server normalizes": [
     at(z.number()),
     ["1", "10"],
     ["01", "1.0", "1e0", "-0", "1e1", "%201", "1E%2B21"],
@@ -59,7 +59,7 @@ const cases: { readonly [name: string]: [z.ZodObject, found: string[], lost: str
     ["1"],
     ["01", "0x1", "%201"],
   ],
-  "a text that the schema prefixes": [at(z.string().transform((text) => `t-${text}`)), ["acme", "t-acme"], []],
+  "a text to which the schema adds a prefix": [at(z.string().transform((text) => `t-${text}`)), ["acme", "t-acme"], []],
   "an object": [at(z.string().regex(/^[a-z]+$/).transform((text) => ({ text }))), ["acme"], ["ACME", "a1"]],
   "a schema that omits the parameter": [z.object({}), ["acme"], []],
 };

@@ -120,7 +120,7 @@ Deno.test("an authentication that throws shows no details, and the status is unc
   assertEquals([status, body, faults.length], [200, "{}", 1]);
 });
 
-Deno.test("a service that fails makes the server not ready until it works", async () => {
+Deno.test("a service that fails makes the server not ready until it is made successfully", async () => {
   const clock = fakeClock();
   let isBroken = true;
   const db = service("db", () => {

@@ -117,7 +117,7 @@ behaviour("the number of values of a label is bounded", async (connect) => {
   assertEquals([names.size, names.has("other")], [501, true]);
 }, { transports: ["memory"] });
 
-behaviour("the duration of a session is measured when it ends", async (connect) => {
+behaviour("the duration of a session is recorded when it ends", async (connect) => {
   const metrics = prometheus();
   const { client } = await connect({ handlers, observer: metrics });
   await client.callTool("fine", {});

@@ -94,7 +94,7 @@ behaviour(
   },
 );
 
-behaviour("an error of redact leaves the message out and does not fail the call", async (connect) => {
+behaviour("an error of redact omits the message and does not fail the call", async (connect) => {
   const { observer, lines } = recorder({
     redact() {
       throw new Error("no");

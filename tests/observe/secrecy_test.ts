@@ -18,7 +18,7 @@ const SCRAPE = "scrape-7d41f2a09c3be856";
 /** A secret that names its place. */
 const s = (place: string) => `s3cr3t-${place}-5f0c9b2e71`;
 
-/** The places whose secrets a text contains. */
+/** The places whose secrets appear in a text. */
 function findPlaces(text: string): readonly string[] {
   return [...new Set([...text.matchAll(/s3cr3t-(\w+)-5f0c9b2e71/gi)].map(([, place]) => place))].sort();
 }
@@ -52,7 +52,7 @@ const handlers = [
     name: "fault",
     run() {
       const error = new Error(`a\n    at ${s("faultMessage")}`, { cause: new Error(s("faultCause")) });
-      // The stack keeps the message as it was.
+      // The stack contains the message before it was changed.
       error.message = `b: ${error.message} ${s("changedMessage")}`;
       throw Object.assign(error, { field: s("faultField") });
     },
@@ -74,7 +74,7 @@ const handlers = [
   }),
 ];
 
-/** All observers and the audit log, and what each has got. */
+/** All observers and the audit log, with the events that each of them has received. */
 function watch() {
   const exporter = new InMemorySpanExporter();
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter } as never)] });
@@ -129,7 +129,7 @@ async function settle(...requests: readonly (() => Promise<unknown>)[]): Promise
   for (const request of requests) await request().catch(() => {});
 }
 
-/** The parts of messages that a transcript has by its purpose. */
+/** The parts of messages that a transcript contains by its purpose. */
 const MESSAGES = [
   ...[
     "argument",
@@ -147,7 +147,7 @@ const MESSAGES = [
   "unknownTool",
 ];
 
-/** The places that each part may have. Everything else is a leak. */
+/** The places whose secrets each part may contain. Any other secret is a leak. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The path of the URI of a resource, by the conventions.
   spans: ["path"],
@@ -180,64 +180,67 @@ function check(parts: Readonly<Record<string, string>>): void {
 
 const principal = { id: "ada", scopes: [s("scope")], claim: s("claim"), nested: { token: s("nestedClaim") } };
 
-behaviour("no secret of a message, a handler or a caller is in what observers keep", async (connect, { era }) => {
-  using watched = watch();
-  const { client, server, takeFaults } = await connect({
-    ...watched.options,
-    handlers,
-    session: () => ({ value: s("sessionData") }),
-  }, {
-    principal,
-    onElicit: () => ({ action: "accept", content: { answer: s("answer") } }),
-  });
-  const _meta = {
-    traceparent: `00-${TRACE}-00f067aa0ba902b7-01`,
-    tracestate: `vendor=${s("tracestate")}`,
-    baggage: `user=${s("baggage")}`,
-    "com.example/own": s("metaValue"),
-  };
-  const ref = { type: "ref/resource", uri: "note://{id}{?token}" } as const;
-  await settle(
-    () => client.request("tools/call", { name: "fine", arguments: { note: s("argument") }, _meta }),
-    ...["tool_error", "mcp_error", "fault", "asks", s("unknownTool")].map((name) => () => client.callTool(name)),
-    () => client.getPrompt("greet", { who: s("promptArgument") }),
-    () => client.getPrompt(s("unknownPrompt")),
-    () =>
-      client.complete(ref, { name: "id", value: s("completionValue") }, {
-        arguments: { token: s("completionContext") },
-      }),
-    () => client.readResource(`note://1?token=${s("query")}`),
-    () => client.readResource(`note://${s("path")}`),
-    () => client.readResource(`https://ada:${s("password")}@a.example/?${s("unknownQuery")}#${s("fragment")}`),
-    () => client.request(s("unknownMethod"), {}),
-    async () => {
-      await using subscription = await client.subscribe({
-        resourceSubscriptions: [`note://2?token=${s("subscribed")}`],
-      });
-      assertEquals(subscription.received.length, 0);
-    },
-  );
-  takeFaults();
-  const own = await connectClient(server, { era, use: watched.clientUse });
-  await settle(
-    () => own.callTool("fine", { note: s("argument") }),
-    ...["tool_error", "mcp_error"].map((name) => () => own.callTool(name)),
-    () => own.getPrompt("greet", { who: s("promptArgument") }),
-    () => own.readResource(`note://1?token=${s("query")}`),
-  );
-  await own.close();
-  const parts = watched.read();
-  // Otherwise the transcript would prove nothing about the requests.
-  for (const place of ["argument", "result", "promptArgument", "contents"]) {
-    assert(findPlaces(parts.record).includes(place), place);
-  }
-  assert(parts.spans.includes('"mcp.resource.uri":"note://1?token=REDACTED"'), "the URI of a resource has changed");
-  check(parts);
-  assertEquals(findPlaces(JSON.stringify(server.stats())), []);
-});
+behaviour(
+  "no secret of a message, a handler or a caller is in the data that observers keep",
+  async (connect, { era }) => {
+    using watched = watch();
+    const { client, server, takeFaults } = await connect({
+      ...watched.options,
+      handlers,
+      session: () => ({ value: s("sessionData") }),
+    }, {
+      principal,
+      onElicit: () => ({ action: "accept", content: { answer: s("answer") } }),
+    });
+    const _meta = {
+      traceparent: `00-${TRACE}-00f067aa0ba902b7-01`,
+      tracestate: `vendor=${s("tracestate")}`,
+      baggage: `user=${s("baggage")}`,
+      "com.example/own": s("metaValue"),
+    };
+    const ref = { type: "ref/resource", uri: "note://{id}{?token}" } as const;
+    await settle(
+      () => client.request("tools/call", { name: "fine", arguments: { note: s("argument") }, _meta }),
+      ...["tool_error", "mcp_error", "fault", "asks", s("unknownTool")].map((name) => () => client.callTool(name)),
+      () => client.getPrompt("greet", { who: s("promptArgument") }),
+      () => client.getPrompt(s("unknownPrompt")),
+      () =>
+        client.complete(ref, { name: "id", value: s("completionValue") }, {
+          arguments: { token: s("completionContext") },
+        }),
+      () => client.readResource(`note://1?token=${s("query")}`),
+      () => client.readResource(`note://${s("path")}`),
+      () => client.readResource(`https://ada:${s("password")}@a.example/?${s("unknownQuery")}#${s("fragment")}`),
+      () => client.request(s("unknownMethod"), {}),
+      async () => {
+        await using subscription = await client.subscribe({
+          resourceSubscriptions: [`note://2?token=${s("subscribed")}`],
+        });
+        assertEquals(subscription.received.length, 0);
+      },
+    );
+    takeFaults();
+    const own = await connectClient(server, { era, use: watched.clientUse });
+    await settle(
+      () => own.callTool("fine", { note: s("argument") }),
+      ...["tool_error", "mcp_error"].map((name) => () => own.callTool(name)),
+      () => own.getPrompt("greet", { who: s("promptArgument") }),
+      () => own.readResource(`note://1?token=${s("query")}`),
+    );
+    await own.close();
+    const parts = watched.read();
+    // Otherwise the transcript would show nothing about the requests.
+    for (const place of ["argument", "result", "promptArgument", "contents"]) {
+      assert(findPlaces(parts.record).includes(place), place);
+    }
+    assert(parts.spans.includes('"mcp.resource.uri":"note://1?token=REDACTED"'), "the URI of a resource has changed");
+    check(parts);
+    assertEquals(findPlaces(JSON.stringify(server.stats())), []);
+  },
+);
 
 for (const version of ["2026-07-28", "2025-11-25"]) {
-  Deno.test(`no credential, header, URL or session id is in what observers keep (${version})`, async () => {
+  Deno.test(`no credential, header, URL or session id is in the data that observers keep (${version})`, async () => {
     using watched = watch();
     const routes = [health()];
     const server = createServer({
@@ -265,7 +268,7 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
     const url = `http://localhost/tenants/acme/mcp?access_token=${s("urlQuery")}`;
     const isModern = version === "2026-07-28";
     let sessionId = "";
-    /** Sends a message as clients of this revision do, except for what `more` replaces. */
+    /** Sends a message as clients of this revision do, except for the parts that `more` replaces. */
     const post = async (more: Record<string, string>, text: string, target = url) => {
       const json = { "content-type": "application/json", accept: "application/json, text/event-stream" };
       const own = { "mcp-protocol-version": version, ...sessionId && { "mcp-session-id": sessionId } };
@@ -352,7 +355,7 @@ for (const version of ["2026-07-28", "2025-11-25"]) {
   });
 }
 
-Deno.test("the URI of a span has no password, no value of a query and no fragment", () => {
+Deno.test("the URI of a span contains no password, no query value and no fragment", () => {
   const cases = {
     "note://1": "note://1",
     "https://ada:b@c@a.example/x@y?a=1&b=2&c&=d#e":

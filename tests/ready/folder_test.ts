@@ -1,4 +1,5 @@
-// Files and folders as functions: what clients read, list and are notified of, and what stays out of reach.
+// Files and folders as functions: the contents that clients read, list and are notified of, and the files that clients
+// cannot reach.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { rename, rm, symlink } from "node:fs/promises";
 import process from "node:process";
@@ -49,7 +50,7 @@ behaviour("a folder is listed, read, completed and searched", async (connect) =>
   });
 });
 
-behaviour("one file is a resource, and is read again for each request", async (connect) => {
+behaviour("a single file is a resource, and is read again for each request", async (connect) => {
   await withFolder({ "style.md": "one", "b.bin": "" }, async (root) => {
     const style = file({ path: pathToFileURL(`${root}/style.md`), uri: "guide://style", title: "Style" });
     const { client } = await connect({ handlers: [style, file({ path: `${root}/b.bin`, mimeType: "a/b" })] });
@@ -219,14 +220,14 @@ Deno.test("a server with a missing folder or file does not start, and the error 
       await using server = createServer({ ...about, handlers: [handler], observer: { fault() {} } });
       const error = await assertRejects(() => server.ready(), Error);
       assertMatch(error.message, expected);
-      // A request is answered nevertheless.
+      // The request still gets a response.
       await using client = await connectTest(server);
       await client.listResources();
     }
   });
 });
 
-Deno.test("what decides about a folder decides about its tools too", async () => {
+Deno.test("options that restrict a folder restrict its tools too", async () => {
   await withFolder(FILES, async (root) => {
     const path = `${root}/notes`;
     const options: FolderOptions = {
@@ -258,7 +259,7 @@ Deno.test("what decides about a folder decides about its tools too", async () =>
   });
 });
 
-Deno.test("a folder in groups gets their prefix and their options", async () => {
+Deno.test("a folder in nested groups gets their prefix and their options", async () => {
   await withFolder(FILES, async (root) => {
     const inner = group("docs", [folder({ path: `${root}/notes`, tools: true }), file({ path: `${root}/secret.md` })]);
     const outer = group("team", [inner], { allow: ({ principal }) => principal !== undefined });
@@ -292,7 +293,7 @@ Deno.test("files larger than maxBytes are errors, and pipes are not opened", asy
   });
 });
 
-Deno.test("hidden and exclude choose the files", async () => {
+Deno.test("hidden and exclude select the files", async () => {
   await withFolder(FILES, async (root) => {
     const handler = folder({ path: `${root}/notes`, hidden: true, exclude: ["*.md", "b/*.txt"] });
     await using server = createServer({ ...about, handlers: [handler] });
@@ -302,7 +303,7 @@ Deno.test("hidden and exclude choose the files", async () => {
   });
 });
 
-Deno.test("options that are wrong throw", () => {
+Deno.test("invalid options throw", () => {
   const make = (options: object) => () => folder(options as FolderOptions);
   const makeFile = (options: object) => () => file(options as FileOptions);
   assertThrows(make({}), TypeError, 'Cannot make a folder: path is not a path; write "./notes"');

@@ -229,7 +229,7 @@ Deno.test({
       await t.step("no module is in two files, and an entry loads no other room", () => checkChunks(installed));
       await t.step("a server responds on Deno, Bun and Node", () => checkCalls(project, node));
       await t.step("two copies in one process work together", () => checkCopies(project, installed, node));
-      await t.step("types resolve in Deno and TypeScript", () => checkTypes(project, node));
+      await t.step("the types resolve in Deno and TypeScript", () => checkTypes(project, node));
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

@@ -601,7 +601,8 @@ behaviour("output: a shape is listed, validated and converted like an object sch
 });
 
 behaviour("output: the structured content of a full result matches the listed schema", async (connect) => {
-  // Without the schema's changes, the client would reject both: by zod, n is always there, and nothing else is.
+  // Without the changes to the schema, the client would reject both results: by zod's schema, n is always present, and
+  // no other property is allowed.
   const output = z.object({ n: z.number().default(3) });
   const rows: Record<string, Record<string, unknown>> = { missing: {}, more: { n: 1, password: "x" } };
   const row = tool({
@@ -625,7 +626,7 @@ behaviour("output: the structured content of a full result matches the listed sc
   }
 });
 
-Deno.test("output: a shape gives run and a typed client its types", async () => {
+Deno.test("output: a shape determines the types of run and of a typed client", async () => {
   const half = tool({
     name: "half",
     input: { n: z.number() },
@@ -641,7 +642,7 @@ Deno.test("output: a shape gives run and a typed client its types", async () => 
   structuredContent?.n satisfies string | undefined;
   const input = { text: z.string() };
   const output = z.object({ n: z.number() });
-  // Content blocks keep the literal types of "text" and the like.
+  // Content blocks keep literal types such as "text".
   const full = [
     tool({ name: "a", output, run: () => ({ content: [{ type: "text", text: "" }], structuredContent: { n: 1 } }) }),
     tool({ name: "b", input, output, run: ({ text }) => ({ content: [{ type: "text", text }], isError: true }) }),

@@ -542,7 +542,7 @@ behaviour(
   },
 );
 
-/** Calls a factory, and returns the message of its error. Throws if it succeeds. */
+/** Calls a factory. Returns the message of its error, or throws if the call succeeds. */
 async function refusalOf(make: Sample[0], options: object): Promise<string> {
   try {
     await make(options);
@@ -736,7 +736,7 @@ Deno.test("an unknown option is refused, and the error names the correct option"
   createServer({ ...about, auth: new Gate() });
 });
 
-Deno.test("development turns on no warnings about options", async () => {
+Deno.test("development adds no warnings about options", async () => {
   const warnings = await collectWarnings(async () => {
     const server = createServer({ ...about, development: true, handlers: [tool({ name: "t", run: text })] });
     await (await connectTest(server)).close();

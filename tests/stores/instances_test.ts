@@ -650,7 +650,7 @@ Deno.test("no session is lost when a store loses its data", async () => {
   }
 });
 
-Deno.test("keys are hashes and values are sealed", async () => {
+Deno.test("keys are stored as hashes, and values are sealed", async () => {
   const [engine] = [memory[INTERNALS].connect()];
   if (engine instanceof Promise) throw new Error("it is not synchronous");
   const seen: string[] = [];

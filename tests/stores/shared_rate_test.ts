@@ -99,7 +99,7 @@ Deno.test("over HTTP the response is 429, and without the store the rate applies
   await b.close();
 });
 
-Deno.test("shared is for a rate without burst", () => {
+Deno.test("shared is supported only for a rate without burst", () => {
   for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
     assertThrows(() => quota(wrong), TypeError, "shared is for a rate without burst");
   }

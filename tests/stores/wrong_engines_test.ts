@@ -5,7 +5,7 @@ import { customStore, memoryStore, type StoreEngine } from "../../src/stores/sto
 import { listStoreCases } from "../../src/testing/stores.ts";
 import { wrapEngine } from "../support/engines.ts";
 
-/** A mistake of an author of engines. */
+/** A mistake in an engine. */
 interface Mistake {
   /** The rule that it breaks. */
   readonly rule: string;

@@ -9,7 +9,7 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 
-/** How a caller reaches the server. */
+/** The transport of a caller. */
 export type WayIn = "memory" | "pipe" | "websocket" | "http-sse";
 
 /** The callers. */

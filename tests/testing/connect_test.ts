@@ -142,7 +142,7 @@ Deno.test("a revision implies its era, and an old revision contradicts the moder
   await server.close();
 });
 
-Deno.test("an unanswered question names the options that answer it", async () => {
+Deno.test("the error of an unanswered question names the options that answer it", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers });
   await using client = await connectTest(server, {
     era: "legacy",

@@ -1,4 +1,4 @@
-// The test kit shows why a handler failed, although the server sends no more than in production.
+// The test kit shows the cause of a failed handler, although the server sends no more than in production.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, mount, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
@@ -10,7 +10,7 @@ import { behaviour, textOf } from "../support/behaviour.ts";
 
 const secret = "the key is sk-abc";
 function breaks(): never {
-  throw new RangeError(secret); // the line that tests look for
+  throw new RangeError(secret); // The line that tests look for.
 }
 
 const db = service("db", () => ({ query: breaks }));
@@ -27,7 +27,7 @@ const handlers = [
   resource({ uri: "note://1", name: "note", read: () => breaks() }),
 ];
 
-behaviour("the text of a failed tool has the error, and the author's frames with their lines", async (join) => {
+behaviour("the text of a failed tool contains the error, and the author's frames with their lines", async (join) => {
   const { client, takeFaults } = await join({ handlers });
   for (const name of ["broken", "later", "service", "guarded"]) {
     const { isError, content } = await client.callTool(name);
@@ -38,7 +38,7 @@ behaviour("the text of a failed tool has the error, and the author's frames with
     assert(frame.includes("/tests/testing/faults_test.ts:"), frame);
     assertStringIncludes(source, "throw new RangeError(secret); // the line that tests look for");
     assert(!textOf({ content }).includes("/src/"), textOf({ content }));
-    // What was sent is that of production.
+    // The response on the wire is the same as in production.
     assert(!client.transcript.join("").includes(secret), name);
   }
   assertEquals(textOf(await client.callTool("told")), "No flight");
@@ -49,7 +49,7 @@ behaviour("the text of a failed tool has the error, and the author's frames with
 behaviour("a rejection has the thrown error as its cause", async (join) => {
   const { client, takeFaults } = await join({ handlers });
   const requests = {
-    // The tool passes on the error of the resource.
+    // The tool rethrows the error of the resource.
     reads: () => client.callTool("reads"),
     result: () => client.callTool("result"),
     prompt: () => client.getPrompt("prompt"),
@@ -66,7 +66,7 @@ behaviour("a rejection has the thrown error as its cause", async (join) => {
   }
 });
 
-behaviour("the client has all faults since it connected, until it closes, and the warnings", async (join) => {
+behaviour("the client has all faults between its connection and its close, and the warnings", async (join) => {
   const forgets = tool({
     name: "forgets",
     run(_input, ctx) {
@@ -95,7 +95,7 @@ behaviour("the client has all faults since it connected, until it closes, and th
   }
 }, { perInstance: "observer" });
 
-Deno.test("a failed handshake has its cause", async () => {
+Deno.test("a failed handshake has the original error as its cause", async () => {
   const observer = { fault() {} };
   const server = createServer({ name: "s", version: "1.0.0", session: () => breaks(), observer });
   const error = await assertRejects(() => connectTest(server, { era: "legacy" }), McpError, "Internal error");
@@ -103,7 +103,7 @@ Deno.test("a failed handshake has its cause", async () => {
   await server.close();
 });
 
-Deno.test("the result of a task, and that of a mounted server and of a concrete path, are explained", async () => {
+Deno.test("the results of a task, of a mounted server and of a concrete path are explained", async () => {
   const observer = { fault() {} };
   const base = { version: "1.0.0", observer };
   const slow = tool({ name: "broken", extensions: [task()], run: async () => await Promise.reject(new Error(secret)) });
@@ -122,7 +122,7 @@ Deno.test("the result of a task, and that of a mounted server and of a concrete 
   }
 });
 
-Deno.test("nobody else learns more: not the client of the library, and not with development: false", async () => {
+Deno.test("other clients get no details: neither the client of the library, nor any client with development: false", async () => {
   const options = { name: "s", version: "1.0.0", handlers, observer: { fault() {} } };
   const plain = createServer(options);
   const developed = createServer({ ...options, development: true });
@@ -138,7 +138,7 @@ Deno.test("nobody else learns more: not the client of the library, and not with 
   await Promise.all([plain.close(), developed.close(), off.close()]);
 });
 
-Deno.test("whatever was thrown is explained, in a bounded text that cannot control a terminal", () => {
+Deno.test("any thrown value is explained, in a bounded text that cannot control a terminal", () => {
   const deep = new Error("1", { cause: new TypeError("2", { cause: "three" }) });
   assertEquals(explainFault(deep).split("\n").filter((line) => !/^ /.test(line)), [
     "Error: 1",

@@ -33,7 +33,7 @@ Deno.test("a handler runs once more after each round of questions, and its ctx.o
   assertEquals(runs.map(({ logged }) => logged.length), [0, 0, 1]);
 });
 
-Deno.test("repeated work is reported with its question", async () => {
+Deno.test("repeated work is reported with the question that causes it", async () => {
   const noisy = tool({
     name: "noisy",
     async run(_input, ctx) {

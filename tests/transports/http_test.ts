@@ -75,7 +75,7 @@ const goodHeaders = {
   "mcp-name": "good",
 };
 
-/** Runs with a server called through `fetch` itself, and then with one behind a socket. */
+/** Runs with a server that is called through `fetch`, and then with a server behind a socket. */
 async function withServers(run: (send: Send, server: Server) => Promise<void>): Promise<void> {
   for (const isReal of [false, true]) {
     const server = createServer({
@@ -168,7 +168,7 @@ function chunked(text: string): () => ReadableStream<Uint8Array> {
   };
 }
 
-table("a body that is not JSON is -32700", [
+table("a body that is not JSON gets the error -32700", [
   { name: "empty", body: "", status: 400, code: -32700 },
   { name: "white space", body: " \r\n\t", status: 400, code: -32700 },
   { name: "truncated", body: goodBody.slice(0, -1), status: 400, code: -32700 },
@@ -197,7 +197,7 @@ table("a body that is not JSON is -32700", [
   { name: "binary", body: Uint8Array.from({ length: 256 }, (_, i) => i), status: 400, code: -32700 },
 ]);
 
-table("JSON that is not a request is -32600, or -32602 if only its params are wrong", [
+table("JSON that is not a request gets -32600, or -32602 if only its params are invalid", [
   ...["null", "42", '"x"', "true", "{}"].map((body) => ({ name: body, body, status: 400, code: -32600 })),
   ...["[]", '[1,"x",null]', `[${goodBody}]`].map((body) => ({
     name: body.slice(0, 20),
@@ -635,7 +635,7 @@ Deno.test("the error names the missing capability", () =>
     assertEquals(Object(answer?.error).data, { requiredCapabilities: { elicitation: { form: {} } } });
   }));
 
-Deno.test("HEAD is not allowed", () =>
+Deno.test("HEAD is refused with 405", () =>
   withServers(async (send) => {
     const response = await send({ method: "HEAD" });
     assertEquals([response.status, response.headers.get("allow")], [405, "GET, POST, DELETE"]);

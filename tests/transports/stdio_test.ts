@@ -317,7 +317,7 @@ Deno.test("a process writes responses byte by byte, and no other text to its sta
   for (const said of ["log", "info 1", "debug", "warn"]) assertStringIncludes(stderr, said);
 });
 
-Deno.test("a handler's direct output goes to standard error, and its prompts read no message", async () => {
+Deno.test("direct output of a handler is redirected to standard error, and its prompts read no message", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(1, "direct")}\n`);
   assertEquals(digest(await talk.read()), [1, "quiet"]);

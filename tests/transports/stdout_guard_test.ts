@@ -3,7 +3,7 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { toCommand } from "../../src/testing/http_server.ts";
 import { startTalk } from "../support/stdio_talk.ts";
 
-Deno.test("no console function writes to standard output while it is guarded, and all do afterwards", async () => {
+Deno.test("no console function writes to standard output while it is guarded, and all functions do afterwards", async () => {
   await using talk = startTalk(toCommand(new URL("./stdout_program.ts", import.meta.url)));
   const { code, lines, stderr } = await talk.end();
   assertEquals(lines, ["restored", "restored: 1"], stderr);

@@ -280,7 +280,7 @@ Deno.test("a client that sends without end while the server is busy is disconnec
   client.send(initialize);
   await client.next();
   for (let id = 0; id < 1100; id++) client.send(toCall(id, "gate"));
-  // Its close code depends on its writes at that moment.
+  // The close code depends on the client's writes at that moment.
   await client.closed;
   const signal = await gate.begun;
   await until(() => signal.aborted, "the call is cancelled");

@@ -153,7 +153,7 @@ behaviour("a terminated thread counts until it has ended, and calls are refused 
   const answers = [await waiting];
   await until(async () => answers.at(-1) === "here" || answers.push(await echo()) < 0, "a thread");
   const refused = answers.filter((answer) => answer !== "here");
-  // Bun ends a thread whatever it does.
+  // Bun can end any thread.
   assert(refused.length > 0 || "Bun" in globalThis, answers.slice(0, 3).join());
   for (const message of new Set(refused)) {
     assertMatch(message, /^Cannot run the call: all threads compute .*try again later/);
@@ -351,7 +351,7 @@ Deno.test("invalid options are refused", () => {
   assertThrows(() => worker(heavyFile, { stopMs: Infinity }), TypeError, "stopMs is Infinity");
 });
 
-behaviour("scopes and allScopes travel to a thread, whose context cannot test them", async (join) => {
+behaviour("scopes and allScopes are passed to a thread, whose context cannot test them", async (join) => {
   const { client, join: joinAs } = await join({ handlers: [makeHeavy()] }, {
     principal: { id: "ada", scopes: ["notes:read"], open: () => {} },
   });

@@ -80,7 +80,7 @@ Deno.test("paths in a folder are completed", async () => {
   }, "");
 });
 
-Deno.test("no path reads a file outside of a folder", async () => {
+Deno.test("no path can read a file outside of a folder", async () => {
   await withFolder({ "secret.md": "Secret", "root/a.md": "A", "root-evil/b.md": "Evil" }, async (outside) => {
     const root = `${outside}/root`;
     await system("ln", "-s", "../secret.md", `${root}/link.md`);
@@ -329,7 +329,7 @@ Deno.test("a file in a changing folder is read", async () => {
   });
 });
 
-Deno.test("searches of a client run one after the other, and the number of waiting searches is limited", async () => {
+Deno.test("searches of a client run one after another, and the number of waiting searches is limited", async () => {
   await withServer(files, async (client) => {
     const search = async () => toOutcome(await client.callTool("search", { query: "alpha" }));
     const outcomes = await Promise.all(Array.from({ length: 30 }, search));
@@ -419,7 +419,7 @@ for (
   });
 }
 
-Deno.test("matching a pattern of many wildcards takes time proportional to its length and the path's", () => {
+Deno.test("matching a pattern with many wildcards takes time proportional to its length and the path's length", () => {
   const matches = toMatcher(`${"*a".repeat(400)}/${"**/".repeat(200)}x`, { matchDots: true });
   assertEquals(matches(`${"a".repeat(5000)}b/${"y/".repeat(1000)}z`), false);
 });

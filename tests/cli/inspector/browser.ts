@@ -38,7 +38,7 @@ export interface Opened extends AsyncDisposable {
   takeProblems(): readonly string[];
   /** The visible panel. */
   readonly panel: Locator;
-  /** Chooses an item of the list. */
+  /** Selects an item of the list. */
   choose(name: string): Promise<void>;
   /** Presses a button of the visible panel. */
   press(name: string): Promise<void>;

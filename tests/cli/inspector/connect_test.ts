@@ -286,7 +286,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   assertEquals(await fresh.evaluate("sessionStorage.inspector.includes('secret')"), false);
   await fresh.close();
 
-  // A call that is stopped, progress, and a question.
+  // A stopped call, progress, and a question.
   await choose("wait");
   await press("Call");
   await panel.getByText("1", { exact: true }).waitFor();

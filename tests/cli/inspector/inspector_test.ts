@@ -44,7 +44,7 @@ Deno.test("the page is served only to loopback hosts and its own origin", async 
   assertEquals([head?.status, await head?.text()], [200, ""]);
 });
 
-Deno.test("the page runs only its own script and style, loads nothing and cannot be framed", async () => {
+Deno.test("the page runs only its own script and style, loads no other resource and cannot be framed", async () => {
   const inspector = await createInspector({ endpoint: `/a"b</script><script>` });
   const response = await inspector.respond(visit(), local);
   const html = await response?.text() ?? "";
@@ -346,7 +346,7 @@ test("the page reads resources, completes arguments and receives notifications",
     assertStringIncludes(await readResult("Done"), `{"ticks":0}`);
   });
 
-  await step("a template, completed from the keyboard", async () => {
+  await step("a template that is completed with the keyboard", async () => {
     await choose("pairs");
     const kind = panel.getByRole("combobox", { name: "kind" });
     await kind.focus();
@@ -459,76 +459,79 @@ test("the test notices violations of the content security policy", async ({ page
   (problems as string[]).length = 0;
 });
 
-test("the page works with the keyboard, at 400 pixels and with sufficient contrast", async (opened, step) => {
-  const { page, panel, choose, press, turn, readResult } = opened;
+test(
+  "the page works with the keyboard, at a width of 400 pixels and with sufficient contrast",
+  async (opened, step) => {
+    const { page, panel, choose, press, turn, readResult } = opened;
 
-  await step("from the keyboard", async () => {
-    await page.keyboard.press("/");
-    await page.keyboard.type("refu");
-    await page.keyboard.press("ArrowDown");
-    await page.keyboard.press("Enter");
-    await panel.getByRole("heading", { name: "refuse" }).waitFor();
-    await panel.getByRole("button", { name: "Call" }).focus();
-    await page.keyboard.press("Enter");
-    await readResult("Tool error");
-    await page.getByRole("tab", { name: "Tools" }).focus();
-    await page.keyboard.press("ArrowRight");
-    assertEquals(await page.getByRole("tab", { name: "Resources" }).getAttribute("aria-selected"), "true");
-    await page.keyboard.press("End");
-    await panel.getByText("This client").waitFor();
-    await page.keyboard.press("Home");
-    await page.keyboard.press("/");
-    await page.keyboard.press("Control+a");
-    await page.keyboard.press("Delete");
-    // The address contains the selected item.
-    await choose("media");
-    await page.reload();
-    await panel.getByRole("heading", { name: "media" }).waitFor();
-  });
-
-  for (const colorScheme of ["light", "dark"] as const) {
-    await step(`contrast and names, ${colorScheme}`, async () => {
-      await page.emulateMedia({ colorScheme });
-      const faint: unknown[] = [];
-      for (const name of ["every_field", "hostile", "steps", "crash", "media"]) {
-        await choose(name);
-        if (name !== "every_field") await press("Call"), await readResult(/Done|Tool error/);
-        faint.push(...await page.evaluate<unknown[]>(`(${findFaint})()`));
-      }
-      for (const name of ["Resources", "Prompts", "Watch", "Server"]) {
-        await turn(name);
-        faint.push(...await page.evaluate<unknown[]>(`(${findFaint})()`));
-        faint.push(...await page.evaluate<unknown[]>(`(${findNameless})()`));
-      }
-      assertEquals(faint, []);
-      await turn("Tools");
+    await step("from the keyboard", async () => {
+      await page.keyboard.press("/");
+      await page.keyboard.type("refu");
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await panel.getByRole("heading", { name: "refuse" }).waitFor();
+      await panel.getByRole("button", { name: "Call" }).focus();
+      await page.keyboard.press("Enter");
+      await readResult("Tool error");
+      await page.getByRole("tab", { name: "Tools" }).focus();
+      await page.keyboard.press("ArrowRight");
+      assertEquals(await page.getByRole("tab", { name: "Resources" }).getAttribute("aria-selected"), "true");
+      await page.keyboard.press("End");
+      await panel.getByText("This client").waitFor();
+      await page.keyboard.press("Home");
+      await page.keyboard.press("/");
+      await page.keyboard.press("Control+a");
+      await page.keyboard.press("Delete");
+      // The address contains the selected item.
+      await choose("media");
+      await page.reload();
+      await panel.getByRole("heading", { name: "media" }).waitFor();
     });
-  }
 
-  await step("at a width of 400 pixels", async () => {
-    await page.setViewportSize({ width: 400, height: 800 });
-    await page.getByRole("button", { name: /^Log/ }).click();
-    for (const name of ["Tools", "Resources", "Prompts", "History", "Watch", "Server"]) {
-      await turn(name);
-      const wide = await page.evaluate("document.documentElement.scrollWidth");
-      assertEquals(wide, 400, name);
-      assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), [], name);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await step(`contrast and names, ${colorScheme}`, async () => {
+        await page.emulateMedia({ colorScheme });
+        const faint: unknown[] = [];
+        for (const name of ["every_field", "hostile", "steps", "crash", "media"]) {
+          await choose(name);
+          if (name !== "every_field") await press("Call"), await readResult(/Done|Tool error/);
+          faint.push(...await page.evaluate<unknown[]>(`(${findFaint})()`));
+        }
+        for (const name of ["Resources", "Prompts", "Watch", "Server"]) {
+          await turn(name);
+          faint.push(...await page.evaluate<unknown[]>(`(${findFaint})()`));
+          faint.push(...await page.evaluate<unknown[]>(`(${findNameless})()`));
+        }
+        assertEquals(faint, []);
+        await turn("Tools");
+      });
     }
-    await turn("Tools");
-    await press("‹ All tools");
-    await choose("every_field");
-    assertEquals(await panel.locator(".list").isVisible(), false);
-    assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), []);
-    await press("‹ All tools");
-    assertEquals(await panel.locator(".list").isVisible(), true);
-    await choose("ask_twice");
-    await press("Call");
-    await page.getByRole("dialog").waitFor();
-    assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), []);
-    await page.keyboard.press("Escape");
-    await readResult("Done");
-  });
-});
+
+    await step("at a width of 400 pixels", async () => {
+      await page.setViewportSize({ width: 400, height: 800 });
+      await page.getByRole("button", { name: /^Log/ }).click();
+      for (const name of ["Tools", "Resources", "Prompts", "History", "Watch", "Server"]) {
+        await turn(name);
+        const wide = await page.evaluate("document.documentElement.scrollWidth");
+        assertEquals(wide, 400, name);
+        assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), [], name);
+      }
+      await turn("Tools");
+      await press("‹ All tools");
+      await choose("every_field");
+      assertEquals(await panel.locator(".list").isVisible(), false);
+      assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), []);
+      await press("‹ All tools");
+      assertEquals(await panel.locator(".list").isVisible(), true);
+      await choose("ask_twice");
+      await press("Call");
+      await page.getByRole("dialog").waitFor();
+      assertEquals(await page.evaluate<unknown[]>(`(${findCut})()`), []);
+      await page.keyboard.press("Escape");
+      await readResult("Done");
+    });
+  },
+);
 
 test("the page works on Bun, and loads a paginated list page by page", async (opened) => {
   const { page, panel, choose, press, turn, readResult } = opened;

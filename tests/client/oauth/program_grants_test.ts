@@ -118,7 +118,7 @@ Deno.test("a token with a lifetime of one second is replaced when it has expired
   assertEquals([await use(bed, create()), bed.forms.length], ["Hello!", 2]);
 });
 
-Deno.test("a token that has expired when it is issued is not requested endlessly", async () => {
+Deno.test("a token that has already expired when it is issued is not requested endlessly", async () => {
   let issued = 0;
   await using bed = new Bed({
     token: ({ refresh_token: _, ...right }) => ({ ...right, access_token: `bad-${++issued}`, expires_in: 0 }),

@@ -631,7 +631,7 @@ for (const missing of ["iss", "state"]) {
   });
 }
 
-Deno.test("every request to the server has the token, and no URL has it", async () => {
+Deno.test("every request to the server has the token, and no URL contains the token", async () => {
   await using bed = new Bed();
   await use(bed);
   const atServer = bed.seen.filter(({ url }) => url === bed.server);

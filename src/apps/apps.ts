@@ -110,7 +110,7 @@ const OPTIONS: KnownOptions<keyof AppOptions> = {
     cacheScope: ["public", "private"],
   },
   hints: { path: "file", text: "html", content: "html", url: "uri", canAccess: "allow", authorize: "allow" },
-  elsewhere: { mimeType: "apps have a fixed one", read: "give html or file" },
+  elsewhere: { mimeType: "remove it, because apps have a fixed media type", read: "use html or file" },
 };
 
 const UI: KnownOptions<keyof UiOptions> = {
@@ -142,13 +142,13 @@ export function app(options: AppOptions): App {
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   const problem = findUriProblem(uri);
   if (problem !== undefined) throw refuse(`its uri ${problem}`);
-  if ((html === undefined) === (file === undefined)) throw refuse("give html or file, and not both");
+  if ((html === undefined) === (file === undefined)) throw refuse("use either html or file");
   const source = file === undefined ? html : readFile(file, refuse);
   if (typeof source !== "string" || !source.trim()) throw refuse("the document is empty; give HTML as text");
   const loaded = findLoaded(source);
   if (loaded !== undefined) {
     throw refuse(
-      `${loaded}; an app is one document: write what it loads into it, or use an absolute URL and name its origin in csp`,
+      `${loaded}; an app is a single document: include the content in it, or use an absolute URL and list its origin in csp`,
     );
   }
   const text = addScript(source, script);

@@ -47,7 +47,7 @@ export function findOriginProblem(value: unknown): string | undefined {
   const odd: unknown = value.find((each) => !isOriginSource(each));
   if (odd === undefined && !value.includes(undefined)) return;
   const shown = JSON.stringify(odd)?.slice(0, 200) ?? String(odd);
-  return `holds ${shown}, which is not an origin; write a scheme and a host, such as https://api.example.com`;
+  return `contains ${shown}, which is not an origin; write a scheme and a host, such as https://api.example.com`;
 }
 
 /**

@@ -89,7 +89,7 @@ export function completion(definition: CompletionOptions): Handler {
       throw new TypeError(`Cannot make ${place}: complete.${argument} is not a function`);
     }
     if (!names.includes(argument)) {
-      const known = names.length ? `complete one of ${names.join(", ")}` : "it has none to complete";
+      const known = names.length ? `its arguments are ${names.join(", ")}` : "it has no arguments";
       throw new TypeError(
         `Cannot make ${place}: complete.${argument} is for an argument that does not exist; ${known}`,
       );
@@ -127,7 +127,7 @@ const completions: Feature = {
 async function answer(definition: Definition, call: Call, core: FeatureParts): Promise<Result> {
   const { argument, context = {} } = call.params;
   if (!isObject(argument) || typeof argument.name !== "string" || typeof argument.value !== "string") {
-    throw refuse("argument has no name and value that are strings");
+    throw refuse("the name and the value of argument are not both strings");
   }
   if (!isObject(context)) throw refuse("context is not an object");
   const others = readArguments(context.arguments ?? {}, "Cannot complete: context");

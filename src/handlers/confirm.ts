@@ -28,7 +28,7 @@ export async function runConfirmed(
 ): Promise<unknown> {
   const message: unknown = typeof confirm === "function" ? await confirm(input, ctx) : confirm;
   if (typeof message !== "string" || !message) {
-    throw new TypeError(`Cannot run tool ${JSON.stringify(name)}: its confirm is not a text; return the question`);
+    throw new TypeError(`Cannot run tool ${JSON.stringify(name)}: its confirm is not a non-empty string; return the question`);
   }
   const { action } = await ask(ctx, name, message);
   if (action === "accept") return await run(input, ctx);
@@ -44,7 +44,7 @@ async function ask(ctx: Context<never>, name: string, message: string): Promise<
     if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;
     // Either the client does not support forms, or the request has no session.
     throw new ToolError(
-      `${name} did not run: it needs the consent of the user, whom this client cannot ask. Use a client with elicitation.`,
+      `${name} did not run: it needs the consent of the user, and this client does not support elicitation. Use another client.`,
     );
   }
 }

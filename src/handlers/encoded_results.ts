@@ -58,7 +58,7 @@ export class EncodedResults {
     const meta: unknown = full?._meta ?? {};
     if (Object.prototype.toString.call(meta) !== "[object Object]") {
       release(given);
-      throw this.#refuse("_meta is not a plain object; give it one");
+      throw this.#refuse("_meta is not a plain object; use a plain object");
     }
     const { value, text, media, blocks, isError } = await this.#encode(given);
     // In a full result, structured content may be any JSON value. A value that is only bytes becomes content, not
@@ -138,7 +138,7 @@ export class EncodedResults {
     result.content.forEach((block, i) => {
       const refuse = (state: string) => this.#refuse(`content[${i}] ${state}`);
       if (block.type === "resource" && typeof (block.resource.text ?? block.resource.blob) !== "string") {
-        throw refuse("is a resource without text or blob; give it one of them, or link to it");
+        throw refuse("is a resource without text or blob; add text or blob, or return a resource link");
       }
       const { annotations } = block;
       if (annotations === undefined) return;
@@ -215,7 +215,7 @@ export class EncodedResults {
   }
 
   #toFailed(): Error {
-    return this.#refuse("it returned a Response that is not ok; look at its status, and throw an error");
+    return this.#refuse("it returned a Response with an error status; check its status, and throw an error");
   }
 }
 

@@ -107,7 +107,7 @@ const KINDS: readonly Kind[] = [
     encode: (encoder, value, place) =>
       encoder.toPart(ask(() => Object(value).toJSON(place.path), place), place, { isJson: true }),
   },
-  byTag(/^Weak/, "return a plain object; what it holds cannot be listed"),
+  byTag(/^Weak/, "return a plain object, because its items cannot be listed"),
   byTag(/^Promise$/, "await it"),
   byTag(/^Request$/, "return await request.json(), .text() or .blob()"),
   byTag(/^RegExp$/, "return its source"),
@@ -216,7 +216,7 @@ class Encoder {
     if (typeof value === "number") return Number.isFinite(value) ? value : null;
     if (depth > MAX_DEPTH) throw this.#tooDeep(path);
     if (!isJson && this.#open.has(value)) {
-      throw new Lost(`it returned an object that holds itself${at(path)}; return a copy without it`);
+      throw new Lost(`it returned an object that contains itself${at(path)}; return a copy without the cycle`);
     }
     const object = Object(value);
     const kind = KINDS.find((kind) => kind.is(object, toTag(object)) && !(isJson && kind === KINDS[TO_JSON]));
@@ -312,7 +312,7 @@ class Encoder {
     if (bodyUsed || body?.locked) throw this.#taken(response, place);
     if (!ok && path) {
       throw new Lost(
-        `it returned a Response of status ${status}${at(path)}; look at response.ok, and throw a ToolError`,
+        `it returned a Response of status ${status}${at(path)}; check response.ok, and throw a ToolError`,
       );
     }
     const mimeType = response.headers.get("content-type") ?? undefined;
@@ -468,7 +468,7 @@ class Encoder {
   }
 
   #taken(value: object, { path }: Place): Lost {
-    return new Lost(`it returned ${toName(value)}${at(path)} that is read already; return what was read of it`);
+    return new Lost(`it returned ${toName(value)}${at(path)} that was read already; return the value that was read`);
   }
 
   /**
@@ -544,7 +544,7 @@ function ask<T>(run: () => T, { path }: Place): T {
   try {
     return run();
   } catch (error) {
-    throw new Lost(`JSON cannot hold what it returned${at(path)} (${error}); return a plain object`);
+    throw new Lost(`JSON cannot represent the value that it returned${at(path)} (${error}); return a plain object`);
   }
 }
 

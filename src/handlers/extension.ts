@@ -241,7 +241,7 @@ export function extension<
       const refuse = (state: string) => new TypeError(`Cannot make an attribute of ${place}: ${state}`);
       toJson(options.list ?? {}, (state) => refuse(`list: ${state}`));
       if (options.registers && hasMore) {
-        throw refuse("registers: the extension has more than settings; add it to handlers");
+        throw refuse("registers: the extension has methods or other parts; add it to handlers");
       }
       const register = options.registers ? (place: string) => toRegistered(definition, place) : undefined;
       return { extension: id, [INTERNALS]: { id, lacksSessions, options, register, combine } };
@@ -339,13 +339,13 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
     id,
     settings: toJson(settings, (state) => refuse(`settings: ${state}`)),
     methods: toMap<Form, Compiling>(methods, (name, method) => {
-      if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) throw refuse(`method ${quote(name)} is no name such as audit/get`);
+      if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) throw refuse(`${quote(name)} is not a valid method name; use a name such as audit/get`);
       if (METHODS.test(name)) throw refuse(`the method ${name} belongs to the protocol; choose another name`);
       return compile({ id, sessions, undeclared }, name, method, refuse);
     }),
     notifications: toMap<Form, Compiling>(notifications, (name, notification) => {
       if (!/^notifications(\/[\w.$-]+)+$/.test(name)) {
-        throw refuse(`notification ${quote(name)} is no name such as notifications/audit/seen`);
+        throw refuse(`${quote(name)} is not a valid notification name; use a name such as notifications/audit/seen`);
       }
       if (NOTIFICATIONS.test(name)) {
         throw refuse(`the notification ${name} belongs to the protocol; choose another name`);
@@ -353,7 +353,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
       return compile({ id, sessions }, name, notification, refuse);
     }),
     listen: toMap<FormListen, ListenKey>(listen, (key, form) => {
-      if (!/^[a-z]\w*$/i.test(key)) throw refuse(`the key ${quote(key)} of listen is no name such as auditIds`);
+      if (!/^[a-z]\w*$/i.test(key)) throw refuse(`${quote(key)} is not a valid listen key; use letters and digits, such as auditIds`);
       if (KEYS.includes(key) || key in {}) {
         throw refuse(`the key ${key} of listen belongs to the protocol; choose another name`);
       }
@@ -413,7 +413,7 @@ function compile(
           const result = await run(checked.value as never, call, findServer(call, id));
           if (isObject(result)) return result;
           if (name.startsWith("notifications/")) return {};
-          throw new TypeError(`Cannot send the result of ${name}: it is no object`);
+          throw new TypeError(`Cannot send the result of ${name}: it is not an object`);
         }),
     };
     const runner = bound?.apply(unlimited, core) ?? unlimited;
@@ -456,7 +456,7 @@ function toGranted(granted: unknown, key: string): Granted {
   const { value } = toJson({ value: granted }, refuse);
   if (!Array.isArray(value)) return { value, topics: [""] };
   if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
-  throw refuse("it returned an array with other values than strings");
+  throw refuse("it returned an array with a value that is not a string");
 }
 
 /** The feature that serves all extensions. */
@@ -467,7 +467,7 @@ const extensions: Feature = {
     const owners = new Map<string, string>();
     const own = (name: string, id: string) => {
       const other = owners.get(name);
-      if (other !== undefined) throw new TypeError(`Cannot add extension ${quote(id)}: ${name} is one of ${other}`);
+      if (other !== undefined) throw new TypeError(`Cannot add extension ${quote(id)}: ${name} belongs to extension ${quote(other)}`);
       owners.set(name, id);
     };
     const collect = <T, R>(pick: (definition: Definition) => ReadonlyMap<string, T>, make: (item: T) => R) =>

@@ -195,7 +195,7 @@ class Layer {
     try {
       const result: unknown = await wrap(this.#toFacade(), (to) => this.#run(to));
       if (!isObject(result)) {
-        throw new TypeError(`Cannot send the result: wrap of ${this.#attribute.id} returned no object`);
+        throw new TypeError(`Cannot send the result: wrap of ${this.#attribute.id} did not return an object`);
       }
       const type = readResultType(result);
       if (type !== undefined && this.#isDetached) await inner.onHandle?.(result, type);
@@ -206,7 +206,7 @@ class Layer {
         // Cancel a handler that still runs, because after the response it would hold no slot and be charged to no
         // client.
         if (this.#isPending) {
-          inner.cancel(new CancelError("extension", "Cannot go on: the response was sent; call detach() before"));
+          inner.cancel(new CancelError("extension", "Cannot continue the handler: the response was sent; call detach() before"));
         }
         inner.end();
       }
@@ -257,10 +257,10 @@ class Layer {
   #toResult(resultType: string, fields: Params): Result {
     const refuse = (state: string) =>
       new TypeError(`Cannot answer with the result type ${quote(resultType)}: ${state}`);
-    if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is no name");
+    if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is not a valid name");
     if (resultType === "complete" || resultType === "input_required") throw refuse("it belongs to the protocol");
-    if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return what next() returns`);
-    if (!this.#inner.home.hasResultTypes) throw refuse("clients with sessions know none; return what next() returns");
+    if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return the result of next()`);
+    if (!this.#inner.home.hasResultTypes) throw refuse("clients with sessions do not support result types; return the result of next()");
     return toTypedResult(resultType, fields);
   }
 
@@ -290,15 +290,15 @@ class Layer {
   }
 
   #detach({ timeoutMs }: DetachOptions = {}): void {
-    const refuse = (state: string) => new TypeError(`Cannot let the handler go on: ${state}`);
+    const refuse = (state: string) => new TypeError(`Cannot detach the handler: ${state}`);
     if (this.#isDetached) throw refuse("it was detached already");
     if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
-      throw refuse("timeoutMs is no positive number of milliseconds");
+      throw refuse("timeoutMs is not a positive number of milliseconds");
     }
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
     // A question is sent with this response. The client would send its answer with a retry, which the detached handler
     // never gets.
-    if (this.#isAsking) throw refuse("the client is being asked; return what next() returns while call.isAsking");
+    if (this.#isAsking) throw refuse("a question to the client is open; return the result of next() while call.isAsking");
     const inner = this.#inner;
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
     if (this.#outer) inner.observePart(this.#outer);
@@ -379,7 +379,7 @@ class Layer {
   async #askClient(key: string, question: Question): Promise<unknown> {
     const outer = this.#outer;
     if (outer) return await outer.untilAnswered(outer.askClient(key, question));
-    throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the request has its response already`);
+    throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the response of the request was already sent`);
   }
 
   // Keep the value here too, so that it outlives the request.

@@ -151,7 +151,7 @@ class LivingExtension {
   }
 
   abort(): void {
-    this.#controller.abort(new CancelError("closing", "Cannot go on: the extension stops"));
+    this.#controller.abort(new CancelError("closing", "Cannot go on: the extension is stopping"));
   }
 
   /** Stops the extension. It can be started again. */
@@ -189,7 +189,7 @@ class LivingExtension {
     const stop: unknown = await start?.(server);
     if (stop !== undefined && typeof stop !== "function") {
       throw new TypeError(
-        `Cannot start extension ${quote(id)}: start returned no function; return one that stops it, or nothing`,
+        `Cannot start extension ${quote(id)}: start did not return a function; return a function that stops the extension, or nothing`,
       );
     }
     this.#end = () => stop?.();

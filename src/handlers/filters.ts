@@ -208,7 +208,7 @@ class OutputGuards {
 }
 
 const NO_WORDS =
-  "Cannot send an error: an output guard returned no words for it; return a string, a result or the error";
+  "Cannot send an error: an output guard returned no message for it; return a string, a result or the error";
 
 /** Returns the error that a client gets in place of an unexpected error. */
 function toUnexpected(reported: McpError, { method }: Call): Error {

@@ -70,6 +70,6 @@ function toData(data: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(toLoggable(data)) ?? "null");
   } catch {
-    return "[a value that JSON cannot hold]";
+    return "[a value that JSON cannot represent]";
   }
 }

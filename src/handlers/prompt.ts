@@ -349,7 +349,7 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
     if (type !== undefined && !types.includes("string") && !types.some((type) => isCoerced(input, name, type))) {
       throw new TypeError(
         `Cannot make ${place}: argument ${quote(name)} is of type ${type}, but arguments arrive as strings; ` +
-          "take a string, and convert it as z.coerce.number() does",
+          "use a string, or a schema that converts text, such as z.coerce.number()",
       );
     }
     return { name, title, description, required: required.includes(name) || undefined };

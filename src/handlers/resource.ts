@@ -460,7 +460,7 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
   const refuse = (state: string) => new TypeError(`Cannot make resource ${quote(key)}: ${state}`);
   if (scheme === undefined ? !/^[a-z][a-z\d+.-]*:\S+$/i.test(key) : !/^[a-z][a-z\d+.-]*:$/.test(key)) {
     throw refuse(
-      "name it by a uri such as config://app, without spaces, or by a scheme such as repo, in small letters",
+      "use a uri without spaces, such as config://app, or a scheme in lower case, such as repo",
     );
   }
   if (typeof name !== "string" || !name) throw refuse("it has no name");

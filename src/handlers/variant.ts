@@ -52,7 +52,7 @@ export async function toVariant<Options extends Varying, Definition>(
   try {
     const variant = await (services?.share(ask) ?? ask)(call);
     if (variant === undefined) return define(options, services);
-    checkOptions(`use what forCaller of tool ${JSON.stringify(options.name)} returned`, variant, OPTIONS);
+    checkOptions(`use the result of forCaller of tool ${JSON.stringify(options.name)}`, variant, OPTIONS);
     const given = Object.entries(variant).filter(([, value]) => value !== undefined);
     return define({ ...options, ...Object.fromEntries(given) }, services);
   } catch (error) {

@@ -66,7 +66,7 @@ function findNumberMisfit({ type, minimum, maximum }: Params, value: unknown): s
 function findListMisfit({ items, minItems, maxItems }: Params, values: readonly unknown[]): string | undefined {
   const choices = isObject(items) ? listChoices(items) : undefined;
   if (!values.every((each) => typeof each === "string")) return "it must be an array of strings";
-  if (choices && values.some((each) => !choices.has(each))) return "each must be one of the choices";
+  if (choices && values.some((each) => !choices.has(each))) return "each item must be one of the choices";
   if (typeof minItems === "number" && values.length < minItems) return `it must have at least ${minItems} items`;
   return typeof maxItems === "number" && values.length > maxItems
     ? `it must have at most ${maxItems} items`

@@ -77,7 +77,7 @@ function toText(value: unknown): string {
   try {
     return typeof value === "object" ? JSON.stringify(value) ?? String(value) : String(value);
   } catch {
-    return "a value that has no text";
+    return "a value that cannot be converted to text";
   }
 }
 

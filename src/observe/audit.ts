@@ -99,7 +99,7 @@ const OPTIONS: KnownOptions<keyof AuditOptions> = {
  */
 export function audit(options: AuditOptions): Middleware {
   checkOptions("audit calls", options, OPTIONS);
-  if (!options.write) throw new TypeError("Cannot audit calls: there is no write; give a function that keeps a record");
+  if (!options.write) throw new TypeError("Cannot audit calls: write is missing; pass a function that stores a record");
   const log = new AuditLog(options);
   return onlyMethods(["tools/call", "resources/read", "prompts/get"], async (call, next) => {
     const since = performance.now();

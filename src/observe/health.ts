@@ -208,7 +208,7 @@ function respond(request: Request, status: number, body: object): Response {
 
 function findPathProblem(path: unknown): string | undefined {
   const isPath = typeof path === "string" && URL.parse(path, "http://x")?.pathname === path;
-  return isPath ? undefined : "is not a path; write one like /health";
+  return isPath ? undefined : "is not a path; use a path such as /health";
 }
 
 function isTime(ms: unknown): boolean {

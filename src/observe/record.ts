@@ -61,7 +61,7 @@ const MAX_NAMES = 10_000;
 export function record(options: RecordOptions): Observer {
   checkOptions("record messages", options, OPTIONS);
   if (!options.write) {
-    throw new TypeError("Cannot record messages: there is no write; give a function that keeps a line");
+    throw new TypeError("Cannot record messages: write is missing; pass a function that stores a line");
   }
   return new Recorder(options);
 }

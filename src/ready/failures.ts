@@ -20,5 +20,5 @@ export function isFailure(error: unknown, select: SelectErrors | undefined, plac
   if (!select) return true;
   const selected: unknown = select(error);
   if (!isStrayPromise(selected) && typeof selected === "boolean") return selected;
-  throw new TypeError(`Cannot run ${place}: errors() returned no boolean; return true or false`, { cause: error });
+  throw new TypeError(`Cannot run ${place}: errors() did not return a boolean; return true or false`, { cause: error });
 }

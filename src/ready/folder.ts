@@ -57,7 +57,7 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
     },
   },
   hints: { ...LOCAL_HINTS, ignore: "exclude", dotfiles: "hidden", prefix: "tools", baseUri: "uri" },
-  elsewhere: { list: "remove it", read: "remove it, because path is what is read; or use resource()" },
+  elsewhere: { list: "remove it", read: "remove it, because the handler reads path; or use resource()" },
 };
 
 /**

@@ -68,7 +68,7 @@ export function readOrigin(
   if (!URL.canParse(sample)) throw toProblem(path, "it is not a URL; write it as https://host/path");
   const { username, password, origin } = new URL(sample);
   if (username || password) {
-    throw toProblem(path, "it contains a name or password; put them into headers, as authorization");
+    throw toProblem(path, "it contains a name or password; put them into the header authorization");
   }
   return origin;
 }

@@ -40,7 +40,7 @@ export function toForm(schema: Schema, place: string): Form {
   const { properties = {}, required, $defs, anyOf, oneOf, allOf } = json();
   const refuse = (what: string, state: string) =>
     new TypeError(`Cannot ask for ${what} in an elicitation form: ${state} (${place})`);
-  if (anyOf ?? oneOf ?? allOf) throw refuse("alternatives", "it is one flat object; ask in several forms");
+  if (anyOf ?? oneOf ?? allOf) throw refuse("alternatives", "a form is a single flat object; ask in several forms");
   const fields = Object.entries(Object(properties)).map(([name, given]) => {
     const field = toField(given, $defs);
     if (typeof field === "string") throw refuse(JSON.stringify(name), field);
@@ -61,8 +61,8 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const bounds = ALLOWED_KEYWORDS[type];
   if (type === "object") return "nested objects are not allowed; ask for its fields one by one";
   if (JSON.stringify([field.type, field.anyOf]).includes('"null"')) return "null is not allowed; make it optional";
-  if (!bounds) return "it is neither text nor a number, a boolean or a choice; make it one of them";
-  if (many && !choices) return "a list may hold nothing but choices; give its items an enum of texts";
+  if (!bounds) return "its type is not supported; use a string, a number, a boolean or a choice";
+  if (many && !choices) return "a list may contain only choices; use an enum of strings for its items";
 
   if (!choices) {
     const { exclusiveMinimum: over, exclusiveMaximum: under, format } = field;
@@ -74,7 +74,7 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
       field.maximum = Math.ceil(under) - 1;
       delete field.exclusiveMaximum;
     }
-    if (!FORMATS.includes(format)) return `format ${format} is not allowed; use email, uri, date, date-time or none`;
+    if (!FORMATS.includes(format)) return `format ${format} is not allowed; use email, uri, date, date-time or no format`;
     if (format) delete field.pattern;
     const unsupported = Object.keys(field).find((key) => UNSUPPORTED_KEYWORDS.test(key));
     if (unsupported) return `${unsupported} is not allowed; leave it out and check the answer in the handler`;

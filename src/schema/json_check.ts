@@ -369,7 +369,7 @@ class Validator {
     if (allOf) { for (const part of allOf) this.#check(part, value, own); }
     if (anyOf) this.#countFitting(anyOf, { given: schema.anyOf, value, own, isEnough: !own });
     const fitting = oneOf ? this.#countFitting(oneOf, { given: schema.oneOf, value, own }) : 1;
-    if (fitting > 1 && !this.#isPartial) this.#expect("one form that fits", fitting);
+    if (fitting > 1 && !this.#isPartial) this.#expect("exactly one matching form", fitting);
   }
 
   /**

@@ -113,7 +113,7 @@ export function inspectJsonSchema(
   function visit(sub: unknown, place: string, depth: number): void {
     if (typeof sub === "boolean") return;
     if (!isObject(sub)) throw refuse(`${place} leads to ${show(sub)}, which is not a schema; correct it`);
-    if (open.get(sub)) throw refuse(`${place} leads back to itself; let it pass through a property or an item`);
+    if (open.get(sub)) throw refuse(`${place} leads back to itself; put a property or an item between them`);
     if (open.has(sub)) return;
     open.set(sub, true);
     if (depth > MAX_DEPTH || open.size > MAX_SUBSCHEMAS) {

@@ -60,7 +60,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
       const isShown = !!schema["~standard"].jsonSchema;
       const field = [...path, ...isShown && findUnshown(schema, show) || []].join(".");
       const what = field ? `its field ${field}` : "it";
-      throw refuse(`${what} cannot be shown as JSON Schema${isShown ? ` (${error})` : ""}; ${REMEDY}`, error);
+      throw refuse(`${what} cannot be converted to JSON Schema${isShown ? ` (${error})` : ""}; ${REMEDY}`, error);
     }
   }
 

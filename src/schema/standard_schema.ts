@@ -184,9 +184,9 @@ class Writer {
   #refuse(kind: string): TypeError {
     const place = this.#path.length ? ` at ${this.#path.join(".")}` : "";
     return new TypeError(
-      `Cannot make a schema ready: JSON has no word for ${
+      `Cannot adapt a schema: JSON cannot represent ${
         kind === "undefined" ? "it" : kind
-      }${place}; take a string and transform it`,
+      }${place}; use a string and transform it`,
     );
   }
 

@@ -28,7 +28,7 @@ export function readFrontMatter(text: string, folder: string): FrontMatter {
       `its name is ${JSON.stringify(name)}; use 1 to 64 lower-case letters, digits and single hyphens`,
     );
   }
-  if (name !== folder) throw new SyntaxError(`its name is ${name}; it must be that of its folder, ${folder}`);
+  if (name !== folder) throw new SyntaxError(`its name is ${name}; it must equal the name of its folder, ${folder}`);
   if (typeof description !== "string" || !description.trim()) {
     throw new SyntaxError("it has no description; say what the skill does and when to use it");
   }
@@ -57,10 +57,10 @@ export function parseFrontMatter(text: string): { readonly [field: string]: unkn
       JSON.stringify(parse(source, { schema: "core", maxAliasCount: 100, logLevel: "error" })) ?? "null",
     );
   } catch (error) {
-    throw new SyntaxError(`its front matter is no YAML: ${error instanceof Error ? error.message : error}`);
+    throw new SyntaxError(`its front matter is not YAML: ${error instanceof Error ? error.message : error}`);
   }
   if (isMap(parsed)) return parsed;
-  throw new SyntaxError("its front matter is no map; write name and description");
+  throw new SyntaxError("its front matter is not a map; write name and description");
 }
 
 function isMap(value: unknown): value is { readonly [field: string]: unknown } {

@@ -98,7 +98,7 @@ export function skills(options: SkillsOptions): Handler {
         async run({ uri, cursor }) {
           const children = (await catalog.read()).folders.get(uri);
           if (!children) {
-            throw McpError.invalidParams(`Cannot list ${uri.slice(0, 200)}: it is no directory of a skill`);
+            throw McpError.invalidParams(`Cannot list ${uri.slice(0, 200)}: it is not a directory of a skill`);
           }
           const { items, nextCursor } = toPage(children, cursor, CHILDREN_PER_PAGE);
           return { resources: items.map(toListed), nextCursor };
@@ -175,7 +175,7 @@ function toListText({ skills }: Snapshot): string {
  */
 function toPage<T extends { readonly uri: string }>(items: readonly T[], cursor: string | undefined, size: number) {
   if (cursor !== undefined && !cursor.startsWith("skill://")) {
-    throw McpError.invalidParams("Cannot go on: the cursor is not one of this list");
+    throw McpError.invalidParams("Cannot continue the list: the cursor is not valid");
   }
   const sorted = [...items].sort((a, b) => a.uri < b.uri ? -1 : 1);
   const after = cursor === undefined ? sorted : sorted.filter(({ uri }) => uri > cursor);
@@ -192,7 +192,7 @@ function toListed({ uri, name, file }: Child) {
 function toPath(dir: string | URL): string {
   const url = dir instanceof URL ? dir : /^file:/.test(String(dir)) ? new URL(dir) : undefined;
   if (url && url.protocol !== "file:") {
-    throw new TypeError(`Cannot serve skills: ${url.href} is no folder of this machine`);
+    throw new TypeError(`Cannot serve skills: ${url.href} is not a folder on this machine`);
   }
   if (url) return decodeURIComponent(url.pathname).replace(/^\/(?=[a-z]:)/i, "");
   if (typeof dir !== "string" || !dir) {

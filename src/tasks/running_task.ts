@@ -468,14 +468,14 @@ function toText(error: unknown): string {
 
 /** Creates the error for a client that exceeds its share of memory. */
 export function toFull(): McpError {
-  return McpError.busy("Cannot begin a task: the server keeps too much for this client; wait until older tasks expire");
+  return McpError.busy("Cannot begin a task: the server already keeps too many bytes for this client; wait until older tasks expire");
 }
 
 const INTERNAL_ERROR = -32_603;
 const BUSY = -31_503;
-const OVER = "Cannot go on: the task has ended here";
+const OVER = "Cannot go on: the task has ended in this process";
 const CLOSED = "The server has closed before the task was finished; call the tool again if that is safe";
-const TOO_LONG = "The task took longer than it is kept (ttlMs)";
+const TOO_LONG = "The task took longer than its time to live (ttlMs)";
 
 /** Minimum milliseconds between two writes of messages that the handler reports. */
 const REPORT_MS = 250;

@@ -198,4 +198,4 @@ function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principa
 }
 
 const LOST = "The process that ran the task has ended before it was finished; call the tool again if that is safe";
-const EXPIRED = "The credentials of the caller had expired when the task could go on; call the tool again";
+const EXPIRED = "The credentials of the caller had expired when the task could be resumed; call the tool again";

@@ -112,7 +112,7 @@ export class TaskStore {
         const opened = await this.#open<[number, string, string]>(`j-${id}`, value);
         if (!opened) {
           throw new TypeError(
-            "Cannot resume the task: a value of ctx.once was sealed with another secret or version; give all instances the same",
+            "Cannot resume the task: a value of ctx.once was sealed with another secret or version; use the same on all instances",
           );
         }
         const [run, key, json] = opened;

@@ -142,7 +142,7 @@ export function task(options: TaskOptions = {}): Attribute {
 }
 
 const NO_ONCE =
-  "its task can resume, but its handler does not use ctx.once, so everything happens again; run effects " +
+  "its task can resume, but its handler does not use ctx.once, so all its effects are repeated; run them " +
   "in ctx.once(key, make), and test the handler with testTask";
 
 const named = { type: "object", properties: { taskId: { type: "string" } }, required: ["taskId"] } as const;

@@ -251,7 +251,7 @@ function readRevision(
   const isOld = VERSIONS.includes(version) && !isModern(version);
   // A test may use a handshake with the modern revision. The reverse is rejected, because no server supports it.
   if (isOld && era === "modern") {
-    throw new TypeError(`Cannot connect with ${version}: it is a revision of the legacy era; leave era out`);
+    throw new TypeError(`Cannot connect with ${version}: it is a revision of the legacy era; remove era`);
   }
   return { era: era ?? (isOld ? "legacy" : "modern"), version };
 }
@@ -304,7 +304,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
       } catch (error) {
         // Name the missing option in the message.
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
-        throw new McpError(METHOD_NOT_FOUND, `${error.message}; give connect onElicit, onElicitUrl, onSample or roots`);
+        throw new McpError(METHOD_NOT_FOUND, `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connect`);
       }
     }),
     onWarning: onWarning ?? ((text) => fail(new Error(text))),

@@ -153,7 +153,7 @@ export class Pool {
 /** Passes a thread to a waiting call. The call fails if `find` throws. */
 type Waiter = (find: () => Thread) => void;
 
-const LOST = "run the call: all threads compute for calls that were cancelled (size of the worker)";
+const LOST = "run the call: all threads still run cancelled calls (size of the worker)";
 /** Milliseconds that a terminated thread may take to end. A thread that is still running after them never waits. */
 const ENDING_MS = 500;
 
@@ -202,7 +202,7 @@ class Thread {
     else {
       const { startMs } = this.#options;
       this.#startTimer(startMs, () => {
-        this.#crash(`within ${startMs} ms it has not called exposeWorker(); call it at the top level of ${this.#url}`);
+        this.#crash(`it has not called exposeWorker() within ${startMs} ms; call it at the top level of ${this.#url}`);
       });
     }
     ctx.signal.addEventListener("abort", () => this.#cancel(job, ctx.signal.reason), { once: true });
@@ -416,7 +416,7 @@ class Job {
   }
 }
 
-const ENDED = "it ended before it had an answer; a file must call exposeWorker(), and neither close nor exit";
+const ENDED = "it ended before it sent a response; the file must call exposeWorker(), and must not call close or exit";
 
 function toKey(error: SentError): string {
   return JSON.stringify([error.kind, "message" in error ? error.message : error.content]);

@@ -63,7 +63,7 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
   checkOptions("make a pool of worker threads", options, OPTIONS);
   if (isCompiled() && !isContained(url)) {
     throw new TypeError(
-      `Cannot run ${url.href} in a worker thread: this executable does not contain it; name it when you make the ` +
+      `Cannot run ${url.href} in a worker thread: this executable does not contain it; include it when you compile the ` +
         "executable: `deno compile --include FILE` or `bun build --compile server.ts FILE`",
     );
   }

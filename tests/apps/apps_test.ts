@@ -128,8 +128,8 @@ behaviour(
 );
 
 const wrong: readonly [name: string, options: unknown, message: string][] = [
-  ["no document", { uri: "ui://a" }, 'Cannot make app "ui://a": give html or file, and not both'],
-  ["two documents", { uri: "ui://a", html, file: "a.html" }, "give html or file, and not both"],
+  ["no document", { uri: "ui://a" }, 'Cannot make app "ui://a": use either html or file'],
+  ["two documents", { uri: "ui://a", html, file: "a.html" }, "use either html or file"],
   ["an empty document", { uri: "ui://a", html: " \n" }, "the document is empty; give HTML as text"],
   ["null instead of a document", { uri: "ui://a", html: null }, "the document is empty"],
   ["a function instead of a document", { uri: "ui://a", html: () => html }, "the document is empty"],
@@ -140,7 +140,7 @@ const wrong: readonly [name: string, options: unknown, message: string][] = [
   ["a space in its URI", { uri: "ui://a b", html }, "uri is not a URI"],
   ["no name in its URI", { uri: "ui://", html }, "uri is not a URI"],
   ["an unknown option", { uri: "ui://a", html, titel: "A" }, "unknown option titel; did you mean title?"],
-  ["a read function", { uri: "ui://a", html, read: () => html }, "give html or file"],
+  ["a read function", { uri: "ui://a", html, read: () => html }, "use html or file"],
   [
     "an unknown list of origins",
     { uri: "ui://a", html, csp: { connectDomain: [] } },
@@ -183,7 +183,7 @@ Deno.test("an origin is a scheme and a host, and contains no character that coul
     ],
     ...[undefined, null, 1, {}],
   ];
-  for (const origin of odd) assertThrows(csp(origin), TypeError, "csp.connectDomains holds", JSON.stringify(origin));
+  for (const origin of odd) assertThrows(csp(origin), TypeError, "csp.connectDomains contains", JSON.stringify(origin));
   for (
     const origin of [
       "https://a.example",
@@ -231,7 +231,7 @@ const relative: readonly [html: string, found: string | undefined][] = [
 
 for (const [html, found] of relative) {
   Deno.test(`a document with ${html.replaceAll("\n", " ")} is ${found ? "refused" : "accepted"}`, () => {
-    if (found) assertThrows(() => make({ html }), TypeError, `${found}; an app is one document`);
+    if (found) assertThrows(() => make({ html }), TypeError, `${found}; an app is a single document`);
     else make({ html });
   });
 }
@@ -283,7 +283,10 @@ Deno.test("a file is read at the start, and refused if it is missing, is not tex
   refuse(new URL("missing.html", folder), `cannot read ${folder.href}missing.html: `);
   refuse(folder, `cannot read ${folder.href}: `);
   refuse(new URL("../../docs/guides/inspector.png", import.meta.url), "cannot read ");
-  refuse(new URL("relative.html", folder), 'line 5: <script src="./chart.js"> is relative; an app is one document');
+  refuse(
+    new URL("relative.html", folder),
+    'line 5: <script src="./chart.js"> is relative; an app is a single document',
+  );
 });
 
 Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an unknown visibility", () => {

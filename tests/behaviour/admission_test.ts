@@ -152,7 +152,7 @@ behaviour(
     if (way.era === "modern") {
       assertEquals([follow(client), follow(other)], [[], []]);
     } else {
-      const odd = ["undefined", "[a value that JSON cannot hold]"];
+      const odd = ["undefined", "[a value that JSON cannot represent]"];
       assertEquals(follow(client), [{ text: "info" }, "error", ...odd]);
       assertEquals(follow(other), ["error", ...way.transport === "pipe" ? [] : ["ada only"], ...odd]);
       const message = client.received.find(({ method }) => method === "notifications/message");

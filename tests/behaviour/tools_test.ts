@@ -326,7 +326,7 @@ behaviour("a result whose _meta is not a plain object is refused, and the error 
     assertEquals((await client.callTool(name).catch((error) => error)).code, -32603);
     assertStringIncludes(
       String(takeFaults()[0].error),
-      `Cannot send the result of tool "${name}": _meta is not a plain object; give it one`,
+      `Cannot send the result of tool "${name}": _meta is not a plain object; use a plain object`,
     );
   }
   assertEquals(Object((await client.callTool("plain"))._meta).a, 1);

@@ -30,19 +30,19 @@ const mistakes: readonly [name: string, options: unknown, message: string][] = [
   ["settings that are a list", { id: ID, settings: [] }, "settings: it is not an object"],
   ["a method of the protocol", { id: ID, methods: { "tools/call": { run } } }, "tools/call belongs to the protocol"],
   ["a method of sessions", { id: ID, methods: { "resources/subscribe": { run } } }, "belongs to the protocol"],
-  ["a method without a prefix", { id: ID, methods: { audit: { run } } }, 'method "audit" is no name such as audit/get'],
+  ["a method without a prefix", { id: ID, methods: { audit: { run } } }, '"audit" is not a valid method name; use a name such as audit/get'],
   ["a method that is a notification", { id: ID, methods: { "notifications/a": { run } } }, "belongs to the protocol"],
   ["a method without run", { id: ID, methods: { "audit/get": {} } }, "run of audit/get is not a function"],
   ["a method with a wrong schema", { id: ID, methods: { "audit/get": { params: z.string(), run } } }, "not objects"],
   ["a notification of the protocol", { id: ID, notifications: { "notifications/cancelled": { run } } }, "belongs to"],
-  ["a notification without its prefix", { id: ID, notifications: { "audit/seen": { run } } }, "is no name such as"],
+  ["a notification without its prefix", { id: ID, notifications: { "audit/seen": { run } } }, "is not a valid notification name"],
   ["a key of the protocol", { id: ID, listen: { toolsListChanged: { filter: z.any() } } }, "belongs to the protocol"],
   [
     "a key that every object inherits",
     { id: ID, listen: { constructor: { filter: z.any() } } },
     "belongs to the protocol",
   ],
-  ["a key that is not a name", { id: ID, listen: { "a b": { filter: z.any() } } }, "is no name such as auditIds"],
+  ["a key that is not a name", { id: ID, listen: { "a b": { filter: z.any() } } }, "is not a valid listen key; use letters and digits, such as auditIds"],
 ];
 
 function toLoop(): Record<string, unknown> {
@@ -66,7 +66,11 @@ Deno.test("an extension can be registered once, and so can a method", () => {
   const one = extension({ id: ID, methods: { "audit/get": { run } } });
   const two = extension({ id: "com.example/other", methods: { "audit/get": { run } } });
   assertThrows(() => serve(one, extension({ id: ID })), TypeError, `extension "${ID}": it is registered already`);
-  assertThrows(() => serve(one, two), TypeError, `Cannot add extension "com.example/other": audit/get is one of ${ID}`);
+  assertThrows(
+    () => serve(one, two),
+    TypeError,
+    `Cannot add extension "com.example/other": audit/get belongs to extension "${ID}"`,
+  );
 });
 
 Deno.test("a handler with an attribute of an unregistered extension is refused, and the error names the extension", () => {
@@ -111,7 +115,7 @@ Deno.test("an attribute can register its extension, if the extension has only se
     { start: () => {} },
   ];
   for (const more of rest) {
-    const message = "registers: the extension has more than settings; add it to handlers";
+    const message = "registers: the extension has methods or other parts; add it to handlers";
     assertThrows(() => extension({ ...more, id: ID }).attribute({ registers: true }), TypeError, message);
   }
 });
@@ -240,7 +244,7 @@ behaviour("middleware preserves the resultType of a result that it copies", asyn
   await assertRejects(() => without.callTool("work"), Error, "no extension was declared for a receipt");
   const undeclared = await join();
   await assertRejects(() => undeclared.callTool("work"), McpError, "Internal error");
-  assert(String(takeFaults()[0].error).includes(`the client did not declare ${ID}; return what next() returns`));
+  assert(String(takeFaults()[0].error).includes(`the client did not declare ${ID}; return the result of next()`));
 }, modern);
 
 behaviour("the first attribute is the outermost, around middleware and validation", async (connect, { era }) => {
@@ -376,7 +380,7 @@ behaviour("a wrap that returns too early or returns nothing affects no other cal
   const { client, takeFaults } = await connect({ handlers: [audit, early, nothing, twice] });
   await client.callTool("early");
   await until(() => reason !== undefined, "the abort");
-  assertEquals(Object(reason).message, "Cannot go on: the response was sent; call detach() before");
+  assertEquals(Object(reason).message, "Cannot continue the handler: the response was sent; call detach() before");
   await assertRejects(() => client.callTool("nothing"), McpError, "Internal error");
   await assertRejects(() => client.callTool("twice"), McpError, "Internal error");
   assertEquals(takeFaults().length, 2);
@@ -414,7 +418,7 @@ behaviour("detach refuses a timeout that is not a number, because the handler mi
     const { client, takeFaults } = await connect({ handlers: [audit, work] });
     const failed = await client.callTool("work").catch((error) => `${error}`);
     assertStringIncludes(JSON.stringify(failed), "Internal error");
-    assertStringIncludes(`${takeFaults()[0].error}`, "timeoutMs is no positive number of milliseconds");
+    assertStringIncludes(`${takeFaults()[0].error}`, "timeoutMs is not a positive number of milliseconds");
   }
 }, modern);
 
@@ -441,7 +445,7 @@ behaviour("a detached handler sends only redirected messages, and cannot ask the
   const { client } = await connect({ handlers: [audit, work] }, { capabilities: { roots: {} }, logLevel: "debug" });
   await client.callTool("work", {}, { onProgress: () => outcomes.push("progress") });
   await until(() => outcomes.length > 0, "the outcome");
-  const text = '[[1,1],"Cannot ask \\"roots\\": the request has its response already"]';
+  const text = '[[1,1],"Cannot ask \\"roots\\": the response of the request was already sent"]';
   assertEquals(outcomes, [{ content: [{ type: "text", text }] }]);
   assertEquals(client.received, []);
 });
@@ -851,7 +855,7 @@ behaviour("a handler that asks its client cannot be detached", async (connect, {
         await turn();
         seen.push(call.isAsking);
         if (call.isAsking) {
-          assertThrows(() => call.detach(), TypeError, "the client is being asked");
+          assertThrows(() => call.detach(), TypeError, "a question to the client is open");
           return await ending;
         }
         call.detach();
@@ -1012,7 +1016,7 @@ behaviour("in sessions an extension can wrap calls, but cannot set a resultType"
     extensions: [audit.attribute({
       wrap(call, next) {
         seen.push(call.declared);
-        assertThrows(() => call.result("ticket", {}), TypeError, "clients with sessions know none");
+        assertThrows(() => call.result("ticket", {}), TypeError, "clients with sessions do not support result types");
         return next();
       },
     })],

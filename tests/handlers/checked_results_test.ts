@@ -28,7 +28,7 @@ async function run(give: () => unknown) {
 const wrong: Record<string, readonly [content: unknown, words: string]> = {
   "an embedded resource without text or blob": [
     { type: "resource", resource: { uri } },
-    "without text or blob; give it",
+    "without text or blob; add text or blob",
   ],
   "an embedded resource whose text is not a string": [
     { type: "resource", resource: { uri, text: 1 } },

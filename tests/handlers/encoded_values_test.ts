@@ -192,15 +192,15 @@ Deno.test("encoded values: a response that is not ok is an error", async () => {
   const { tool, resource, prompt, told } = await send(make);
   assertEquals(tool, { content: [text("HTTP 404 Not Found\nno such page")], isError: true });
   assertEquals([resource, prompt], [undefined, undefined]);
-  assertStringIncludes(told[0], 'resource "test://x": it returned a Response that is not ok; look at its status');
-  assertStringIncludes(told[1], 'prompt "x": it returned a Response that is not ok');
+  assertStringIncludes(told[0], 'resource "test://x": it returned a Response with an error status; check its status');
+  assertStringIncludes(told[1], 'prompt "x": it returned a Response with an error status');
   const json = await send(() => Response.json({ why: "x" }, { status: 500 }));
   assertEquals(json.tool, { content: [text('HTTP 500\n{"why":"x"}')], isError: true });
   const image = await send(() => new Response(bytes, { status: 503, headers: { "content-type": "image/png" } }));
   assertEquals(image.tool, { content: [text("HTTP 503"), png], isError: true });
   assertEquals((await send(() => Response.error())).tool, { content: [text("HTTP 0")], isError: true });
   const inner = await send(() => ({ page: new Response("x", { status: 404 }) }));
-  assertStringIncludes(inner.told[0], 'tool "x": it returned a Response of status 404 at page; look at response.ok');
+  assertStringIncludes(inner.told[0], 'tool "x": it returned a Response of status 404 at page; check response.ok');
   assertEquals((await send(() => new Response(null, { status: 204 }))).tool, { content: [] });
 });
 
@@ -210,13 +210,16 @@ Deno.test("encoded values: a body or a stream that was already read is refused, 
     await response.text();
     return response;
   };
-  assertStringIncludes((await send(read)).told[0], "it returned a Response that is read already; return what was read");
+  assertStringIncludes(
+    (await send(read)).told[0],
+    "it returned a Response that was read already; return the value that was read",
+  );
   const locked = () => {
     const body = stream("x");
     body.getReader();
     return { a: [body] };
   };
-  assertStringIncludes((await send(locked)).told[0], "it returned a ReadableStream at a[0] that is read already");
+  assertStringIncludes((await send(locked)).told[0], "it returned a ReadableStream at a[0] that was read already");
   assertStringIncludes((await send(() => stream("x", 1))).told[0], "a stream of text and of values; send one kind");
 });
 

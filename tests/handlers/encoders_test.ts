@@ -199,7 +199,10 @@ for (const [name, [make, what, remedy]] of Object.entries(NESTED)) {
 Deno.test("encoders: a circular value is refused with its path", async () => {
   const { reported, codes } = await send(loop);
   assertEquals(codes[0], internal);
-  assertStringIncludes(reported[0], "it returned an object that holds itself at b[0].value; return a copy without it");
+  assertStringIncludes(
+    reported[0],
+    "it returned an object that contains itself at b[0].value; return a copy without the cycle",
+  );
   const shared = { id: 1 };
   assertEquals(
     (await send(() => ({ a: shared, b: [shared, {}] }))).reported.length,

@@ -313,12 +313,12 @@ Deno.test("an unusable prompt is refused when it is created, and the error names
     [() => prompt({ name: "a", input: z.object({ n: z.object({}) }), run }), "of type object"],
     [
       () => prompt({ name: "a", input: { type: "object", properties: { n: { type: ["integer", "null"] } } }, run }),
-      "of type integer,null, but arguments arrive as strings; take a string",
+      "of type integer,null, but arguments arrive as strings; use a string",
     ],
     [
       // @ts-expect-error: there is no such argument
       () => prompt({ name: "a", input: z.object({ b: z.string() }), complete: { c: () => [] }, run }),
-      'prompt "a": complete.c is for an argument that does not exist; complete one of b',
+      'prompt "a": complete.c is for an argument that does not exist; its arguments are b',
     ],
   ];
   for (const [go, message] of make) assertThrows(go, TypeError, message);

@@ -140,5 +140,5 @@ Deno.test("lists of a server with an audit log stay public", async () => {
 });
 
 Deno.test("audit requires a function that writes", () => {
-  assertThrows(() => audit({} as AuditOptions), TypeError, "Cannot audit calls: there is no write");
+  assertThrows(() => audit({} as AuditOptions), TypeError, "Cannot audit calls: write is missing");
 });

@@ -185,12 +185,12 @@ Deno.test("form: a schema that a form cannot express is refused with the field a
   const cases: [schema: z.ZodType, reason: string][] = [
     [z.object({ street: z.string() }), "nested objects are not allowed; ask for its fields one by one"],
     [z.record(z.string(), z.string()), "nested objects are not allowed"],
-    [z.array(z.string()), "a list may hold nothing but choices"],
-    [z.array(z.object({})), "a list may hold nothing but choices"],
+    [z.array(z.string()), "a list may contain only choices"],
+    [z.array(z.object({})), "a list may contain only choices"],
     [z.string().nullable(), "null is not allowed; make it optional"],
     [z.enum(["a"]).nullable(), "null is not allowed; make it optional"],
-    [z.union([z.string(), z.number()]), "it is neither text nor a number"],
-    [z.any(), "it is neither text nor a number"],
+    [z.union([z.string(), z.number()]), "its type is not supported"],
+    [z.any(), "its type is not supported"],
     [z.uuid(), "format uuid is not allowed"],
     [z.string().regex(/x/), "pattern is not allowed"],
     [z.email().regex(/x/), "allOf is not allowed"],
@@ -207,9 +207,9 @@ Deno.test("form: a schema that a form cannot express is refused with the field a
     assert(message.includes("; ") && message.endsWith(`(${place})`), message);
   }
   const raw: [schema: unknown, reason: string][] = [
-    [true, "neither text"],
-    [{}, "neither text"],
-    [{ $ref: "#/properties/other" }, "neither text"],
+    [true, "its type is not supported"],
+    [{}, "its type is not supported"],
+    [{ $ref: "#/properties/other" }, "its type is not supported"],
     [{ type: ["string", "null"] }, "null is not allowed"],
     [{ anyOf: [{ type: "string" }, { type: "null" }] }, "null is not allowed"],
     [{ type: "string", not: { const: "x" } }, "not is not allowed"],
@@ -223,7 +223,7 @@ Deno.test("form: a schema that a form cannot express is refused with the field a
     );
   }
   const union = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
-  assertThrows(() => toForm(union, place), TypeError, "it is one flat object; ask in several forms");
+  assertThrows(() => toForm(union, place), TypeError, "a form is a single flat object; ask in several forms");
   assertThrows(() => toForm(z.string(), place), TypeError, place);
 });
 

@@ -100,7 +100,7 @@ Deno.test("input: a part of a shape without a JSON Schema is refused with the re
     const { message } = assertThrows(() => tool({ name: "x", input: { a: part }, run }), TypeError);
     assertStringIncludes(
       message,
-      'Cannot use the input schema of tool "x": its field a cannot be shown as JSON Schema',
+      'Cannot use the input schema of tool "x": its field a cannot be converted to JSON Schema',
     );
     assertStringIncludes(message, "; wrap the schema in toStandardSchema() of @x/mcp/schema");
   }
@@ -132,7 +132,7 @@ Deno.test("zod: the error names the field without a JSON Schema, at any depth", 
       assertThrows(
         () => tool({ name: "x", [use]: schema, run: (): never => fail() }),
         TypeError,
-        `Cannot use the ${use} schema of tool "x": its field ${field} cannot be shown as JSON Schema (`,
+        `Cannot use the ${use} schema of tool "x": its field ${field} cannot be converted to JSON Schema (`,
       );
     }
   }
@@ -146,7 +146,10 @@ Deno.test("output: a schema that cannot be converted to JSON Schema is refused w
   ] as const;
   for (const [output, what] of outputs) {
     const { message } = assertThrows(() => tool({ name: "x", output, run: (): never => fail() }), TypeError);
-    assertStringIncludes(message, `Cannot use the output schema of tool "x": ${what} cannot be shown as JSON Schema`);
+    assertStringIncludes(
+      message,
+      `Cannot use the output schema of tool "x": ${what} cannot be converted to JSON Schema`,
+    );
     assertStringIncludes(message, "; wrap the schema in toStandardSchema() of @x/mcp/schema");
   }
 });
@@ -266,7 +269,7 @@ Deno.test("input: a tool gets dates and similar types of arktype as instances of
     days: [day],
     set: new Set([1]),
   });
-  assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON has no word for symbol");
+  assertThrows(() => toStandardSchema(type({ a: "symbol" })), TypeError, "JSON cannot represent symbol");
 });
 
 Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy, instead of being listed as {}", () => {
@@ -277,7 +280,7 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy,
       assertThrows(
         () => tool({ name: "t", [use]: schema, run: () => ({}) }),
         TypeError,
-        `Cannot use the ${use} schema of tool "t": it cannot be shown as JSON Schema (TypeError: JSON has no ${name}); ` +
+        `Cannot use the ${use} schema of tool "t": it cannot be converted to JSON Schema (TypeError: JSON has no ${name}); ` +
           "wrap the schema in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema",
       );
     }
@@ -430,7 +433,7 @@ Deno.test("input: bounds and formats of other libraries are listed", async () =>
 
 Deno.test("input: a type that JSON cannot represent is refused when the schema is created, with its path", () => {
   const wrong: readonly (readonly [() => unknown, string])[] = [
-    [() => toStandardSchema({ a: z.symbol() }), "no word for symbol at a; take a string and transform it"],
+    [() => toStandardSchema({ a: z.symbol() }), "JSON cannot represent symbol at a; use a string and transform it"],
     [() => toStandardSchema(z.object({ a: z.array(z.object({ b: z.instanceof(URL) })) })), "custom at a.[].b"],
     [() => toStandardSchema(z3.object({ a: z3.function() })), "function at a"],
     [() => toStandardSchema(v.object({ a: v.instance(URL) })), "instance at a"],
@@ -464,7 +467,7 @@ Deno.test("input: defaults of raw JSON Schema are applied to missing properties 
   assertEquals(two.list[0].b.c, [], "each call has its own default");
   assertStringIncludes(
     String(await give(raw, { list: Array(20_000).fill({}) })),
-    "too much of what has a default is missing",
+    "more than 10000 values with a default are missing; send them",
   );
   const looping = { type: "object", properties: { next: { $ref: "#", default: {} } } };
   assertEquals(await give(looping, {}), { next: {} });

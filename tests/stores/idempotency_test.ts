@@ -333,7 +333,7 @@ Deno.test("a result that is too large for the store is returned once, and the ca
   for (let i = 0; i < 2; i++) {
     const error = await fails(client.callTool("pay", { key: "a" }));
     assertEquals([error.code, error.data], [-31409, { idempotencyKey: "a", outcome: "done" }]);
-    assertStringIncludes(error.message, "there was no room to keep its result");
+    assertStringIncludes(error.message, "its result was not kept, because a limit was reached");
   }
   assertEquals([runs, events], [1, ["refused"]]);
   await server.close();

@@ -106,7 +106,7 @@ Deno.test("a task that takes longer than its ttlMs fails", async () => {
   const id = await start(ada);
   await clock.advance(60_001);
   const { error, statusMessage } = await reach(ada, id, "failed");
-  assertMatch(String(statusMessage), /took longer than it is kept/);
+  assertMatch(String(statusMessage), /took longer than its time to live/);
   assertEquals(Object(error).message, statusMessage);
   await server.close();
 });

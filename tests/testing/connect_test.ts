@@ -134,7 +134,7 @@ Deno.test("a revision implies its era, and an old revision contradicts the moder
     await assertRejects(
       () => connectTest(server, { revisions: [version], era: "modern" }),
       TypeError,
-      `Cannot connect with ${version}: it is a revision of the legacy era; leave era out`,
+      `Cannot connect with ${version}: it is a revision of the legacy era; remove era`,
     );
   }
   await using odd = await connectTest(server, { revisions: ["2099-01-01"] });
@@ -149,6 +149,10 @@ Deno.test("the error of an unanswered question names the options that answer it"
     transport: "pipe",
     capabilities: { elicitation: {} },
   });
-  await assertRejects(() => client.callTool("ask"), McpError, "give connect onElicit, onElicitUrl, onSample or roots");
+  await assertRejects(
+    () => client.callTool("ask"),
+    McpError,
+    "pass onElicit, onElicitUrl, onSample or roots to connect",
+  );
   await server.close();
 });

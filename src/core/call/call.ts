@@ -563,7 +563,9 @@ export abstract class Call implements ServiceCall, Cancellable {
       room = this.notify(method, params);
     } catch {
       // Send a placeholder, because a value that JSON cannot represent must not make the handler fail.
-      if ("data" in params) return this.#send(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+      if ("data" in params) {
+        return this.#send(method, { level: params.level, data: "[a value that JSON cannot represent]" });
+      }
     }
     if (!room || this.#waiting) return this.#waiting ?? done;
     this.#waiting = room.then(() => {

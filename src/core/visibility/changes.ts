@@ -107,7 +107,7 @@ export class Changes {
     try {
       text = toNotification(method, params);
     } catch {
-      text = toNotification(method, { level: params.level, data: "[a value that JSON cannot hold]" });
+      text = toNotification(method, { level: params.level, data: "[a value that JSON cannot represent]" });
     }
     this.#announce({ kind: "log", level: params.level, text, to });
   }

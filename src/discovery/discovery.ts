@@ -70,7 +70,8 @@ async function listFiles(folder: URL, options: DiscoverOptions): Promise<readonl
 }
 
 /** The reason why an executable may not contain a file that the program loads by its path. */
-const COMPILED = "; this is a compiled executable, which contains only the files that were listed when it was compiled: " +
+const COMPILED =
+  "; this is a compiled executable, which contains only the files that were listed when it was compiled: " +
   "run `deno compile --include handlers` or `bun build --compile server.ts handlers/*.ts`, or import the files";
 
 interface Entry {

@@ -87,7 +87,8 @@ export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
 
 /** Creates the error for a key whose result was not kept. */
 export function toUnkept({ key, tool: { place } }: Keyed): McpError {
-  const words = `it has run with the idempotency key ${quote(key)}, but its result was not kept, because a limit was reached; ` +
+  const words =
+    `it has run with the idempotency key ${quote(key)}, but its result was not kept, because a limit was reached; ` +
     "find out what the call has done";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "done" });
 }

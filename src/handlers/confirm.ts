@@ -28,7 +28,9 @@ export async function runConfirmed(
 ): Promise<unknown> {
   const message: unknown = typeof confirm === "function" ? await confirm(input, ctx) : confirm;
   if (typeof message !== "string" || !message) {
-    throw new TypeError(`Cannot run tool ${JSON.stringify(name)}: its confirm is not a non-empty string; return the question`);
+    throw new TypeError(
+      `Cannot run tool ${JSON.stringify(name)}: its confirm is not a non-empty string; return the question`,
+    );
   }
   const { action } = await ask(ctx, name, message);
   if (action === "accept") return await run(input, ctx);

@@ -339,7 +339,9 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
     id,
     settings: toJson(settings, (state) => refuse(`settings: ${state}`)),
     methods: toMap<Form, Compiling>(methods, (name, method) => {
-      if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) throw refuse(`${quote(name)} is not a valid method name; use a name such as audit/get`);
+      if (!/^[\w.$-]+(\/[\w.$-]+)+$/.test(name)) {
+        throw refuse(`${quote(name)} is not a valid method name; use a name such as audit/get`);
+      }
       if (METHODS.test(name)) throw refuse(`the method ${name} belongs to the protocol; choose another name`);
       return compile({ id, sessions, undeclared }, name, method, refuse);
     }),
@@ -353,7 +355,9 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
       return compile({ id, sessions }, name, notification, refuse);
     }),
     listen: toMap<FormListen, ListenKey>(listen, (key, form) => {
-      if (!/^[a-z]\w*$/i.test(key)) throw refuse(`${quote(key)} is not a valid listen key; use letters and digits, such as auditIds`);
+      if (!/^[a-z]\w*$/i.test(key)) {
+        throw refuse(`${quote(key)} is not a valid listen key; use letters and digits, such as auditIds`);
+      }
       if (KEYS.includes(key) || key in {}) {
         throw refuse(`the key ${key} of listen belongs to the protocol; choose another name`);
       }
@@ -467,7 +471,9 @@ const extensions: Feature = {
     const owners = new Map<string, string>();
     const own = (name: string, id: string) => {
       const other = owners.get(name);
-      if (other !== undefined) throw new TypeError(`Cannot add extension ${quote(id)}: ${name} belongs to extension ${quote(other)}`);
+      if (other !== undefined) {
+        throw new TypeError(`Cannot add extension ${quote(id)}: ${name} belongs to extension ${quote(other)}`);
+      }
       owners.set(name, id);
     };
     const collect = <T, R>(pick: (definition: Definition) => ReadonlyMap<string, T>, make: (item: T) => R) =>

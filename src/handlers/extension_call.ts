@@ -206,7 +206,9 @@ class Layer {
         // Cancel a handler that still runs, because after the response it would hold no slot and be charged to no
         // client.
         if (this.#isPending) {
-          inner.cancel(new CancelError("extension", "Cannot continue the handler: the response was sent; call detach() before"));
+          inner.cancel(
+            new CancelError("extension", "Cannot continue the handler: the response was sent; call detach() before"),
+          );
         }
         inner.end();
       }
@@ -260,7 +262,9 @@ class Layer {
     if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is not a valid name");
     if (resultType === "complete" || resultType === "input_required") throw refuse("it belongs to the protocol");
     if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return the result of next()`);
-    if (!this.#inner.home.hasResultTypes) throw refuse("clients with sessions do not support result types; return the result of next()");
+    if (!this.#inner.home.hasResultTypes) {
+      throw refuse("clients with sessions do not support result types; return the result of next()");
+    }
     return toTypedResult(resultType, fields);
   }
 
@@ -298,7 +302,9 @@ class Layer {
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
     // A question is sent with this response. The client would send its answer with a retry, which the detached handler
     // never gets.
-    if (this.#isAsking) throw refuse("a question to the client is open; return the result of next() while call.isAsking");
+    if (this.#isAsking) {
+      throw refuse("a question to the client is open; return the result of next() while call.isAsking");
+    }
     const inner = this.#inner;
     const ending = this.#executor.detach(inner, this.#running.promise, timeoutMs);
     if (this.#outer) inner.observePart(this.#outer);

@@ -189,7 +189,9 @@ class LivingExtension {
     const stop: unknown = await start?.(server);
     if (stop !== undefined && typeof stop !== "function") {
       throw new TypeError(
-        `Cannot start extension ${quote(id)}: start did not return a function; return a function that stops the extension, or nothing`,
+        `Cannot start extension ${
+          quote(id)
+        }: start did not return a function; return a function that stops the extension, or nothing`,
       );
     }
     this.#end = () => stop?.();

@@ -77,7 +77,9 @@ function toHooks(key: string, watch: Watch): SubscriptionHooks {
     async subscribe(topic) {
       const stop: unknown = await watch(topic);
       if (stop !== undefined && typeof stop !== "function") {
-        throw new TypeError(`Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`);
+        throw new TypeError(
+          `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
+        );
       }
       stops.set(topic, stop as (() => unknown) | undefined); // Safe, see above.
     },

@@ -68,7 +68,9 @@ export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptio
     return { value: new InputAdapter(root, options, given).adapt(root, given) };
   } catch (error) {
     if (error instanceof TooManySteps) return { problem: TOO_MANY_STEPS };
-    if (error instanceof RangeError) return { problem: `more than ${MAX_DEFAULTS} values with a default are missing; send them` };
+    if (error instanceof RangeError) {
+      return { problem: `more than ${MAX_DEFAULTS} values with a default are missing; send them` };
+    }
     throw error;
   } finally {
     endSteps();

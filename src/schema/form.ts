@@ -74,7 +74,9 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
       field.maximum = Math.ceil(under) - 1;
       delete field.exclusiveMaximum;
     }
-    if (!FORMATS.includes(format)) return `format ${format} is not allowed; use email, uri, date, date-time or no format`;
+    if (!FORMATS.includes(format)) {
+      return `format ${format} is not allowed; use email, uri, date, date-time or no format`;
+    }
     if (format) delete field.pattern;
     const unsupported = Object.keys(field).find((key) => UNSUPPORTED_KEYWORDS.test(key));
     if (unsupported) return `${unsupported} is not allowed; leave it out and check the answer in the handler`;

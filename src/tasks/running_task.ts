@@ -468,7 +468,9 @@ function toText(error: unknown): string {
 
 /** Creates the error for a client that exceeds its share of memory. */
 export function toFull(): McpError {
-  return McpError.busy("Cannot begin a task: the server already keeps too many bytes for this client; wait until older tasks expire");
+  return McpError.busy(
+    "Cannot begin a task: the server already keeps too many bytes for this client; wait until older tasks expire",
+  );
 }
 
 const INTERNAL_ERROR = -32_603;

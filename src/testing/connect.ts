@@ -304,7 +304,10 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
       } catch (error) {
         // Name the missing option in the message.
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
-        throw new McpError(METHOD_NOT_FOUND, `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connect`);
+        throw new McpError(
+          METHOD_NOT_FOUND,
+          `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connect`,
+        );
       }
     }),
     onWarning: onWarning ?? ((text) => fail(new Error(text))),

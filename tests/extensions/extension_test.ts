@@ -30,19 +30,31 @@ const mistakes: readonly [name: string, options: unknown, message: string][] = [
   ["settings that are a list", { id: ID, settings: [] }, "settings: it is not an object"],
   ["a method of the protocol", { id: ID, methods: { "tools/call": { run } } }, "tools/call belongs to the protocol"],
   ["a method of sessions", { id: ID, methods: { "resources/subscribe": { run } } }, "belongs to the protocol"],
-  ["a method without a prefix", { id: ID, methods: { audit: { run } } }, '"audit" is not a valid method name; use a name such as audit/get'],
+  [
+    "a method without a prefix",
+    { id: ID, methods: { audit: { run } } },
+    '"audit" is not a valid method name; use a name such as audit/get',
+  ],
   ["a method that is a notification", { id: ID, methods: { "notifications/a": { run } } }, "belongs to the protocol"],
   ["a method without run", { id: ID, methods: { "audit/get": {} } }, "run of audit/get is not a function"],
   ["a method with a wrong schema", { id: ID, methods: { "audit/get": { params: z.string(), run } } }, "not objects"],
   ["a notification of the protocol", { id: ID, notifications: { "notifications/cancelled": { run } } }, "belongs to"],
-  ["a notification without its prefix", { id: ID, notifications: { "audit/seen": { run } } }, "is not a valid notification name"],
+  [
+    "a notification without its prefix",
+    { id: ID, notifications: { "audit/seen": { run } } },
+    "is not a valid notification name",
+  ],
   ["a key of the protocol", { id: ID, listen: { toolsListChanged: { filter: z.any() } } }, "belongs to the protocol"],
   [
     "a key that every object inherits",
     { id: ID, listen: { constructor: { filter: z.any() } } },
     "belongs to the protocol",
   ],
-  ["a key that is not a name", { id: ID, listen: { "a b": { filter: z.any() } } }, "is not a valid listen key; use letters and digits, such as auditIds"],
+  [
+    "a key that is not a name",
+    { id: ID, listen: { "a b": { filter: z.any() } } },
+    "is not a valid listen key; use letters and digits, such as auditIds",
+  ],
 ];
 
 function toLoop(): Record<string, unknown> {

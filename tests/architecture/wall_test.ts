@@ -67,7 +67,7 @@ Deno.test({
     const graph = await readGraph(["src/", "tests/", "examples/", "bench/"]);
     const isLeftOut = (path: string) => isOfTool(path) || OF_PROJECT.some((folder) => path.startsWith(folder));
     const leftOut = new Set([...graph.keys()].filter(isLeftOut));
-    // A program that uses a test of the project belongs to the project too.
+    // A file that imports a left-out file is left out too.
     for (const each of leftOut) {
       for (const [path, imports] of graph) if (imports.includes(each)) leftOut.add(path);
     }

@@ -458,7 +458,7 @@ Deno.test("credentials that have expired by the server's clock are challenged wi
   await server.close();
 });
 
-Deno.test("mounted servers are separate resources, with and without parameters", async () => {
+Deno.test("mounted servers with and without parameters are separate resources", async () => {
   await using issuer = await TestIssuer.start();
   const issuers = [issuer.name];
   const tenants = start(issuers);

@@ -19,7 +19,7 @@ export interface Oidc extends AsyncDisposable {
 
 /** The redirect URI of clients. No server listens there, because the test reads the code from the URL. */
 export const REDIRECT = "http://127.0.0.1:7777/callback";
-/** The id of the client whose metadata the first issuer has. */
+/** The id of a client whose metadata is registered at the first issuer. */
 export const CLIENT_DOCUMENT = "https://client.example/metadata.json";
 
 /** Starts the authorization servers in a separate process. */

@@ -83,7 +83,7 @@ Deno.test("keys and users that are empty, or are not an object by name, are refu
   );
 });
 
-Deno.test("other options name the type of a value that was passed by mistake", () => {
+Deno.test("errors of other options name the type of a value that was passed by mistake", () => {
   assertThrows(() => customStore(untyped({})), TypeError, "Cannot make a store: its engine has no get()");
   const server = { name: "x", version: "1.0.0" };
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");

@@ -192,7 +192,7 @@ behaviour("listChanged with `to` reaches only the callers that `to` selects", as
   const only = (id: string) => ({ to: (ctx: Context) => ctx.principal?.id === id });
   server.listChanged("tools", only("ada"));
   assertEquals(await count(), [0, 1, 0]);
-  // The first call is made by a handler, and its callers are selected later.
+  // Here a handler calls listChanged, and afterwards `to` is asynchronous.
   await client.callTool("work");
   assertEquals(await count(), [0, 1, 1]);
   server.listChanged("tools", { to: async (ctx) => await only("bob").to(ctx) });

@@ -61,7 +61,7 @@ behaviour("the default report of an error names the handler of the call", async 
       ["tools/list", { name: "broken" }, ["in tools/list:"]],
     ];
   await collect(async (printed) => {
-    // An additional error would appear among the errors of the next request, because the last error repeats the first.
+    // The first request is repeated at the end, so that a report too many for the last request would be found.
     for (const [method, params, expected] of [...requests, requests[0]]) {
       await client.request(method, params).catch(() => {});
       await until(() => printed.length >= expected.length, `${method} to be printed`);

@@ -126,6 +126,7 @@ behaviour("errors of every kind are processed by the guards of the handler and o
   ]);
   const unready = tool({ name: "unready", services: { broken }, mapError, run: () => "" });
   const { client, takeFaults } = await connect({
+    development: false,
     handlers: [...handlers, unready],
     guards: { output: [redactor(odd), note] },
   });

@@ -95,7 +95,7 @@ async function withSlowSeals(clock: FakeClock, ms: number, run: () => Promise<vo
   }
 }
 
-/** Runs with `hold`, which delays every unseal operation that starts before the function that it returns is called. */
+/** Calls `run` with `hold`. After `hold()`, all unseal operations wait until `release()` is called. */
 async function withHeldSeals(run: (hold: () => { readonly waiting: () => number; release(): void }) => Promise<void>) {
   const { decrypt } = crypto.subtle;
   let held: { readonly promise: Promise<void>; count: number } | undefined;

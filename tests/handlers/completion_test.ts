@@ -168,7 +168,7 @@ Deno.test("a caller gets no values for a hidden prompt or a hidden resource", as
   }
 });
 
-Deno.test("an McpError of a completer is sent unchanged, and any other error as an id only", async () => {
+Deno.test("an McpError of a completer is sent unchanged, and for any other error only an id is sent", async () => {
   const reported: unknown[] = [];
   const server = createServer({
     name: "test",

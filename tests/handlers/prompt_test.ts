@@ -212,7 +212,7 @@ for (const { what, value, result } of returns) {
   });
 }
 
-Deno.test("an McpError is sent unchanged, a ToolError by its text, and any other error as an id only", async () => {
+Deno.test("an McpError is sent unchanged, a ToolError as its text, and for any other error only an id", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, unknown> = {

@@ -389,7 +389,7 @@ Deno.test("a result has the ttl of the resource, or else of the server, and is p
   assertEquals([second.ttlMs, second.cacheScope], [0, "public"]);
 });
 
-Deno.test("an McpError is sent unchanged, a ToolError by its text, and any other error as an id only", async () => {
+Deno.test("an McpError is sent unchanged, a ToolError as its text, and for any other error only an id", async () => {
   const reported: unknown[] = [];
   const secret = new Error("the password is 1234");
   const errors: Record<string, Error> = {

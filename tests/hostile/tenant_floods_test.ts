@@ -109,7 +109,7 @@ Deno.test("no more paths are kept than the limit allows, however many paths are 
   await server.close();
 });
 
-Deno.test("handlers that are never created block neither their requests nor a place", async () => {
+Deno.test("a path whose handlers are never created does not block its requests, and releases its place", async () => {
   const faults: string[] = [];
   let stuck = true;
   const server = startTenants({

@@ -135,7 +135,7 @@ function evaluate(schema: unknown, value: unknown, root: JsonSchema): Set<unknow
   return isValid ? seen : undefined;
 }
 
-/** Takes so many steps that outcomes are cached from then on. */
+/** A value that takes enough steps for the validator to start caching outcomes. */
 const LONG = times(2500, () => 0);
 
 Deno.test("verdicts equal the verdicts of an evaluator that takes every step, with and without cached outcomes", () => {

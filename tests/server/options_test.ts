@@ -570,7 +570,7 @@ function misspell(name: string): string {
   return text || "x";
 }
 
-/** All objects of options within options, with the path of their names. */
+/** All nested objects of options, with the path of their names. */
 function listPlaces(options: Readonly<Record<string, unknown>>, path = ""): readonly (readonly [string, string])[] {
   return Object.entries(options).flatMap(([name, value]) => {
     const isNested = [

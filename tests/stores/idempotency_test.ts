@@ -456,7 +456,7 @@ Deno.test("a repeated call gets the handle of the first call while its handler c
   };
   const { result } = await call(a);
   assertEquals([result.resultType, result.status], ["task", "working"]);
-  // Longer than the lifetime of the key.
+  // The time that passes is longer than the lifetime of the key.
   const since = performance.now();
   while (performance.now() - since < 1500) {
     for (const instance of [a, b]) {

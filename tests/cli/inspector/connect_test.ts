@@ -502,7 +502,7 @@ Deno.test("the relay explains the errors of its own server in development, and n
     for (const id of ["00000000", "__proto__", undefined, 5]) assertEquals(await find(id), {});
     const { text: leaked, problem } = await find(ids[0], { "x-inspector-key": "wrong" });
     assertEquals([leaked, typeof problem], [undefined, "string"]);
-    // The oldest are forgotten.
+    // The oldest errors are deleted.
     for (let i = 0; i < 100; i++) await fail();
     assertEquals(await find(ids[0]), {});
     assertEquals("text" in await find(ids[1]), development !== false);

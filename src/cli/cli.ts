@@ -52,6 +52,7 @@ export async function loadAll(): Promise<void> {
     import("./install/entry_check.ts"),
     import("./sign_in/command_sign_in.ts"),
     import("./sign_in/token_folder.ts"),
+    import("./lag_watch.ts"),
     import("./target_watcher.ts"),
     import("./task.ts"),
     import("./token.ts"),

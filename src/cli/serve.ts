@@ -108,7 +108,9 @@ async function serveTarget(args: Args): Promise<void> {
   const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
   if (!others.length && (params || mayNeedParams)) checkParams(endpoint, params, choice);
   // Turn on warnings for development, because these options are meant for authors of servers.
-  if ("watch" in flags || "inspect" in flags) listEndpoints(whole).forEach((each) => each.develop());
+  if ("watch" in flags || "inspect" in flags) {
+    (await importModule<typeof import("./lag_watch.ts")>("./lag_watch.ts")).watchLag(listEndpoints(whole));
+  }
   // Skip a server of an older copy of this library, which cannot be observed.
   if (log) listEndpoints(whole).forEach((each) => each.observe?.(log));
   if ("watch" in flags) {

@@ -157,11 +157,8 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
 }
 
 async function loadInspector(endpoint: string, endpoints: readonly Endpoint[]): Promise<Inspector> {
-  const { createInspector, FaultBook, PAGE_PATH, startSandbox } = await importModule<
-    typeof import("./inspector/inspector.ts")
-  >(
-    "./inspector/inspector.ts",
-  );
+  const module = await importModule<typeof import("./inspector/inspector.ts")>("./inspector/inspector.ts");
+  const { createInspector, FaultBook, PAGE_PATH, startSandbox } = module;
   if (endpoint !== PAGE_PATH) {
     const faults = new FaultBook();
     endpoints.forEach((each) => faults.watch(each));

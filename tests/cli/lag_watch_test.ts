@@ -1,0 +1,84 @@
+// Delays of the event loop in development: those that no handler is named for are reported without a name.
+import { assertEquals, assertMatch, assertNotMatch } from "@std/assert";
+import { LagWatch } from "../../src/cli/lag_watch.ts";
+import { connect } from "../../src/client/client.ts";
+import { testProcesses, withFiles } from "../support/command_line.ts";
+import { start } from "../support/processes.ts";
+import { runtimes } from "./runtimes.ts";
+
+/** The delay in a warning. */
+const toMs = (warning: string | undefined) => warning && Number(/for (\d+) ms/.exec(warning)?.[1]);
+
+/** A watch that has seen a call. Returns the function that lets time pass. */
+function warm(): {
+  readonly watch: LagWatch;
+  readonly pass: (ms: number, isRunning?: boolean) => number | string | undefined;
+} {
+  let now = 1000;
+  const watch = new LagWatch(now);
+  const pass = (ms: number, isRunning = false) => toMs(watch.tick(now += ms, isRunning));
+  watch.start();
+  assertEquals(pass(100), undefined);
+  return { watch, pass };
+}
+
+Deno.test("a delay is reported while a call runs or has run, and not otherwise", () => {
+  const { pass } = warm();
+  assertEquals(pass(900), undefined);
+  assertEquals(pass(200, true), undefined);
+  assertEquals(pass(201, true), 101);
+  const second = warm();
+  second.watch.start();
+  assertEquals(second.pass(600), 500);
+});
+
+Deno.test("the time of handlers with a name does not count", () => {
+  const { watch, pass } = warm();
+  watch.block(500);
+  assertEquals(pass(610, true), undefined);
+  watch.block(500);
+  assertEquals(pass(900, true), 300);
+});
+
+Deno.test("one delay in ten seconds is reported, and none of the first call", () => {
+  const { pass } = warm();
+  assertEquals(pass(300, true), 200);
+  assertEquals(pass(9900, true), undefined);
+  assertEquals(pass(10_000, true), 9900);
+  const watch = new LagWatch(0);
+  watch.start();
+  assertEquals(watch.tick(1000, true), undefined);
+});
+
+const server = `import { createServer, tool } from "@x/mcp";
+const block = () => {
+  const end = performance.now() + 400;
+  while (performance.now() < end);
+};
+const quick = tool({ name: "quick", run: () => "" });
+const named = tool({ name: "named", run: block });
+const later = tool({
+  name: "later",
+  async run() {
+    await new Promise((resolve) => setTimeout(resolve));
+    block();
+  },
+});
+export default createServer({ name: "s", version: "1.0.0", handlers: [quick, named, later] });
+`;
+
+for (const { name, program } of runtimes) {
+  testProcesses(`${name}: --watch names a handler that blocks, and reports what blocks later`, async () => {
+    await withFiles({ "server.ts": server }, async (cwd) => {
+      await using running = await start([...program, "server.ts", "--http", "--watch", "--port", "0"], { cwd });
+      const [, url] = await running.waitFor(/at (http:\S+)/);
+      await using client = await connect(url);
+      await client.callTool("named");
+      await running.waitFor(/Cannot serve other calls while tools\/call "named" blocks: it ran \d+ ms/);
+      await client.callTool("later");
+      const [warning] = await running.waitFor(/Cannot serve calls: something blocked all of them for \d+ ms.*/);
+      assertMatch(warning, /such as a handler after its first await/);
+      assertNotMatch(warning, /named|later/);
+    });
+  });
+}

@@ -31,7 +31,7 @@ export function checkSecrets(secrets: unknown, message: string): void {
 }
 
 /**
- * Creates the principal of a caller. The prefix makes its id unique among different schemes.
+ * Creates the principal of a caller. The prefix makes the id unique among different schemes.
  *
  * @throws {TypeError} if a fact is invalid.
  */

@@ -43,7 +43,10 @@ export interface Child {
   kill(signal?: "SIGTERM"): void;
 }
 
-/** Inherited variables: the same ones as in the official SDKs, so that servers behave as they do with other clients. */
+/**
+ * Inherited variables: the same variables as in the official SDKs, so that servers behave as they do with other
+ * clients.
+ */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const INHERITED_ON_WINDOWS: readonly string[] = [
   "APPDATA",

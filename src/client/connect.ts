@@ -27,9 +27,9 @@ import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
   /** The client's name and version. */
   readonly info?: Implementation;
-  /** Capabilities besides those of the functions below, such as extensions. */
+  /** Capabilities besides the capabilities of the functions below, such as extensions. */
   readonly capabilities?: ClientCapabilities;
-  /** Extensions that the client declares and supports, made by `clientExtension`. */
+  /** Extensions that the client declares and supports, created by `clientExtension`. */
   readonly extensions?: readonly ClientExtension[];
   /**
    * Functions that wrap each request as it is sent. The first function is the outermost. They also wrap the requests of

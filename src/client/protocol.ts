@@ -16,7 +16,7 @@ export interface ServerFacts {
   readonly era: "modern" | "legacy";
   /** The protocol revision, such as `2026-07-28`. */
   readonly version: string;
-  /** The name and version of the server, which nobody has verified. */
+  /** The name and version of the server, as the server states them. They are not verified. */
   readonly info?: Implementation;
   /** The capabilities of the server. */
   readonly capabilities: Params;

@@ -154,7 +154,7 @@ export interface Rpc {
   readonly held: Held;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
-  /** Answers a question of the server. If too many questions are open, waits for earlier ones. */
+  /** Answers a question of the server. If too many questions are open, waits until earlier questions are answered. */
   answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
   /** Processes a message that is not a response. */
   receive(message: Message): void;

@@ -111,7 +111,8 @@ export async function toSubscription(
 
   async function* iterate(): AsyncGenerator<Notification> {
     while (true) {
-      // Take one notification at a time, so that a loop that ends early leaves the others to the next loop.
+      // Take one notification at a time, so that a loop that ends early leaves the remaining notifications to the next
+      // loop.
       for (let next = take(); next; next = take()) yield next;
       if (problem) throw problem;
       if (isOver) return;

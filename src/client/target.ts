@@ -90,7 +90,9 @@ export interface Failed extends TargetOptions {
   readonly wasLegacy: boolean;
 }
 
-/** Finds another way to connect with a handshake after a failed attempt. Returns `undefined` if there is none. */
+/**
+ * Finds another way to connect with a handshake after a failed attempt. Returns `undefined` if there is no other way.
+ */
 export async function findOther(target: Target, { error, wasLegacy, ...options }: Failed): Promise<Open | undefined> {
   if (typeof target === "string" || target instanceof URL) {
     return hasNoEndpoint(error) ? await findStream(toHttp(target, options), options) : undefined;

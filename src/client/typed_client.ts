@@ -16,8 +16,8 @@ export type HandlersOf<S, Kind> = S extends Typed<infer H> ? H extends readonly 
   : never;
 
 /**
- * The types of a handler, if it is of this kind. The types of a group are those of its handlers, with the prefix of the
- * group before each name. Templates keep their names.
+ * The types of a handler, if it is of this kind. The types of a group are the types of its handlers, with the prefix of
+ * the group before each name. Templates keep their names.
  */
 export type TypesOf<T, Kind, Prefix extends string = ""> = T extends Typed<infer X>
   ? X extends { readonly kind: "group"; readonly name: infer G extends string; readonly handlers: readonly (infer M)[] }

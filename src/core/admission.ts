@@ -26,7 +26,7 @@ export interface AdmitFacts {
 }
 
 /**
- * Decides whether a request may enter: returns `true`, or a refusal made by `refuseRequest()`. If it throws, the
+ * Decides whether a request may enter: returns `true`, or a refusal created by `refuseRequest()`. If it throws, the
  * request is refused too.
  */
 export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;

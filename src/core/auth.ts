@@ -88,8 +88,9 @@ export interface Authentication<P extends Principal = Principal> {
 }
 
 /**
- * Authenticates the caller of a request: returns its principal, or a refusal made by `refuseRequest()`. If it returns
- * `undefined`, the request is refused with status 401. An error that it throws becomes status 500 without details.
+ * Authenticates the caller of a request: returns its principal, or a refusal created by `refuseRequest()`. If it
+ * returns `undefined`, the request is refused with status 401. An error that it throws becomes status 500 without
+ * details.
  *
  * While a caller without `expiresAt` has an open stream, the server calls the function again once per minute, with a
  * copy of the request that opened the stream. The stream ends if the function refuses the request, or returns another
@@ -218,7 +219,7 @@ export interface AuthRoute {
   readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
 }
 
-/** The refusal of a request, made by `refuseRequest()`. */
+/** The refusal of a request, created by `refuseRequest()`. */
 export interface AuthRefusal {
   /** HTTP status. */
   readonly status: 400 | 401 | 403 | 429 | 503;

@@ -47,14 +47,16 @@ export function withoutUnsafeIcons<E extends { readonly icons?: readonly Icon[] 
 function findProblem(icons: unknown): string | undefined {
   if (!Array.isArray(icons)) return `is ${show(icons)}; it must be a list; write it in brackets`;
   for (const icon of icons) {
-    if (!isObject(icon)) return `holds ${show(icon)}; it must be a list of { src }`;
+    if (!isObject(icon)) return `contains ${show(icon)}; it must be a list of { src }`;
     for (const [name, [test, state]] of Object.entries(FIELDS)) {
       const value = icon[name];
-      if ((value !== undefined || name === "src") && !test(value)) return `holds the ${name} ${show(value)}; ${state}`;
+      if ((value !== undefined || name === "src") && !test(value)) {
+        return `contains the ${name} ${show(value)}; ${state}`;
+      }
     }
     const unknown = Object.keys(icon).find((name) => !Object.hasOwn(FIELDS, name));
     if (unknown !== undefined) {
-      return `holds the unknown field ${unknown}; an icon has ${Object.keys(FIELDS).join(", ")}`;
+      return `contains the unknown field ${unknown}; an icon has ${Object.keys(FIELDS).join(", ")}`;
     }
   }
 }

@@ -203,7 +203,7 @@ export class Scheduler implements Executor {
     const { account } = call.link;
     const full = this.#findFull(account);
     if (full || !account.enter(call.weigh())) {
-      throw refuse(`too many run (${full ?? "perTenant.running, memory"})`);
+      throw refuse(`too many calls run (${full ?? "perTenant.running, memory"})`);
     }
     account.start();
     this.#running++;

@@ -9,7 +9,7 @@ import type { Clock } from "./capacity/timers.ts";
 
 /** A permission to do something once. It travels in sealed form. */
 export interface SingleUse extends Mark {
-  /** Who records the use: `store`, or the id of the only process that remembers it. */
+  /** The place where the use is recorded: `store`, or the id of the only process that remembers it. */
   readonly by: string;
 }
 

@@ -219,8 +219,8 @@ export interface Store {
 
 /**
  * Shows other processes that use the store that this process is running: a value that expires soon after the process
- * has ended. If a process was blocked for longer than `ms`, others assume that it has ended although it goes on. Writes
- * that two processes may make at the same time therefore still need a `version`.
+ * has ended. If a process was blocked for longer than `ms`, other processes assume that it has ended although it goes
+ * on. Writes that two processes may make at the same time therefore still need a `version`.
  */
 export interface Lease {
   /** Id of this process. */

@@ -27,7 +27,7 @@ export interface ListedTool extends Listed {
   readonly inputSchema: Params;
   /** JSON Schema of the structured output. */
   readonly outputSchema?: Params;
-  /** Hints that nobody has verified. */
+  /** Hints of the server. They are not verified. */
   readonly annotations?: ToolAnnotations;
 }
 

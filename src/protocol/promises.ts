@@ -32,7 +32,7 @@ export function ignoreRejections(value: unknown): void {
       else for (const part of toParts(each)) if (typeof part === "object" && found.size < MAX_VALUES) found.add(part);
     }
   } catch {
-    // A getter of the author may throw. Whoever reads the value next reports that.
+    // A getter of the author may throw. The code that reads the value next reports the error.
   }
 }
 

@@ -74,7 +74,7 @@ interface Parts {
   /** Writes the pieces of a URI, in order. */
   readonly writers: ((values: Values) => string)[];
   readonly variables: string[];
-  /** The parameters, the last ones first. */
+  /** The parameters, in reverse order of the template. */
   readonly parameters: Parameters[];
   /**
    * The texts around the variables of the path. A path is literals[0] path[0] literals[1] path[1] …, and ends with a

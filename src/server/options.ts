@@ -79,15 +79,15 @@ export interface ServerOptions {
    */
   readonly auth?: Authentication | Authenticate | readonly Authentication[];
   /**
-   * Decides whether a request may enter, before the server looks up its handler: returns `true`, or a refusal made by
-   * `refuseRequest()` of `@x/mcp/auth`. It runs for every request, including requests that open a session. Defaults to
-   * `true`.
+   * Decides whether a request may enter, before the server looks up its handler: returns `true`, or a refusal created
+   * by `refuseRequest()` of `@x/mcp/auth`. It runs for every request, including requests that open a session. Defaults
+   * to `true`.
    */
   readonly admit?: Admit;
   /**
-   * What the server declares and does. The switches `listChanged`, `subscribe`, `completions` and `logging` default to
-   * `true`. `tools: true`, `resources: true` and `prompts: true` declare a list even while it is empty, for servers
-   * that add their first handler later.
+   * The capabilities that the server declares and supports. The switches `listChanged`, `subscribe`, `completions` and
+   * `logging` default to `true`. `tools: true`, `resources: true` and `prompts: true` declare a list even while it is
+   * empty, for servers that add their first handler later.
    */
   readonly capabilities?: CapabilityOptions;
   /**

@@ -71,8 +71,8 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
    */
   end(select: (caller: { readonly principal?: Principal }) => boolean): void;
   /**
-   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running ones, ends all streams, and
-   * disposes the services. Settles when everything has ended.
+   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running calls, ends all streams, and disposes
+   * the services. Settles when everything has ended.
    */
   close(): Promise<void>;
   /**
@@ -468,7 +468,7 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   if (sharing && !store) throw refuse(`${sharing} has no store; set store too`);
   if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
     throw refuse(
-      `its path ${path} has no parameters for params, limits.perTenant or handlers(); write one like /tenants/:tenant/mcp`,
+      `its path ${path} has no parameters for params, limits.perTenant or handlers(); write a path like /tenants/:tenant/mcp`,
     );
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {

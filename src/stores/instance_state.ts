@@ -45,7 +45,7 @@ export interface OpenedPage {
   readonly epoch: string;
 }
 
-/** A message from one instance to the others. */
+/** A message from one instance to all other instances. */
 type News =
   | { readonly changes: readonly SharedChange[] }
   /**

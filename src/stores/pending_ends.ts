@@ -79,7 +79,8 @@ export class PendingEnds {
     return isWritten;
   }
 
-  // Writes one end after another, and stops at the first failure, because a lost store would reject all others too.
+  // Writes one end after another, and stops at the first failure, because a lost store would reject the remaining ends
+  // too.
   async #writeAll(): Promise<boolean> {
     for (const [key, end] of this.#ends) {
       if (end.written === undefined && !await this.#attempt(key, end)) return false;

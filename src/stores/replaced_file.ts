@@ -14,8 +14,8 @@ export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
   #lookAt: number = systemClock.now();
   /**
-   * Whether the first check found the same file. A database in memory is another one each time, so it is not checked
-   * again.
+   * Whether the first check found the same file. A database in memory is never the same when it is opened again, so it
+   * is not checked.
    */
   #isFile?: boolean;
   #isReplaced = false;

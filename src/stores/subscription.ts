@@ -106,7 +106,7 @@ export class Subscription {
     if (entries.length && this.#last < last) this.#isRung = true;
   }
 
-  // Tests whether the topic was lost or has expired, and may have begun again. If no entry is known, none can be lost.
+  // Tests whether the topic was lost or has expired, and may have begun again.
   #isLost({ last, epoch }: LogPage): boolean {
     return last < this.#last || !!this.#epoch && epoch !== this.#epoch;
   }

@@ -229,7 +229,7 @@ Deno.test("resourceUpdated refuses a value that is not a string, such as the fun
   const server = createServer({ name: "s", version: "1.0.0", handlers: [note] });
   for (const { resourceUpdated } of [server, fakeContext().server]) {
     for (const uri of [note.uri, undefined, 5, new URL("note://1")]) {
-      assertThrows(() => resourceUpdated(uri as unknown as string), TypeError, "is not a text");
+      assertThrows(() => resourceUpdated(uri as unknown as string), TypeError, "is not a string");
     }
     resourceUpdated(note.uri({ id: "1" }));
   }

@@ -260,9 +260,9 @@ behaviour("an invalid selection throws, and disables no handler", async (connect
       assertThrows(
         () => toggle({ resource: "note://7" }),
         TypeError,
-        'Cannot enable or disable "note://7": it is one of resource "note://{id}"; select that, or hide resources',
+        'Cannot enable or disable "note://7": it belongs to resource "note://{id}"; select that handler, or hide resources',
       );
-      assertThrows(() => toggle({ resource: "file://a" }), TypeError, "it is one of resource");
+      assertThrows(() => toggle({ resource: "file://a" }), TypeError, "it belongs to resource");
     }
     assertEquals(await names(client), ["a"]);
     handlers.disable({ resource: "note://1" });

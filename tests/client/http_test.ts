@@ -523,7 +523,7 @@ Deno.test("a stream that cannot be resumed fails its call", async () => {
       place,
       () => new Response("gone", { status: 400, headers: { "content-type": "text/plain" } }),
     ],
-    "ended too early": [place, () => Promise.reject(new TypeError("no network"))],
+    "stream ended too early": [place, () => Promise.reject(new TypeError("no network"))],
   };
   for (const [state, [first, then]] of Object.entries(answers)) {
     const server = legacy(({ http, method }) => {

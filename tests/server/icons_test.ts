@@ -60,7 +60,7 @@ Deno.test("an icon whose source is neither https nor an image in data: throws", 
       const { message } = assertThrows(() => make(untyped([{ src: SAFE[0] }, { src }])), TypeError);
       assertStringIncludes(
         message,
-        `Cannot ${action}: icons holds the src ${JSON.stringify(src.slice(0, 60))}; use an https`,
+        `Cannot ${action}: icons contains the src ${JSON.stringify(src.slice(0, 60))}; use an https`,
       );
     }
   }
@@ -69,15 +69,15 @@ Deno.test("an icon whose source is neither https nor an image in data: throws", 
 Deno.test("an icon with another invalid field throws with a remedy", () => {
   const [src] = SAFE;
   const cases: readonly (readonly [icons: unknown, message: string])[] = [
-    [[{}], "icons holds the src undefined; use an https URL"],
-    [[src], `icons holds ${JSON.stringify(src)}; it must be a list of { src }`],
+    [[{}], "icons contains the src undefined; use an https URL"],
+    [[src], `icons contains ${JSON.stringify(src)}; it must be a list of { src }`],
     [[null], "it must be a list of { src }"],
-    [[{ src: [src] }], "icons holds the src a list"],
-    [[{ src, mimeType: "text/html" }], 'icons holds the mimeType "text/html"; use image/png'],
-    [[{ src, sizes: "48x48" }], 'icons holds the sizes "48x48"; use a list'],
-    [[{ src, sizes: ["big"] }], "icons holds the sizes a list; use a list such as"],
-    [[{ src, theme: "blue" }], 'icons holds the theme "blue"; use "light" or "dark"'],
-    [[{ src, onload: "x" }], "icons holds the unknown field onload; an icon has src, mimeType, sizes, theme"],
+    [[{ src: [src] }], "icons contains the src a list"],
+    [[{ src, mimeType: "text/html" }], 'icons contains the mimeType "text/html"; use image/png'],
+    [[{ src, sizes: "48x48" }], 'icons contains the sizes "48x48"; use a list'],
+    [[{ src, sizes: ["big"] }], "icons contains the sizes a list; use a list such as"],
+    [[{ src, theme: "blue" }], 'icons contains the theme "blue"; use "light" or "dark"'],
+    [[{ src, onload: "x" }], "icons contains the unknown field onload; an icon has src, mimeType, sizes, theme"],
   ];
   for (const [icons, message] of cases) {
     assertStringIncludes(
@@ -116,6 +116,6 @@ behaviour(
     ]]);
     const faults = takeFaults();
     assertEquals(faults.length, 2);
-    assertStringIncludes(`${faults[0].error}`, 'icons holds the src "javascript:alert(1)"');
+    assertStringIncludes(`${faults[0].error}`, 'icons contains the src "javascript:alert(1)"');
   },
 );

@@ -149,7 +149,10 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   }),
   [() => onlyMethods(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
   [() => onlyMethods(["tools/call"], untyped("audit")), "it is not a function"],
-  [() => onlyMethods([], audit), "there are none, so it would never run; name a method, or leave the middleware out"],
+  [
+    () => onlyMethods([], audit),
+    "the list is empty, so the middleware would never run; name a method, or leave the middleware out",
+  ],
   ...([
     ["tool/call", "tools/call"],
     ["Tools/Call", "tools/call"],

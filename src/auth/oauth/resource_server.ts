@@ -472,7 +472,7 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   return verdict.late;
 }
 
-/** Reason for refusing a bound token without a proof, which somebody may have stolen. */
+/** Reason for refusing a bound token without a proof. The token may be stolen. */
 const UNPROVEN = "the token is bound to a key; send it in the scheme DPoP, with a proof";
 
 function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: number): Principal | AuthRefusal {

@@ -69,7 +69,7 @@ export async function exchangeToken(
   );
 }
 
-/** Makes a copy of a principal exchange the token of the original. */
+/** Lets a copy of a principal exchange the same token as the original. */
 export function shareExchange(from: Principal, to: Principal): void {
   const exchange = exchanges.get(from);
   if (exchange) exchanges.set(to, exchange);

@@ -17,9 +17,12 @@ export interface Discovered {
   readonly scopes: readonly string[];
   /** Whether the server accepts only tokens that are bound to a key. */
   readonly needsProof: boolean;
-  /** The metadata of the authorization server. Its `issuer` is exactly the one that the MCP server names. */
+  /** The metadata of the authorization server. Its `issuer` is exactly the issuer that the MCP server names. */
   readonly authorizationServer: AuthorizationServer;
-  /** Whether there is no metadata. The endpoints are then those of revision 2025-03-26, if they exist at all. */
+  /**
+   * Whether there is no metadata. The endpoints are then the default endpoints of revision 2025-03-26, if they exist at
+   * all.
+   */
   readonly isGuess: boolean;
   /** The URL of the server's metadata, if the challenge named it. It may differ from the well-known URLs. */
   readonly metadataUrl?: string;

@@ -1,5 +1,5 @@
 /**
- * Provides the tokens of one server: reads them from the store, renews them, or obtains new ones.
+ * Provides the tokens of one server: reads tokens from the store, renews them, or obtains new tokens.
  *
  * @module
  */

@@ -63,7 +63,7 @@ export function readCapabilities(options: CapabilityOptions = {}): ReadCapabilit
     const given: unknown = options[name];
     if (given === undefined || given === true) return given;
     throw new TypeError(
-      `Cannot create a server: capabilities.${name} is ${given}; it must be true, or leave it out and add no ${name}`,
+      `Cannot create a server: capabilities.${name} is ${given}; set it to true, or leave it out and add no ${name}`,
     );
   });
   return { listChanged, subscribe, completions, logging, lists };

@@ -53,7 +53,7 @@ export interface ServiceCall extends Context<never> {
 
 /**
  * A function of a handler. Its context defaults to the call. The context is the second argument, because inserting an
- * argument in front of the others takes longer than the rest of the injection.
+ * argument before the remaining arguments takes longer than the rest of the injection.
  */
 export type Injectable<C, A extends readonly unknown[], R> = (
   call: C,

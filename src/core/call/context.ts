@@ -222,7 +222,7 @@ export interface ForwardRetry {
   readonly inputResponses?: Meta;
   /** The `requestState` of the other server. */
   readonly requestState?: unknown;
-  /** Index signature, so that the parameters can be spread into others. */
+  /** Index signature, so that the parameters can be spread into an object with further parameters. */
   readonly [name: string]: unknown;
 }
 
@@ -263,7 +263,10 @@ export interface Context<S = NoServices> {
    * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
    */
   readonly route: ReadRoute;
-  /** Changes handlers, and notifies clients of changes. The members are the same as those of the server. */
+  /**
+   * Changes handlers, and notifies clients of changes. Its members work like the members of the server with the same
+   * names.
+   */
   readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;

@@ -62,7 +62,7 @@ async function sendOnce<R extends object>(
     throw isRemoteError(error) ? error.asOwn() : error;
   }
   if (isObject(result)) return result;
-  throw new TypeError("Cannot forward the request: the function returned no result; return what the client returns");
+  throw new TypeError("Cannot forward the request: the function returned no result; return the result of the client");
 }
 
 /**

@@ -50,7 +50,7 @@ export function checkOptions(action: string, given: unknown, known: KnownOptions
     const [first] = Object.keys(known.names);
     throw new TypeError(`Cannot ${action}: its options are ${show(given)}; write an object such as { ${first}: … }`);
   }
-  // Require a plain object, because copies, such as those of groups, would lose inherited properties.
+  // Require a plain object, because copying an object, as groups do, loses inherited properties.
   if (!isPlain(given)) throw new TypeError(`Cannot ${action}: its options have a prototype; write a plain object`);
   checkNames(action, given, known, "");
 }
@@ -91,7 +91,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
     const problem = rule.findProblem(value);
     if (problem !== undefined) throw refuse(problem);
   } else if ("each" in rule) {
-    if (typeof value !== "object" || !value) throw refuse(`is ${show(value)}; it must hold objects`);
+    if (typeof value !== "object" || !value) throw refuse(`is ${show(value)}; it must contain objects`);
     for (const [name, item] of Object.entries(value)) checkValue(action, item, rule.each, `${path}.${name}`);
   } else if (!isObject(value)) {
     if (!rule.hasOtherForms) throw refuse(`is ${show(value)}; it must be an object`);

@@ -49,7 +49,7 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
     throw refuse('they must be a list such as ["tools/call"]');
   }
   if (!methods.length) {
-    throw refuse("there are none, so it would never run; name a method, or leave the middleware out");
+    throw refuse("the list is empty, so the middleware would never run; name a method, or leave the middleware out");
   }
   if (typeof middleware !== "function") throw refuse("it is not a function");
   const known = listMethods();

@@ -33,7 +33,7 @@ export function readPrincipal(given: unknown, place: string): Principal {
   }
   if (!fields) throw refuse(`it is ${toKind(given)}; use an object like { id: "ada", scopes: ["notes:read"] }`);
   const { id, scopes, expiresAt, facts } = fields;
-  if (typeof id !== "string" || !id) throw refuse("its id is not a text; give each caller a stable, unique id");
+  if (typeof id !== "string" || !id) throw refuse("its id is not a string; give each caller a stable, unique id");
   const problem = findProblem(fields);
   if (problem) throw refuse(`${problem} (id ${quote(id)})`);
   const named = isList(scopes) && { scopes: isAllScopes(scopes) ? allScopes : Object.freeze(scopes) };

@@ -106,8 +106,8 @@ export function readRequirements(
 export const FORM = "elicitation.form";
 
 /**
- * Checks that a client declared all required capabilities. Throws an error that lists the missing ones. `action`
- * completes the message "Cannot …".
+ * Checks that a client declared all required capabilities. Throws an error that lists the missing capabilities.
+ * `action` completes the message "Cannot …".
  */
 export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};

@@ -47,7 +47,7 @@ export function toWarning({ place, key, work }: RepeatedWork): string {
   return `Cannot run ${place} without repeating work: before the question ${JSON.stringify(key)} it ${
     work.join(", ")
   }, and ` +
-    "again when the answer comes; do this after the last question, or keep its value with ctx.once(key, make)";
+    "again when the answer arrives; do this after the last question, or keep its value with ctx.once(key, make)";
 }
 
 /** Watches all calls of a server in development. */

@@ -90,13 +90,13 @@ export function covers(
  */
 export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: readonly string[]): boolean {
   if (!names.length || !names.every(isScope)) {
-    const state = names.length ? `${names.map(quote).join(", ")} are not all scopes` : "none is named";
+    const state = names.length ? `not all of ${names.map(quote).join(", ")} are scopes` : "no scope is named";
     throw new TypeError(`Cannot test scopes: ${state}; use names without spaces like "notes:read"`);
   }
   const test: unknown = Reflect.get(ctx, HAS_SCOPES);
   if (typeof test === "function") return test.call(ctx, names) === true;
   throw new TypeError(
-    "Cannot test scopes: this is not the context of a call; pass that of a handler, not of a worker thread",
+    "Cannot test scopes: this is not the context of a call; pass the context of a handler, not of a worker thread",
   );
 }
 

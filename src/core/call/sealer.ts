@@ -39,7 +39,7 @@ export class Sealer {
     const short = secrets.find((text) => text.length < 32);
     if (short !== undefined) {
       const state = short ? "it has fewer than 32 characters" : "it is empty";
-      throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` makes a good one`);
+      throw new TypeError(`Cannot use the secret: ${state}; \`openssl rand -hex 32\` creates a suitable secret`);
     }
     this.#cipher = new Cipher(realm, secrets);
   }

@@ -218,8 +218,8 @@ export class Pot {
     return this.#dropOf(root);
   }
 
-  // Drops a holding of an account. If a client exceeds its own share, only its own holdings are dropped, and not those
-  // of other clients in its network.
+  // Drops a holding of an account. If a client exceeds its own share, only its own holdings are dropped, and not the
+  // holdings of other clients in its network.
   #dropOf(root: Account, part: Account = root): boolean {
     const own = this.#losable.get(root) ?? new Set();
     let left = Math.min(own.size, MAX_HOLDINGS);

@@ -164,7 +164,8 @@ export interface Limits {
     readonly bytesPerClient: number;
   };
   /**
-   * One concrete path of a server whose path has parameters, such as that of a tenant. Other servers reject this group.
+   * One concrete path of a server whose path has parameters, such as the path of a tenant. Servers without path
+   * parameters reject this group.
    */
   readonly perTenant: {
     /**

@@ -49,7 +49,7 @@ export interface Injection<C, A extends readonly unknown[], R> {
 /** The container of one server. */
 export class ServiceContainer implements Container {
   // These objects keep their hidden classes in memory, as in `Call`. They are not static members, because a bundler
-  // could not drop those.
+  // could not drop static members.
   readonly #scope: Scope = new Scope({} as ServiceCall, false); // Not read.
   readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // Not read.
     container: this,
@@ -285,7 +285,7 @@ export class ServiceContainer implements Container {
       return values;
     };
     if (!waits.length) return finish();
-    // Wait until all have settled, so that a failed service does not leave the others behind.
+    // Wait until all services have settled, so that none of them is still being created after another one has failed.
     return Promise.allSettled(waits).then((outcomes) => {
       for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
       return finish();
@@ -334,7 +334,7 @@ export class ServiceContainer implements Container {
     if (from && from.lifetime !== "call" && lifetime !== "server" && !isSameKey) {
       throw new TypeError(
         `Cannot make ${from.place}: it ${WORDS[from.lifetime]}, but needs ${quote(service.name)}, which ` +
-          `${WORDS[lifetime]}; let it live as short, or get what it needs in the handler`,
+          `${WORDS[lifetime]}; give both the same lifetime, or get the other service in the handler`,
       );
     }
     if (lifetime === "call" && scope?.isShared) {
@@ -467,7 +467,7 @@ export class ServiceContainer implements Container {
   /** Returns a value that the `make` of an entry requested. */
   async #getFor(entry: Entry, service: Service, scope?: Scope): Promise<unknown> {
     if (!findInternals(service)) {
-      throw new TypeError(`Cannot make ${entry.place}: it gets something that was not made by service()`);
+      throw new TypeError(`Cannot make ${entry.place}: it gets a value that was not made by service()`);
     }
     const needed = this.#find(service, scope, entry);
     if (needed.state === "made") return needed.value;

@@ -52,7 +52,9 @@ export type Toggled = readonly [before: Allow | undefined, after: Allow | undefi
  */
 export function checkUri(uri: unknown): asserts uri is string {
   if (typeof uri === "string") return;
-  throw new TypeError("Cannot announce a changed resource: its URI is not a text; pass a text, or what uri() returns");
+  throw new TypeError(
+    "Cannot announce a changed resource: its URI is not a string; pass a string, or the result of uri()",
+  );
 }
 
 /** Called for each change. */

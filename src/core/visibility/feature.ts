@@ -107,7 +107,7 @@ export function bindAllow(
 
 /** Additions of extensions to one handler, combined from its attributes. */
 export interface HandlerExtensions {
-  /** Dotted names of capabilities that clients must have declared, including those that the handler itself requires. */
+  /** Dotted names of capabilities that clients must have declared, including the requirements of the handler itself. */
   readonly requires: readonly string[];
   /** Metadata for the handler's entry in its list, including the metadata of the handler itself. */
   readonly _meta?: Meta;

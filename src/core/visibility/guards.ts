@@ -118,7 +118,7 @@ export const ENCODERS: OptionRule = {
       [Object(each).test, Object(each).encode].every((part) => typeof part === "function");
     if (!Array.isArray(value)) return "is not a list; it must be a list of encoders";
     if (!Array.from(value).every(isEncoder)) {
-      return "holds something without test() and encode(); each encoder needs both";
+      return "contains an item without test() and encode(); each encoder needs both";
     }
   },
 };

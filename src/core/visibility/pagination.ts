@@ -139,7 +139,7 @@ export class Cursors {
   refuse({ params: { cursor } }: Call): McpError {
     return new McpError(
       INVALID_PARAMS,
-      `Cannot read the list: cursor ${quote(cursor)} is not from it; start without one`,
+      `Cannot read the list: cursor ${quote(cursor)} does not belong to it; start without a cursor`,
     );
   }
 

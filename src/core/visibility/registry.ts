@@ -222,5 +222,7 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);
   const pattern = isUri && registry.findPattern(name);
   if (!pattern) return `${kind} ${JSON.stringify(name)}`;
-  throw refuse(`${quote(name)}: it is one of ${toName(pattern)}; select that, or hide resources with its allow`);
+  throw refuse(
+    `${quote(name)}: it belongs to ${toName(pattern)}; select that handler, or hide resources with its allow`,
+  );
 }

@@ -75,8 +75,8 @@ export class ServerRequests {
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      // Do not pass the client's error code on, because it would look like an error of the call: at some codes clients
-      // begin a new session, and at others they retry.
+      // Do not pass the client's error code on, because it would look like an error of the call. At some codes clients
+      // begin a new session, and at other codes they retry the call.
       if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;

@@ -125,8 +125,8 @@ function readUri(uri: unknown): string {
   throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
 }
 
-// Accept hidden and unknown resources alike, so that a client cannot find out which ones exist. `allow` decides at each
-// change.
+// Accept hidden and unknown resources alike, so that a client cannot find out which resources exist. `allow` decides at
+// each change.
 function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;

@@ -113,7 +113,7 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
   // When the client exceeds its streams, end this subscription in the same way as when the server closes. The client
-  // can open another one.
+  // can open another stream.
   const stream = account.openStream(() => {
     call.cancel(new CancelError("closing"));
     return true;
@@ -276,7 +276,7 @@ class Subscription {
 }
 
 // The server does not acknowledge notifications that it never sends. It acknowledges hidden and unknown resources
-// alike, so that a client cannot find out which ones exist. `allow` decides at each change.
+// alike, so that a client cannot find out which resources exist. `allow` decides at each change.
 function readFilter({ core, registry }: Engine, wanted: Params): Read {
   const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && capabilities[LISTS[name]]?.listChanged);

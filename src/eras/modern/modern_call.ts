@@ -10,7 +10,7 @@ import type { Question } from "../../core/call/question.ts";
 import type { Engine } from "../../core/era.ts";
 import { InputRequests } from "./input_requests.ts";
 
-/** What all calls of the era share. */
+/** The state that all calls of the era share. */
 export interface ModernHome extends CallHome {
   readonly engine: Engine;
 }

@@ -31,7 +31,7 @@ interface IncomingBody {
   turn?: Turn;
 }
 
-/** Reads large bodies. Some limits apply to each body, and others to all arriving bodies together. */
+/** Reads large bodies. Some limits apply to each body, and further limits apply to all arriving bodies together. */
 export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
@@ -127,8 +127,8 @@ export class LargeBodies {
     return more <= 0 || !!charge?.grow(more);
   }
 
-  // At the limit, the client with the most bytes loses its oldest body. A slow body can therefore not block all others,
-  // and no client can evict the bodies of other clients. A single body may exceed the limit.
+  // At the limit, the client with the most bytes loses its oldest body. A slow body can therefore not block all other
+  // bodies, and no client can evict the bodies of other clients. A single body may exceed the limit.
   #list(body: IncomingBody, account: Account, lose: Drop): void {
     const pot = this.#toPot(account);
     const place = body.place ??= pot.keep(account, 0, lose);

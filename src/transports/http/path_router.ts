@@ -304,7 +304,8 @@ export class PathRouter {
     return { path, values, params, route: route as ReadRoute };
   }
 
-  // Any client can start an asynchronous check, so its number and time are limited like those of authentications.
+  // Any client can start an asynchronous check, so the number and the time of checks are limited, in the same way as
+  // for authentications.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
     if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);

@@ -72,7 +72,7 @@ export class LineSplitter {
   /** Decodes whole lines and returns `true`. Returns `false` if they are not UTF-8. */
   #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
-      // Skips empty lines, including those with the CR of a CRLF.
+      // Skips empty lines, including lines that consist of the CR of a CRLF.
       for (const text of this.#decoder.decode(bytes).split("\n")) if (text.trim()) lines.push({ text });
       return true;
     } catch {

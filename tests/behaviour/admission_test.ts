@@ -99,7 +99,7 @@ behaviour(
     await client.notify("notifications/roots/list_changed", {});
     await client.notify(`notifications/${"x".repeat(230)}`, {});
     const isLegacy = way.era === "legacy";
-    await until(() => heard.length === (isLegacy ? 3 : 2), "all notifications are heard");
+    await until(() => heard.length === (isLegacy ? 3 : 2), "all notifications are reported");
     const methods = heard.map(({ method }) => method);
     assertEquals(methods.slice(-2), [
       "notifications/roots/list_changed",

@@ -47,7 +47,7 @@ async function fails(call: Promise<unknown>): Promise<McpError> {
 async function cancelFirst(client: Connection, runs: readonly unknown[]) {
   const controller = new AbortController();
   const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
-  await until(() => runs.length === 1, "the first one runs");
+  await until(() => runs.length === 1, "the first call runs");
   const second = started(client.callTool("pay", { key: "a" }));
   controller.abort();
   await assertRejects(() => first);
@@ -179,7 +179,7 @@ for (const [title, options] of Object.entries(stores)) {
     const { pay, runs } = counter(() => pass);
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
     const first = started(client.callTool("pay", { key: "a" }));
-    await until(() => runs.length === 1, "the first one runs");
+    await until(() => runs.length === 1, "the first call runs");
     const controller = new AbortController();
     const second = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
     // A later call with another input is refused, which shows that the second call waits.
@@ -196,7 +196,7 @@ for (const [title, options] of Object.entries(stores)) {
     const limits = { calls: { timeoutMs: 200 } };
     const { client, join: more } = await join({ handlers: [pay], limits, ...options() }, { principal: ada });
     const first = started(client.callTool("pay", { key: "a" }));
-    await until(() => runs.length === 1, "the first one runs");
+    await until(() => runs.length === 1, "the first call runs");
     const other = await more({ principal: ada });
     const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
     for (const { message } of errors) assertStringIncludes(message, "it took longer than 200 ms");
@@ -414,7 +414,7 @@ Deno.test("a key does not expire while its handler runs", async () => {
   const server = createServer({ name: "s", version: "1.0.0", handlers: [pay], clock, limits });
   await using client = await connectTest(server, { principal: ada, timeoutMs: 60_000 });
   const first = started(client.callTool("pay", { key: "a" }));
-  await until(() => runs.length === 1, "the first one runs");
+  await until(() => runs.length === 1, "the first call runs");
   for (let i = 0; i < 20; i++) await clock.advance(200);
   const second = started(client.callTool("pay", { key: "a" }));
   open();

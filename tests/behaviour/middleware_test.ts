@@ -191,7 +191,7 @@ behaviour(
     assertEquals(error.status, transport === "pipe" ? undefined : 503);
     if (transport === "pipe") await client.notify("notifications/cancelled", { requestId: "a" });
     open();
-    await until(() => opened === 2, "they go on");
+    await until(() => opened === 2, "the waiting subscriptions continue");
     // Their slots are free again.
     assertEquals((await client.listTools()).length, 1);
     void first;

@@ -230,7 +230,7 @@ behaviour(
       observer: { refused: (event) => refused.push(event), limit: (event) => reached.push(event) },
     });
     const calls = [1, 2, 3].map(() => started(client.callTool("work")));
-    await until(() => running === 2 && reached.length === 1, "two calls run, and one waits");
+    await until(() => running === 2 && reached.length === 1, "two calls run, and a third call waits");
     // One client may use a quarter of the queue.
     const { code, message } = await fails(() => client.callTool("work"));
     assertEquals(code, -31503);

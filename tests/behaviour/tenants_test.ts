@@ -381,7 +381,7 @@ Deno.test("limits apply to all tenants together", async () => {
     );
   let ended = 0;
   const calls = ["acme", "bee", "cat"].map((tenant) => send(tenant).finally(() => ended++));
-  await until(() => ended > 0 && count > 0, "a call is refused, and another one runs");
+  await until(() => ended > 0 && count > 0, "a call is refused, and another call runs");
   await turn(10);
   assertEquals(count, 1);
   open();

@@ -62,7 +62,7 @@ for (const { name, program } of runtimes) {
       server.restart();
       assertEquals(textOf(await client.callTool("hello")), "Hello!");
       if (era === "legacy") {
-        await until(() => heard.includes("notifications/tools/list_changed"), "the client learns of the new session");
+        await until(() => heard.includes("notifications/tools/list_changed"), "the client gets the new session");
       }
       await client.close();
       if (era === "legacy") await until(() => server.methods.includes("DELETE"), "the session is ended");

@@ -53,7 +53,7 @@ class LineClient implements AsyncDisposable {
   }
 
   async find(isIt: (message: Json) => boolean): Promise<Json> {
-    await until(() => this.received.some(isIt), "the message comes");
+    await until(() => this.received.some(isIt), "the message arrives");
     return this.received.find(isIt)!; // The message was just found.
   }
 

@@ -643,7 +643,10 @@ Deno.test("a client that reads slowly gets the newest notification of each topic
       audit.publish("auditIds", { topic, method: "notifications/a", params: { n, text } });
     }
   }
-  await until(() => subscription.received.filter(({ params }) => params.n === 199).length === 2, "the newest ones");
+  await until(
+    () => subscription.received.filter(({ params }) => params.n === 199).length === 2,
+    "the newest notifications",
+  );
   assert(subscription.received.length < 400, "some notifications were left out");
   await server.close();
 });

@@ -89,7 +89,7 @@ Deno.test("the result of a cancelled call is not stored if a service may have ro
     await using client = await connectTest(server, { principal: ada });
     const controller = new AbortController();
     const first = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
-    await until(() => runs === 1, "the first one runs");
+    await until(() => runs === 1, "the first call runs");
     controller.abort();
     await assertRejects(() => first);
     await until(() => cancelled === 1, "the server has cancelled it");

@@ -132,7 +132,7 @@ Deno.test("messages for an unread stream are bounded, and their memory is releas
   const posting = Array.from({ length: 100 }, async (_, i) => {
     statuses.push((await post(address, callOf("large", i), { info })).status);
   });
-  assert(await soon(Promise.all(posting)), "posts wait although the stream is lost");
+  assert(await soon(Promise.all(posting)), "posts wait although the stream is closed");
   assert(ran < 20, `${ran} results of 400,000 bytes for a client that may hold 2,000,000`);
   assertEquals((await post(address, HELLO, { info })).status, 404);
   const { accounts } = server[INTERNALS].engine;

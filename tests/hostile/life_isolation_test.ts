@@ -119,7 +119,7 @@ behaviour("a cancellation ends only the call of the same client", async (connect
     await join({ era: "modern", revisions: [MODERN] }),
   ];
   const calls = others.map((other, i) => started(other.callTool("hold", { who: `other ${i}` }, { id: 1 })));
-  await until(() => log.length === 3, "the others run");
+  await until(() => log.length === 3, "the other calls run");
   const stop = new AbortController();
   const mine = started(client.callTool("hold", { who: "mine" }, { id: 1, signal: stop.signal }).catch(() => "gave up"));
   await until(() => log.length === 4, "my call runs");

@@ -352,7 +352,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const once = (key: string, principal = "ada") =>
       ["tools/call", { name: "once", arguments: { key } }, { principal }] as const;
     assert((await send(held, ...once("a"))).result);
-    assert((await send(held, ...once("b"))).result, "it runs, although there is no room for its result");
+    assert((await send(held, ...once("b"))).result, "the call runs, although there is no room for its result");
     const { error } = await send(held, ...once("b"));
     assertEquals(error?.code, -31409);
     assertStringIncludes(error?.message ?? "", "but its result was not kept, because a limit was reached");

@@ -62,7 +62,7 @@ for (const era of ["modern", "legacy"] as const) {
     await near.take(1);
     b.server.resourceUpdated("note://1");
     await far.take(1);
-    await until(() => b.states.includes("degraded"), "the observer to hear of it");
+    await until(() => b.states.includes("degraded"), "the observer is notified");
     assertEquals(a.states, []);
     b.link.isLost = false;
     await until(async () => {
@@ -78,11 +78,11 @@ for (const era of ["modern", "legacy"] as const) {
     await until(() => {
       a.server.resourceUpdated("note://1");
       return far.received.length > beforeFar;
-    }, "a change of the one at the other");
+    }, "a change of the first instance at the second instance");
     await until(() => {
       b.server.resourceUpdated("note://1");
       return near.received.length > before + 1;
-    }, "a change of the other at the one");
+    }, "a change of the second instance at the first instance");
     assert(b.states.includes("recovered"), b.states.join());
     assertEquals(runs, 1);
   });

@@ -84,7 +84,7 @@ each("after a kill, subscribers are notified of the gap and of later entries", a
   await store.subscribe("topic", (text) => void heard.push(text), { after: 1, onGap: (last) => heard.push(last) });
   await until(() => heard.length > 0, "the second text");
   await server.kill();
-  await until(async () => !await isUp(store) && !await isUp(other), "the store is lost");
+  await until(async () => !await isUp(store) && !await isUp(other), "the store is unavailable");
   server.start();
   await until(async () => await isUp(store) && await isUp(other), "the store is back");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);

@@ -70,7 +70,7 @@ for (const [name, connect] of Object.entries(clients)) {
     const heard: string[] = [];
     for (const key of keys) await other.subscribe(key, (text) => void heard.push(text));
     for (const key of keys) await store.publish(key, key);
-    await until(() => heard.length === keys.length, "each topic is heard");
+    await until(() => heard.length === keys.length, "each topic is received");
     const found = await other.list(name.replace("-", ""), { limit: 1000 });
     assertEquals(found.map(({ key }) => key), keys.toSpliced(3, 1));
     await store.close();

@@ -34,7 +34,7 @@ for (const [name, open] of Object.entries(databases)) {
     const store = sqliteStore(() => open(file));
     for (let i = 0; i < 500; i++) await store.set(`k${i}`, "x".repeat(1000), { ttlMs: 1 });
     for (let i = 0; i < 20; i++) await store.append(`log${i}`, "x", { ttlMs: 1, max: 10 });
-    await until(async () => !await store.get("k499"), "the last one has expired");
+    await until(async () => !await store.get("k499"), "the last value has expired");
     // A newly opened store sweeps with its first writes.
     const other = sqliteStore(() => open(file));
     for (let i = 0; i < 30; i++) await other.set("key", "", { ttlMs });

@@ -298,7 +298,7 @@ behaviour("a client with its own queue does not block other clients from the pro
   const others = [await join({ principal: { id: "a" } }), await join({ principal: { id: "b" } })].map((other, i) =>
     started(other.callTool("hold", { name: `other ${i}` }))
   );
-  await until(() => log.includes("start other 0") || log.includes("start other 1"), "a call of the other client runs");
+  await until(() => log.includes("start other 0") || log.includes("start other 1"), "a call of another client runs");
   const order = () => log.filter((line) => line.startsWith("start")).map((line) => line.slice(6));
   for (let i = 0; i < 7; i++) {
     await until(() => order().length > i, `call ${i} runs`);

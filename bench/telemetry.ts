@@ -5,11 +5,12 @@
 //   deno run -A --no-check bench/telemetry.ts sdk
 //   deno run -A --no-check bench/telemetry.ts api
 //   OTEL_DENO=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9 deno run -A --no-check bench/telemetry.ts deno
+//   OTEL_DENO=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9 deno run -A --no-check bench/telemetry.ts deno bare
 //   bun --preload ./tests/support/bun_imports.ts bench/telemetry.ts sdk
 //
 // `sdk` has spans, metrics and the SDK, whose exporters discard what they get. `api` has no SDK. `none` has no telemetry
 // in either server, and shows the noise of the machine. A second word, `http`, sends the calls over HTTP; the CPU time then
-// includes that of the client.
+// includes that of the client. `bare` measures a span and a record of a call without a server.
 import { context, metrics, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -40,6 +41,37 @@ if (process.argv[2] === "sdk") {
   );
   const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] }));
+}
+
+if (process.argv[3] === "bare") {
+  measureBare();
+  process.exit();
+}
+
+/** Prints what a span and a record of a call cost without a server: what an observer cannot avoid. */
+function measureBare(): void {
+  const operation = {
+    "mcp.method.name": "tools/call",
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "add",
+    "mcp.protocol.version": "2026-07-28",
+    "network.transport": "tcp",
+    "network.protocol.name": "http",
+  };
+  const attributes = { ...operation, "jsonrpc.request.id": "1", "client.address": "127.0.0.1" };
+  const tracer = trace.getTracer("bare");
+  const histogram = metrics.getMeter("bare").createHistogram("mcp.server.operation.duration", { unit: "s" });
+  const cases = {
+    span: () => tracer.startSpan("tools/call add", { attributes }).end(),
+    record: () => histogram.record(0.001, operation),
+  };
+  for (const [name, run] of Object.entries(cases)) {
+    for (let left = 20_000; left; left--) run();
+    const since = process.cpuUsage();
+    for (let left = 100_000; left; left--) run();
+    const { user, system } = process.cpuUsage(since);
+    console.log(`${process.argv[2]}: ${((user + system) / 100_000).toFixed(1)} µs for a ${name}`);
+  }
 }
 
 const number = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } } as const;

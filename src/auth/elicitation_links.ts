@@ -193,7 +193,7 @@ async function spendStored(
   try {
     return await markStored(use, { store: sealed, key, ttlMs: toMarkTtl(ttlMs), date: Date.now() });
   } catch (cause) {
-    throw new Error("Cannot open the link: the store does not tell whether it was opened before; try again later", {
+    throw new Error("Cannot open the link: the store does not report whether it was opened before; try again later", {
       cause,
     });
   }

@@ -234,7 +234,7 @@ class Requests {
     for await (const page of pages) {
       // Do not spread the items, because a page may have more items than a call may have arguments.
       for (const item of readObjects(page, key)) items.push(item);
-      if (items.length > MAX_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MAX_ITEMS}`);
+      if (items.length > MAX_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MAX_ITEMS} items`);
     }
     return items;
   }

@@ -13,7 +13,7 @@ import { startTimer } from "../kit/timer.ts";
  */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;
-  throw new RangeError(`Cannot wait for ${name}: ${ms} is not a positive number of milliseconds, or Infinity`);
+  throw new RangeError(`Cannot wait for ${name}: it is ${ms}; use a positive number of milliseconds, or Infinity`);
 }
 
 /** Milliseconds between two checks of whether requests still wait for a user. */

@@ -140,8 +140,8 @@ async function probe(
 }
 
 /**
- * Whether an error is no reason to try a handshake: only a modern server responds with it, or servers of any era do, as
- * with status 401 and 403.
+ * Whether an error means that a handshake is not worth trying: only a modern server responds with it, or (for status
+ * 401 and 403) servers of any era do.
  */
 export function isModernRefusal({ code, status }: McpError): boolean {
   return [UNSUPPORTED_VERSION, HEADER_MISMATCH, MISSING_CAPABILITY].includes(code) || status === 401 || status === 403;

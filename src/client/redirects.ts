@@ -47,7 +47,7 @@ export async function fetchSameOrigin(
     url = target;
   }
   throw new RedirectError(
-    `Cannot follow the redirects of ${sending.url}: there are more than ${MAX_REDIRECTS}; connect to their target`,
+    `Cannot follow the redirects of ${sending.url}: there are more than ${MAX_REDIRECTS} redirects; connect to their target`,
   );
 }
 

@@ -342,7 +342,7 @@ export function readChallenges(
 /** The facts about a path without parameters. */
 export const NO_ROUTE: PathFacts = {
   route(): never {
-    throw new TypeError("Cannot read path parameters: the path of the server has none");
+    throw new TypeError("Cannot read path parameters: the path of the server has no parameters");
   },
 };
 

@@ -245,7 +245,7 @@ function read(values: Record<string, string>, name: string, raw: string, kind: K
     values[name] = decodeURIComponent(raw);
     return !kind[0].test(raw) && !kind[1].test(values[name]);
   } catch {
-    return false; // A % without two digits, or bytes that are not UTF-8.
+    return false; // The text has a % without two digits, or bytes that are not UTF-8.
   }
 }
 

@@ -117,7 +117,7 @@ export class RuleRecord implements InformedRules {
     await Promise.all([this.load(), this.#trunk?.open(method)]);
     if (this.#list) return;
     this.#isLate = true;
-    throw toBusy("serve the request: the store does not tell which handlers are disabled");
+    throw toBusy("serve the request: the store does not report which handlers are disabled");
   }
 
   load(): Promise<void> | undefined {

@@ -224,7 +224,9 @@ export class TenantSums {
   }
 }
 
-/** Milliseconds during which the calls of a tenant may exceed its limit. Keep docs/guides/tenants.md the same. */
+/**
+ * Milliseconds during which the calls of a tenant may exceed its limit. docs/guides/tenants.md states the same value.
+ */
 const PUBLISH_MS = 1000;
 /**
  * Maximum length of the sums in one entry, in characters. The tenants that are furthest from their limits are left out.

@@ -429,7 +429,7 @@ class SocketConnection {
 
   #disconnect(): undefined {
     this.#outbox.clear();
-    this.#socket.close(TRY_LATER, "the client does not read");
+    this.#socket.close(TRY_LATER, "the client does not read its messages");
   }
 
   #take(text: string): void {

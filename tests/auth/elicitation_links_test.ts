@@ -95,7 +95,7 @@ Deno.test("a link with singleUse does not open while the store is unavailable", 
   await assertRejects(
     () => elicitationLinks(options).open(link, "ada"),
     Error,
-    "does not tell whether it was opened before",
+    "does not report whether it was opened before",
   );
   isLost = false;
   assertEquals(await elicitationLinks(options).open(link, "ada"), { data: null });

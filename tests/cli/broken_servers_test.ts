@@ -31,7 +31,7 @@ const endpoints: Readonly<
   ],
   plain: [() => reply(`hello${EVIL}`, "text/plain"), /got 200 text\/plain: hello/],
   untyped: [() => new Response(new TextEncoder().encode("{}")), /got 200: \{\}; check the path/],
-  loop: [() => redirect("/loop", 307), /there are more than 5; connect to their target/],
+  loop: [() => redirect("/loop", 307), /there are more than 5 redirects; connect to their target/],
   get: [() => redirect("/other", 302), /it would turn POST into GET; connect to/],
   away: [() => redirect("http://evil.example/x", 307), /another origin must not receive/],
   nowhere: [() => new Response(null, { status: 302 }), /got 302/],

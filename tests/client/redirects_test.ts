@@ -190,7 +190,11 @@ Deno.test("a redirect that would turn POST into GET is refused", async () => {
 
 Deno.test("a redirect loop ends", async () => {
   await using origins = startOrigins(() => redirect(307, "/mcp"));
-  await assertRejects(() => connect(origins.url), RedirectError, "there are more than 5; connect to their target");
+  await assertRejects(
+    () => connect(origins.url),
+    RedirectError,
+    "there are more than 5 redirects; connect to their target",
+  );
   assertEquals(origins.heard.length, 6);
 });
 

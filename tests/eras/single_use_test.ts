@@ -219,7 +219,7 @@ Deno.test("an answer is refused but not used up while the store is unavailable",
   fragile.isLost = true;
   const lost = await call(shop, "pay", answer(state));
   assertEquals([lost.status, lost.code, lost.retryAfter], [503, -31503, "1"], lost.says);
-  assertStringIncludes(lost.says, "the store does not tell whether this answer was used; try again later");
+  assertStringIncludes(lost.says, "the store does not report whether this answer was used; try again later");
   assertEquals(shop.paid, []);
   fragile.isLost = false;
   let paid = await call(shop, "pay", answer(state));

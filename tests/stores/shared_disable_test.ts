@@ -106,7 +106,7 @@ async function isBusy(run: () => Promise<unknown>): Promise<boolean> {
     return false;
   } catch (error) {
     assert(error instanceof McpError && error.code === -31503, `${error}`);
-    assertStringIncludes(error.message, "the store does not tell which handlers are disabled");
+    assertStringIncludes(error.message, "the store does not report which handlers are disabled");
     return true;
   }
 }

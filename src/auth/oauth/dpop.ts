@@ -65,7 +65,7 @@ export class Proofs {
     if (found === "cut off") {
       return refuseRequest(429, { reason: "the caller uses too many proofs; create a new proof" });
     }
-    if (found) return refuseRequest(503, { reason: "the store does not tell whether its proof was used before" });
+    if (found) return refuseRequest(503, { reason: "the store does not report whether the proof was used before" });
   }
 
   // Runs without an `await`, so that no other check can run between finding and adding the mark.

@@ -14,7 +14,7 @@ export interface JwtRules extends ClaimRules {
   readonly issuers: ReadonlyMap<string, Issuer>;
   /** Signature algorithms that are allowed. */
   readonly algorithms: readonly string[];
-  /** Whether the `typ` of a token must be `at+jwt`, or may also be `JWT` or missing. */
+  /** Whether the `typ` of a token must be `at+jwt`. Otherwise it may also be `JWT` or missing. */
   readonly needsType: boolean;
 }
 

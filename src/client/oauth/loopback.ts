@@ -98,7 +98,7 @@ class LoopbackTrip implements SignInTrip {
     if (this.#state === undefined || url.searchParams.get("state") !== this.#state) {
       return toPage(400, "This is not the sign-in that the program waits for. Nothing has changed.");
     }
-    if (this.#hasReturned) return toPage(409, "This sign-in has already come back. Nothing has changed.");
+    if (this.#hasReturned) return toPage(409, "This sign-in was already completed. Nothing has changed.");
     this.#hasReturned = true;
     this.#returned.resolve(`${this.redirectUri}${url.search}`);
     return (await this.#outcome.promise).clone();

@@ -98,7 +98,7 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
       const [content] = contents;
       if (contents.length !== 1 || content.uri !== uri) throw new SkillError(uri, "the server returned another file");
       const bytes = toBytes(content);
-      if (!bytes || bytes.length > MOST_BYTES) throw new SkillError(uri, "it has no content, or too much");
+      if (!bytes || bytes.length > MOST_BYTES) throw new SkillError(uri, "it has no valid content, or too many bytes");
       if (file && bytes.length !== file.size) {
         throw new SkillError(uri, `it has ${bytes.length} bytes, and its entry says ${file.size}`);
       }

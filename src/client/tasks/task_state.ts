@@ -79,7 +79,7 @@ export function readTask(value: Params, taskId: string): TaskState {
   const refuse = (problem: string) => new TaskError(taskId, `Cannot read the state of the task ${taskId}: ${problem}`);
   const status = STATUSES.find((each) => each === value.status);
   if (value.taskId !== taskId) throw refuse("the server sent the state of another task");
-  if (!status) throw refuse("the server sent no status that a task can have");
+  if (!status) throw refuse("the server sent an invalid status");
   if (status === "completed" && !isObject(value.result)) throw refuse("the task is completed, but has no result");
   const { statusMessage, createdAt, lastUpdatedAt, ttlMs, pollIntervalMs } = value;
   return {

@@ -579,7 +579,7 @@ export abstract class Call implements ServiceCall, Cancellable {
 }
 
 function refuseRoute(): never {
-  throw new TypeError("Cannot read path parameters: the path of the server has none");
+  throw new TypeError("Cannot read path parameters: the path of the server has no parameters");
 }
 
 /** Creates the error for a result that is too long. */

@@ -63,8 +63,8 @@ export class InFlight {
   }
 
   /**
-   * Adds the endpoints of the calls to a set. Uses `host.server`, because the host of a call may be derived from the
-   * endpoint's host.
+   * Adds the endpoints of the calls to a set, by `host.server`. The hosts of an endpoint's calls may be different
+   * objects.
    */
   addServers(servers: Set<object>): void {
     for (const { host } of this.#calls ?? []) servers.add(host.server);

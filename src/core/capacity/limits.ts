@@ -214,7 +214,7 @@ export const LIMITS: Limits = {
     detached: 2048,
     timeoutMs: 120_000,
     answerMs: 60_000,
-    // Well below `memory.bytesPerClient`, which limits all unread data of one client together.
+    // Keep it well below `memory.bytesPerClient`, so that one unread result does not use up the memory of a client.
     resultBytes: 8 * 1024 * 1024,
     closeMs: 5000,
   },

@@ -48,7 +48,7 @@ export class Entry {
     this.lifetime = lifetime;
     this.key = key;
     this.fullKey = fullKey;
-    // Handle the rejection, because there may be no caller that waits.
+    // Handle the rejection: there may be no caller that waits, and an unhandled rejection would end the process.
     this.settled.promise.catch(() => {});
   }
 

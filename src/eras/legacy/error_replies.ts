@@ -21,7 +21,7 @@ export interface RefusedRequest {
 /** Describes why the server rejects a request. */
 export interface Refusal extends RefusedRequest {
   readonly status: number;
-  /** Text after "Cannot serve the request: ". */
+  /** The reason, which completes the message "Cannot serve the request: …". */
   readonly state: string;
   readonly reason: RefusalReason;
 }

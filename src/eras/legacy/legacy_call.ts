@@ -37,7 +37,7 @@ export class SessionHome implements CallHome {
   /** Part of the session id, which observers receive. */
   readonly sessionId?: string;
 
-  /** Creates what the calls of a session share. */
+  /** Creates the state that the calls of a session share. */
   constructor(parts: DialectParts, session: Partial<Pick<Session, "requests" | "data" | "id">>) {
     const { core, host } = parts.engine;
     this.parts = parts;

@@ -246,7 +246,7 @@ export class Sessions {
       end: () => this.end(session, "client"),
       apply,
       receive(message) {
-        // Only instances of this server can seal messages, so the message has the type of its kind.
+        // Only instances of this server can seal messages, so `kind` determines the type of a message.
         const { kind } = message as { readonly kind?: unknown };
         if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above

@@ -162,6 +162,6 @@ function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
           "instances the same store",
       );
     case "lost":
-      return toBusy("continue the call: the store does not tell whether this answer was used");
+      return toBusy("continue the call: the store does not report whether this answer was used");
   }
 }

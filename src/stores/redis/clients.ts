@@ -49,7 +49,7 @@ interface NodeRedis {
   destroy(): unknown;
 }
 
-/** The differences of a node-redis cluster. */
+/** The parts of a node-redis cluster that differ from a single client. */
 interface NodeRedisCluster {
   sendCommand(key: string, isReadOnly: boolean, words: readonly string[]): Promise<unknown>;
 }

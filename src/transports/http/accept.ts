@@ -39,7 +39,7 @@ export function readAccept(accept: string | null): Accepts {
   };
 }
 
-/** The ranges that matter. Other ranges are not kept, because a header may contain a hundred thousand. */
+/** The ranges that matter. Other ranges are not kept, because a header may contain a hundred thousand ranges. */
 const RANGES: ReadonlySet<string> = new Set([
   "application/json",
   "text/event-stream",

@@ -48,7 +48,7 @@ export interface CallerOptions {
 /** The rejection of a request. */
 export interface Refusal {
   readonly status: number;
-  /** Text after "Cannot serve the request: ". */
+  /** The reason, which completes the message "Cannot serve the request: …". */
   readonly state: string;
   readonly reason: "host" | "origin";
 }

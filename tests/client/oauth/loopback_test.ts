@@ -29,7 +29,7 @@ Deno.test("the redirect is accepted once, and the page shows the outcome of the 
   assertEquals(await visit, `${trip.redirectUri}?code=c1&state=s1&iss=x`);
   const [again, text] = await look(`${trip.redirectUri}?code=c2&state=s1`);
   assertEquals(again, 409);
-  assertStringIncludes(text, "already come back");
+  assertStringIncludes(text, "already completed");
   await trip.end();
   const [status, shown] = await last;
   assertEquals([status, shown.includes("You are signed in."), shown.includes("c1")], [200, true, false]);

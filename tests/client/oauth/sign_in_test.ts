@@ -659,7 +659,11 @@ for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.exam
   Deno.test(`refused: the redirect URI ${redirectUri}`, async () => {
     await using bed = new Bed();
     const userAgent: SignInOptions["userAgent"] = async () => ({ ...await bed.userAgent(), redirectUri });
-    const error = await assertRejects(() => use(bed, { userAgent }), Error, "not an https URL or one of this machine");
+    const error = await assertRejects(
+      () => use(bed, { userAgent }),
+      Error,
+      "neither an https URL nor a URL of this machine",
+    );
     assertStringIncludes(error.message, redirectUri);
     assertEquals([bed.visits.length, bed.seen.filter(({ url }) => url.endsWith("/register")).length], [0, 0]);
   });

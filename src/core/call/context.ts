@@ -228,7 +228,7 @@ export interface ForwardRetry {
 
 /** Details of a progress notification. */
 export interface ProgressOptions {
-  /** The value of `progress` at which the work is done. If omitted, the client cannot show how much is left. */
+  /** The value of `progress` at which the work is done. Without it, the client cannot show how much is left. */
   readonly total?: number;
   /** A short message for people. */
   readonly message?: string;

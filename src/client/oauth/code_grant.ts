@@ -117,7 +117,9 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
 function checkRedirectUri(redirectUri: string, server: string): void {
   const url = URL.parse(redirectUri);
   if (url && (url.protocol !== "http:" || isThisMachine(url))) return;
-  const state = `the redirectUri of the user agent is ${toShown(redirectUri)}, which is neither an https URL nor a URL of this machine`;
+  const state = `the redirectUri of the user agent is ${
+    toShown(redirectUri)
+  }, which is neither an https URL nor a URL of this machine`;
   throw new SignInError(`Cannot sign in to ${server}: ${state}`);
 }
 

@@ -537,7 +537,7 @@ behaviour(
     assertEquals((await client.listTools()).map(({ name }) => name), ["same"]);
     assertMatch(
       `${takeFaults()[0].error}`,
-      /what forCaller of tool "wrong0" returned: unknown option scopes; remove it/,
+      /the result of forCaller of tool "wrong0": unknown option scopes; remove it/,
     );
   },
 );

@@ -1,7 +1,16 @@
 // Services in every era and over every transport: made once per lifetime, and disposed with the outcome of the call.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { prompt, resource, resourceProvider, service, type ServiceEnd, tool, ToolError } from "../../mod.ts";
-import type { Connection } from "../../src/testing/testing.ts";
+import {
+  createServer,
+  prompt,
+  resource,
+  resourceProvider,
+  service,
+  type ServiceEnd,
+  tool,
+  ToolError,
+} from "../../mod.ts";
+import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
 /** A service that records its lifecycle in a log. */
@@ -392,4 +401,16 @@ behaviour("a service that fails in allow hides the handler and is reported", asy
   await assertRejects(() => client.callTool("hidden"), Error, "Unknown tool");
   // Over HTTP, the start of the first request reports the failure too.
   assertEquals(takeFaults().every(({ error }) => error instanceof RangeError), true);
+});
+
+Deno.test("a service that fails for a call does not delay the end of the server", async () => {
+  const broken = service("broken", () => Promise.reject(new Error("no database")), { per: "call" });
+  const handlers = [tool({ name: "use", services: { broken }, run: () => "" })];
+  // A clock that stands still: a close that waits for a timeout never ends.
+  const server = createServer({ name: "s", version: "1.0.0", handlers, clock: fakeClock(), observer: { fault() {} } });
+  await using client = await connectTest(server);
+  assertEquals((await client.callTool("use")).isError, true);
+  let isClosed = false;
+  void server.close().then(() => isClosed = true);
+  await until(() => isClosed, "the server to close");
 });

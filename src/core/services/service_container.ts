@@ -184,7 +184,7 @@ export class ServiceContainer implements Container {
     }
     if (isPromiseLike(result)) return this.#finish(scope, Promise.resolve(result));
     if (scope.isEmpty) {
-      scope.end = "result";
+      this.#endEmpty(scope, "result");
       return result;
     }
     return this.#finish(scope, Promise.resolve(result));
@@ -201,10 +201,16 @@ export class ServiceContainer implements Container {
     return result;
   }
 
+  /** Ends a scope without values. Its services may have failed, which leaves no value but a watched scope. */
+  #endEmpty(scope: Scope, end: ServiceEnd): void {
+    scope.end = end;
+    if (this.#scopes.delete(scope)) scope.closed.resolve();
+  }
+
   /** Ends a scope whose function threw, and throws the same error. */
   #fail(scope: Scope, error: unknown): Promise<never> {
     if (scope.isEmpty) {
-      scope.end = "error";
+      this.#endEmpty(scope, "error");
       throw error;
     }
     return this.endScope(scope, "error").then(() => {
@@ -243,7 +249,7 @@ export class ServiceContainer implements Container {
   async endScope(scope: Scope, planned: ServiceEnd): Promise<void> {
     if (scope.end) return scope.isEmpty ? undefined : await scope.closed.promise;
     const { call } = scope;
-    if (scope.isEmpty) return void (scope.end = planned);
+    if (scope.isEmpty) return this.#endEmpty(scope, planned);
     const end = call.isAsking ? "input_required" : call.ended && !scope.isShared ? "cancelled" : planned;
     scope.end = end;
     let failure: { readonly error: unknown } | undefined;

@@ -19,12 +19,12 @@ import { createAuth, SIGN_IN_OPTIONS } from "./sign_in/sign_in_options.ts";
 /** The command `bridge`. */
 export const bridge: Command = {
   name: "bridge",
-  summary: "Let a client that only knows stdio use a server over HTTP",
+  summary: "Connect a client that supports only stdio to a server over HTTP",
   usage: ["bridge [OPTIONS] URL"],
   description: [
-    "The command passes all messages on unchanged, in both directions and in every protocol revision. A client starts it " +
+    "The command passes on all messages unchanged, in both directions and in every protocol revision. A client starts it " +
     "as a server over stdio; install writes it into the configuration of such a client.",
-    "If the server asks for a sign-in, the command opens the browser. Without one, sign in with mcp login before.",
+    "If the server requires a sign-in, the command opens the browser. Without a browser, sign in with mcp login before.",
   ],
   options: { header: SERVER_OPTIONS.header, ...SIGN_IN_OPTIONS },
   examples: ["bridge https://mcp.example.com/mcp"],

@@ -33,12 +33,12 @@ export const call: Command = {
   description: [
     SERVER_DESCRIPTION,
     ARGUMENTS_DESCRIPTION,
-    "If the server makes a task of the call, the command shows its status and waits for it. Ctrl-C cancels the task.",
+    "If the server runs the call as a task, the command shows its status and waits for it. Ctrl-C cancels the task.",
     ELICITATION_DESCRIPTION,
   ],
   options: {
     ...INTERACTIVE_OPTIONS,
-    task: { text: "Print the id of the task that the server makes of the call, and do not wait; see the command task" },
+    task: { text: "Print the id of the task, if the server runs the call as a task, and do not wait; see the command task" },
   },
   operands: "files",
   examples: [

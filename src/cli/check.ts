@@ -32,7 +32,7 @@ export const check: Command = {
     strict: { text: "Exit with 1 for warnings too" },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,
-    "write-schema": { text: "Write mcp.schema.json beside a config file, for completion in editors" },
+    "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },
   },
   operands: "files",
   examples: ["check", "check server.ts --max-tokens 5000"],
@@ -94,7 +94,7 @@ async function listServer(server: PipeServer): Promise<ListResult> {
  */
 async function writeSchema(target: string | undefined): Promise<void> {
   if (target === undefined || await toKind(target) !== "config") {
-    throw new UsageError(`Cannot write a schema for ${target ?? "the demonstration"}: it is no config file; name one`);
+    throw new UsageError(`Cannot write a schema for ${target ?? "the demonstration"}: it is not a config file; name a config file`);
   }
   const file = `${toFolder(platform.toPath(target))}/${SCHEMA_FILE}`;
   const { toJsonSchema } = await importModule<typeof import("./config/schema.ts")>("./config/schema.ts");

@@ -111,7 +111,7 @@ async function findToken(
     await (await connect(url, { auth, headers, signal, onWarning: () => {} })).close();
     const token = await auth.token({ url, method: "POST" });
     if (typeof token !== "object") return token;
-    reportLine("Your token is bound to a key, so the command examines only what needs no token.");
+    reportLine("Your token is bound to a key, so the command examines only the parts that need no token.");
   } catch (error) {
     // Print only errors about the sign-in, because the examination reports other problems of the server.
     const isAboutSignIn = error instanceof CliError || error instanceof Error && error.name === "SignInError";

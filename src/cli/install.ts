@@ -75,7 +75,7 @@ export const install: Command = {
       text: "HTTP header of every request to a URL; ${NAME} is an environment variable; may be repeated",
     },
     bridge: { text: "For a URL: start the command bridge, for a client that cannot sign in to the server" },
-    force: { text: "Replace the entry that --name names, if it has other content" },
+    force: { text: "Replace the entry with the name of --name, if its content differs" },
     file: { value: "FILE", text: "Configuration file to change (default: the client's own)", completion: "files" },
     "dry-run": { text: "Print the changed file instead of writing it" },
     ...ENDPOINT_OPTIONS,

@@ -103,7 +103,7 @@ function checkTool(
   if (!NAME.test(name)) {
     report("error", "some clients reject its name; use 1 to 64 letters, digits, _ and -");
   } else if (name.length > LONG_NAME) {
-    const cause = "some clients leave a tool out if its name and that of the server have more than 60";
+    const cause = "some clients omit a tool if its name and the name of the server together have more than 60";
     report("warning", `its name has ${name.length} characters; ${cause}`);
   }
   if (!description?.trim()) {

@@ -71,7 +71,7 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   const [, scheme] = /^([a-z][a-z\d+.-]+:)/i.exec(target) ?? [];
   if (scheme !== undefined && !SCHEMES.includes(scheme.toLowerCase())) {
     throw new CliError(
-      `Cannot use ${target}: no file has the scheme ${scheme}; name a file, a folder, a package such as ` +
+      `Cannot use ${target}: ${scheme} is not a scheme for files; name a file, a folder, a package such as ` +
         `jsr:@scope/server, or ./${target} for a file with this name`,
     );
   }

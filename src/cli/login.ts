@@ -21,7 +21,7 @@ export const login: Command = {
   usage: ["login [OPTIONS] URL", "login --print-client-metadata [--client-metadata URL] [--redirect-port PORT]"],
   description: [
     "The command opens the browser, or prints a link. Without a browser on this machine, paste the address of the last " +
-    "page. Later commands use the tokens and renew them; they sign in by themselves when a server asks for it.",
+    "page. Later commands use the tokens and renew them; they sign in themselves when a server requires it.",
     "With --print-client-metadata the command prints the metadata document of this client, for you to host at the URL of " +
     "--client-metadata.",
   ],
@@ -36,7 +36,7 @@ export const login: Command = {
     "login https://mcp.example.com/mcp --client-id 7f3a --redirect-port 8765",
     "login --print-client-metadata --client-metadata https://example.com/mcp-client.json",
   ],
-  exitCodes: { 1: "The server or its authorization server refused", 130: "Stopped with Ctrl-C" },
+  exitCodes: { 1: "The server or its authorization server rejected the sign-in", 130: "Stopped with Ctrl-C" },
   run: signInUser,
 };
 
@@ -57,7 +57,7 @@ async function signInUser(args: Args): Promise<number> {
   await auth.signOut(url);
   return await withServerSession(args, { verb: "sign in to", isForced: true }, async () => {
     const facts = await auth.facts(url);
-    if (!facts) reportLine(`${url} asks for no sign-in.`);
+    if (!facts) reportLine(`${url} requires no sign-in.`);
     for (const line of facts ? toFactLines(facts) : []) reportLine(line);
     return 0;
   });

@@ -40,7 +40,7 @@ export const serve: Command = {
   options: {
     stdio: { text: "Serve over standard input and output" },
     http: { text: "Serve over HTTP" },
-    port: { value: "PORT", text: "Port for HTTP; 0 picks a free port (default: 3000)" },
+    port: { value: "PORT", text: "Port for HTTP; 0 chooses a free port (default: 3000)" },
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
     path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
     ...ENDPOINT_OPTIONS,

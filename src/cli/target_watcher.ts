@@ -15,7 +15,7 @@ import { watchFile } from "../files/file_watch.ts";
  * @throws {CliError} if the target has no file.
  */
 export function watchTarget(target: string | undefined, { reload, files }: Loaded): () => void {
-  if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name one`);
+  if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name a file`);
   const stops = new Map<string, () => void>();
   // Keep changed files until a reload succeeds, because a file with an error must be loaded again too.
   const changed = new Set<string>();

@@ -22,7 +22,7 @@ export const task: Command = {
   usage: ["task get|wait|cancel [OPTIONS] SERVER ID", "task get|wait|cancel [OPTIONS] ID -- COMMAND..."],
   description: [
     "A call with --task prints the ID of its task. get prints the status, wait answers questions and prints the result, " +
-    "and cancel asks the server to stop. Ctrl-C ends wait, and the task goes on.",
+    "and cancel asks the server to stop. Ctrl-C ends wait, and the task continues.",
     SERVER_DESCRIPTION,
     ELICITATION_DESCRIPTION,
   ],

@@ -279,7 +279,7 @@ for (const { name, program, file } of runtimes) {
         expected: /^Cannot use --http with --stdio: a server has one of them; remove one\n/,
       },
       { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: it needs HTTP; remove --stdio\n/ },
-      { words: ["--watch"], expected: /^Cannot watch the demonstration: it has no file; name one\n/ },
+      { words: ["--watch"], expected: /^Cannot watch the demonstration: it has no file; name a file\n/ },
       {
         words: ["gone.jsonc"],
         expected: /^Cannot use gone\.jsonc: there is no file \/.*\/gone\.jsonc; check the path\n/,

@@ -262,7 +262,7 @@ for (const { name, program } of runtimes) {
             "warning: tool top: its input has anyOf at the top, which some clients reject; move it into a property",
             "warning: tool odd: its output is not an object, which clients of older revisions expect",
             "error: tool odd: it has both readOnlyHint and destructiveHint; remove one of them",
-            `warning: tool ${"l".repeat(51)}: its name has 51 characters; some clients leave a tool out if its name`,
+            `warning: tool ${"l".repeat(51)}: its name has 51 characters; some clients omit a tool if its name`,
             "warning: prompt ask: it has no description",
             "warning: prompt ask: the argument q has no description",
           ]

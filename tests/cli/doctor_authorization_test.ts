@@ -262,7 +262,9 @@ const rows: readonly {
           ? Response.json({ resource: url, authorization_servers: [origin] }, { headers: cors })
           : undefined,
     },
-    found: [/^problem: metadata: the metadata at \S+\/mcp is for another resource or other issuers than that at \S+$/],
+    found: [
+      /^problem: metadata: the metadata at \S+\/mcp is for another resource or other issuers than the metadata at \S+$/,
+    ],
   },
   {
     title: "has metadata at the root only",
@@ -305,7 +307,7 @@ const rows: readonly {
   {
     title: "names no issuer",
     parts: { resource: { authorization_servers: [] } },
-    found: [/^problem: metadata: the metadata at \S+ names no usable authorization server$/],
+    found: [/^problem: metadata: the metadata at \S+ contains no usable authorization server$/],
   },
   {
     title: "has wrong members in its metadata",
@@ -353,7 +355,7 @@ const rows: readonly {
     title: "has an authorization server without TLS and registration",
     parts: { issuer: { token_endpoint: "http://login.example/t", registration_endpoint: undefined } },
     found: [
-      /^problem: authorization server: token_endpoint of the metadata at \S+ is no https URL$/,
+      /^problem: authorization server: token_endpoint of the metadata at \S+ is not an https URL$/,
       /^note: authorization server: unknown clients cannot register$/,
     ],
   },

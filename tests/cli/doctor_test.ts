@@ -326,7 +326,7 @@ const broken: readonly Broken[] = [
     title: "accepts requests of web pages of every origin",
     fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("origin"))),
     found: [
-      /^problem: foreign origin: web pages of any origin get results: https:\/\/stranger\.invalid got one, so/,
+      /^problem: foreign origin: web pages of any origin get results: https:\/\/stranger\.invalid got a result, so/,
     ],
   },
   {
@@ -510,7 +510,7 @@ function createOfficial(): McpServer {
 }
 
 const OFFICIAL = [
-  "problem: foreign origin: web pages of any origin get results: https://stranger.invalid got one, so any web page can use " +
+  "problem: foreign origin: web pages of any origin get results: https://stranger.invalid got a result, so any web page can use " +
   "this server through DNS rebinding",
   "problem: foreign host: a request for the host stranger.invalid is accepted (200), so any web page can use this " +
   "server through DNS rebinding",
@@ -540,7 +540,7 @@ Deno.test("doctor reports a server that accepts only one client", async () => {
   await createOfficial().connect(transport);
   const findings = await runDoctor((request) => transport.handleRequest(request), { timeoutMs: 1000 });
   assertEquals(listDefects(findings).filter((each) => each.startsWith("problem")), [
-    'problem: handshake: initialize works only once; the second one gets 400 with error -32600, "Invalid Request: ' +
+    'problem: handshake: initialize works only once; the second request gets 400 with error -32600, "Invalid Request: ' +
     'Server already initialized"',
     ...OFFICIAL,
     "problem: lists: a client cannot connect: Session not found",

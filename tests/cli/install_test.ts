@@ -264,7 +264,7 @@ for (const { name: runtime, program } of runtimes) {
       for (
         const [message, ...words] of [
           [
-            "others may read it there; write it with a variable",
+            "other users may read the file; write it with a variable",
             url,
             "--client",
             "claude-code",
@@ -272,7 +272,7 @@ for (const { name: runtime, program } of runtimes) {
             "authorization=Bearer s3cret",
           ],
           [
-            "others may read it there; write it with a variable",
+            "other users may read the file; write it with a variable",
             url,
             "--client",
             "vscode",
@@ -280,7 +280,7 @@ for (const { name: runtime, program } of runtimes) {
             "x-api-key: s3cret",
           ],
           [
-            "others may read it there; name a file outside of the project",
+            "other users may read the file; name a file outside of the project",
             url,
             "--client",
             "zed",
@@ -290,7 +290,7 @@ for (const { name: runtime, program } of runtimes) {
             "cookie=s3cret",
           ],
           [
-            "others may read it there, and Zed has no references",
+            "other users may read the file, and Zed has no references",
             "s.ts",
             "--client",
             "zed",

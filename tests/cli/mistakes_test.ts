@@ -386,7 +386,7 @@ for (const { name, program } of runtimes) {
       [["new", ""], /^Cannot create "": it is not a name; start with a letter/],
       [
         ["call", "htp://x/mcp"],
-        /^Cannot use htp:\/\/x\/mcp: no file has the scheme htp:; name a file, a folder, a package/,
+        /^Cannot use htp:\/\/x\/mcp: htp: is not a scheme for files; name a file, a folder, a package/,
       ],
       [["inspect", "s.ts", "--port", "1"], /^Cannot use --port: it is the port of the page; add --page\n/],
       [

@@ -26,7 +26,7 @@ export async function waitForTask(
     const isLate = error instanceof DOMException && error.name === "TimeoutError";
     if (signal.aborted && cancels) await task.cancel({ timeoutMs: CANCEL_MS }).catch(() => {});
     else if (signal.aborted || isLate) {
-      reportLine(`The task goes on. To wait for it: ${toWaitCommand(task, name, args)}`);
+      reportLine(`The task continues. To wait for it: ${toWaitCommand(task, name, args)}`);
     }
     throw error;
   }

@@ -69,7 +69,7 @@ export function findViolation(
 /** Explains why an argument may not be in its word. Returns `undefined` if it may. */
 function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
   if (argument.isPartial) {
-    return `the argument ${argument.name} is only part of this word; give it a word of its own, or ${UNSAFE}`;
+    return `the argument ${argument.name} is only part of this word; make it a separate word, or ${UNSAFE}`;
   }
   if (!argument.isText) return;
   const option = findOptionBefore(words, at);

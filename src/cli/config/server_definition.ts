@@ -160,7 +160,7 @@ async function importHandlers(name: string, path: string): Promise<readonly Hand
   const exported = await importDefault(name, platform.toFileUrl(path));
   const list: readonly unknown[] = Array.isArray(exported) ? exported : [exported];
   if (list.every(isHandler)) return list;
-  throw new TypeError("its default export is not a tool, resource or prompt, nor an array of them; export one");
+  throw new TypeError("its default export is not a tool, resource or prompt, nor an array of these; export a handler");
 }
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {

@@ -28,7 +28,7 @@ export async function checkChallenge(
   if (!hasToken(endpoint)) {
     check.note(
       "the server requires a token (401)",
-      "sign in with mcp login, or pass one with --header 'authorization=Bearer ...', to run all checks",
+      "sign in with mcp login, or pass a token with --header 'authorization=Bearer ...', to run all checks",
     );
     return await checkRefusals(endpoint, response, { ...options, writer: modernWriter() });
   }
@@ -161,7 +161,7 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
   if (response.status !== 401) {
     return check.problem(
       `an invalid token gets ${describeResponse(response)}`,
-      "respond with 401, so that clients get a new one",
+      "respond with 401, so that clients get a new token",
     );
   }
   const error = readChallenge(response.headers.get("www-authenticate"))?.params.get("error");

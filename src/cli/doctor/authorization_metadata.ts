@@ -84,7 +84,7 @@ async function findResourceMetadata(
     );
   } else if (wellKnown !== found && !isSame(wellKnown, found)) {
     check.problem(
-      `the metadata at ${wellKnown.url} is for another resource or other issuers than that at ${found.url}`,
+      `the metadata at ${wellKnown.url} is for another resource or other issuers than the metadata at ${found.url}`,
       "serve the same document at both URLs",
     );
   }
@@ -131,8 +131,8 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
   const issuers = all.filter((issuer) => typeof issuer === "string").filter((issuer) => isSecure(issuer, endpoint.url));
   if (!issuers.length) {
     check.problem(
-      `the metadata at ${url} names no usable authorization server`,
-      "list the https URL of at least one in authorization_servers",
+      `the metadata at ${url} contains no usable authorization server`,
+      "list the https URL of at least one authorization server in authorization_servers",
     );
   } else {
     for (const issuer of all) {
@@ -202,7 +202,7 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
     return typeof url === "string" && !isSecure(url, endpoint.url);
   });
   if (unsafe.length) {
-    check.problem(`${unsafe.join(" and ")} of the metadata at ${url} is no https URL`, "use https URLs");
+    check.problem(`${unsafe.join(" and ")} of the metadata at ${url} is not an https URL`, "use https URLs");
   }
   const methods = value.code_challenge_methods_supported;
   if (!Array.isArray(methods) || !methods.includes("S256")) {

@@ -41,7 +41,7 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
     const supported = isObject(error.data) && Array.isArray(error.data.supported) ? error.data.supported : [];
     return void check.note(
       `the server knows server/discover but not ${MODERN}; it supports ${supported.join(", ") || "no revision"}`,
-      `support ${MODERN}; until then clients need one of the others`,
+      `support ${MODERN}; until then clients need one of the supported revisions`,
     );
   }
   const result = readResult(first);
@@ -117,7 +117,7 @@ function reportFirst(version: string, result: Params, { ms }: ServerResponse, ch
  */
 function reportSecondFailure(response: ServerResponse, check: Check): void {
   check.problem(
-    `initialize works only once; the second one gets ${describeResponse(response)}`,
+    `initialize works only once; the second request gets ${describeResponse(response)}`,
     "create a server or transport for each session, so that several clients can connect",
   );
 }

@@ -41,7 +41,7 @@ export async function checkWebPages(endpoint: Endpoint, writer: RequestWriter, o
       check.ok(`a web page of an unknown origin is rejected with ${response.status}`);
       return true;
     }
-    const message = `web pages of any origin get results: ${UNKNOWN_ORIGIN} got one`;
+    const message = `web pages of any origin get results: ${UNKNOWN_ORIGIN} got a result`;
     isLocal
       ? check.problem(
         `${message}, so any web page can use this server through DNS rebinding`,

@@ -20,7 +20,7 @@ import type { NamedServer } from "./relay.ts";
 export async function servePage(args: Args): Promise<void> {
   const { operands, flags, all, rest } = args;
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
-  if (extra) throw new CliError(`Cannot use --${extra} with the page of another server: leave it out`);
+  if (extra) throw new CliError(`Cannot use --${extra} with the page of another server: remove it`);
   const server = { ...readServer(operands, rest, readHeaders(all.header)), args };
   const { hostname, port } = readHttpAddress({ ...flags, port: flags.port ?? "0", inspect: "" });
   const inspector = await createInspector({ server, sandbox: await startSandbox() });
@@ -32,13 +32,13 @@ export async function servePage(args: Args): Promise<void> {
   } catch (error) {
     await inspector.close();
     const state = error instanceof Error ? error.message : String(error);
-    throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another one with --port`);
+    throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another port with --port`);
   }
   console.error(`Inspecting ${server.name}. See it and try it in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}
 
 The key in the address is for you only: with it, the page connects to servers from this machine.
-Ctrl-C ends it.`);
+Ctrl-C stops it.`);
   const ended = Promise.withResolvers<void>();
   platform.onSignal(() => ended.resolve());
   await ended.promise;
@@ -56,7 +56,7 @@ function readServer(
     if (command === undefined) throw new CliError("Cannot inspect: write the command that starts a server after --");
     if (named !== undefined) throw new CliError(`Cannot inspect ${named} too: name one server, or a command after --`);
     if (Object.keys(headers).length) {
-      throw new CliError(`Cannot send headers to ${toShell(rest)}: they are for a URL; leave out --header`);
+      throw new CliError(`Cannot send headers to ${toShell(rest)}: they are for a URL; remove --header`);
     }
     return { name: toShell(rest), target: { command, args, exitMs: 500 } };
   }

@@ -79,7 +79,7 @@ function toHeaderValue(name: string, text: string, { client, isShared, file }: D
     const remedy = toReference
       ? `write it with a variable, such as --header '${name}=\${TOKEN}'`
       : "name a file outside of the project";
-    throw new CliError(`Cannot write the header ${name} to ${file}: others may read it there; ${remedy}`);
+    throw new CliError(`Cannot write the header ${name} to ${file}: other users may read the file; ${remedy}`);
   }
   return expandVariables(text);
 }

@@ -170,7 +170,7 @@ function toEnv(
   const { toReference } = client;
   if (toReference) return Object.fromEntries(names.map((name) => [name, toReference(name)]));
   throw new CliError(
-    `Cannot write ${names.join(", ")} to ${file}: others may read it there, and ${client.title} has no references ` +
+    `Cannot write ${names.join(", ")} to ${file}: other users may read the file, and ${client.title} has no references ` +
       "to variables; remove --file",
   );
 }

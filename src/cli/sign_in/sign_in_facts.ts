@@ -30,7 +30,7 @@ export function toFactLines(
     ["Server", server],
     ["Authorization server", issuer],
     ["Client", clientId],
-    ["Scopes", scopes.join(" ") || "those that the authorization server chose"],
+    ["Scopes", scopes.join(" ") || "chosen by the authorization server"],
     ["Expires", expiresAt === undefined ? "unknown" : toTime(expiresAt)],
     ["Renewed without you", canRefresh ? "yes" : "no"],
   ];

@@ -13,7 +13,7 @@ import { readSettings, SIGN_IN_MS, type SignInSettings } from "./sign_in_setting
 
 /** Help about signing in. */
 export const SIGN_IN_DESCRIPTION =
-  "If the server asks for it, the command signs you in: it opens the browser or prints a link. The tokens are kept for " +
+  "If the server requires it, the command signs you in: it opens the browser or prints a link. The tokens are kept for " +
   "later commands; see login, logout and token.";
 
 /** The options of commands that sign in. */
@@ -24,7 +24,7 @@ export const SIGN_IN_OPTIONS: Options = {
   "client-metadata": { value: "URL", text: "Your client's metadata document, where the authorization server reads it" },
   "redirect-port": {
     value: "PORT",
-    text: "Port of this machine for the return from the browser (default: a free one)",
+    text: "Port on this machine to which the browser returns (default: any free port)",
   },
   "no-browser": { text: "Print the link to sign in, and open no browser" },
 };

@@ -506,7 +506,7 @@ const rejected: readonly {
   {
     run: ["my-tool", "--name={{a}}"],
     key: "run[1]",
-    state: "the argument a is only part of this word; give it a word of its own",
+    state: "the argument a is only part of this word; make it a separate word",
   },
   {
     run: ["python3", "{{a}}"],

@@ -123,7 +123,9 @@ function makeUrlQuestion({ message, url }: Json): Question {
 
 /** Creates the question about a sign-in of the inspector's process. The sign-in continues when the user comes back. */
 function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
-  const words = Array.isArray(scopes) && scopes.length ? scopes.map(String).join(", ") : "those that it chooses";
+  const words = Array.isArray(scopes) && scopes.length
+    ? scopes.map(String).join(", ")
+    : "chosen by the authorization server";
   return {
     title: "Sign in",
     body: [

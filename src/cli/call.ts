@@ -38,7 +38,9 @@ export const call: Command = {
   ],
   options: {
     ...INTERACTIVE_OPTIONS,
-    task: { text: "Print the id of the task, if the server runs the call as a task, and do not wait; see the command task" },
+    task: {
+      text: "Print the id of the task, if the server runs the call as a task, and do not wait; see the command task",
+    },
   },
   operands: "files",
   examples: [

@@ -94,7 +94,9 @@ async function listServer(server: PipeServer): Promise<ListResult> {
  */
 async function writeSchema(target: string | undefined): Promise<void> {
   if (target === undefined || await toKind(target) !== "config") {
-    throw new UsageError(`Cannot write a schema for ${target ?? "the demonstration"}: it is not a config file; name a config file`);
+    throw new UsageError(
+      `Cannot write a schema for ${target ?? "the demonstration"}: it is not a config file; name a config file`,
+    );
   }
   const file = `${toFolder(platform.toPath(target))}/${SCHEMA_FILE}`;
   const { toJsonSchema } = await importModule<typeof import("./config/schema.ts")>("./config/schema.ts");

@@ -18,7 +18,9 @@ export const logout: Command = {
   name: "logout",
   summary: "Delete the tokens of a server, and revoke them where that is possible",
   usage: ["logout URL", "logout --all"],
-  options: { all: { text: "Delete the tokens of all servers, and the registrations of this client at authorization servers" } },
+  options: {
+    all: { text: "Delete the tokens of all servers, and the registrations of this client at authorization servers" },
+  },
   examples: ["logout https://mcp.example.com/mcp", "logout --all"],
   run: signOutUser,
 };

@@ -170,7 +170,9 @@ function toEnv(
   const { toReference } = client;
   if (toReference) return Object.fromEntries(names.map((name) => [name, toReference(name)]));
   throw new CliError(
-    `Cannot write ${names.join(", ")} to ${file}: other users may read the file, and ${client.title} has no references ` +
+    `Cannot write ${
+      names.join(", ")
+    } to ${file}: other users may read the file, and ${client.title} has no references ` +
       "to variables; remove --file",
   );
 }

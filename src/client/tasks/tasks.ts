@@ -1,6 +1,23 @@
 /**
- * The tasks extension for clients: `callTool` waits for tasks to end, and handles of tasks can be used in another
- * process.
+ * The tasks extension for clients: `callTool` waits for the result of a task, and another process can resume a task by
+ * its id.
+ *
+ * ```ts
+ * import { connect } from "@x/mcp/client";
+ * import { resumeTask, startTool, taskClient } from "@x/mcp/client/tasks";
+ *
+ * const extensions = [taskClient()];
+ *
+ * export async function begin(url: string): Promise<string | undefined> {
+ *   await using client = await connect(url, { extensions });
+ *   return (await startTool(client, "report", { year: 2026 })).id; // store it
+ * }
+ *
+ * export async function finish(url: string, id: string) {
+ *   await using client = await connect(url, { extensions });
+ *   return await resumeTask(client, id, { tool: "report" }).wait();
+ * }
+ * ```
  *
  * @see ext-tasks/specification/draft/tasks
  * @module

@@ -69,7 +69,9 @@ export interface ElicitUrlOptions {
   readonly message: string;
   /** URL of the page. */
   readonly url: string;
-  /** Whether the server accepts an answer only once, as with {@linkcode ElicitOptions.singleUse}. */
+  /**
+   * Whether the server accepts an answer only once, as with {@linkcode ElicitOptions.singleUse}. Defaults to `false`.
+   */
   readonly singleUse?: boolean;
 }
 

@@ -53,7 +53,7 @@ export interface FixedLimits {
      */
     readonly methodCharacters: number;
     /**
-     * Messages in one batch. Only revision 2025-03-26 has batches.
+     * Messages in one batch. Only one protocol revision has batches.
      *
      * Reason: each message may become a call, and the responses of all of them are one body.
      *

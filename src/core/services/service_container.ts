@@ -50,8 +50,8 @@ export interface Injection<C, A extends readonly unknown[], R> {
 export class ServiceContainer implements Container {
   // These objects keep their hidden classes in memory, as in `Call`. Their constructors do not read the arguments. They
   // are not static members, because a bundler could not drop static members.
-  readonly #scope: Scope = new Scope({} as ServiceCall, false);
-  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, {
+  readonly #scope: Scope = new Scope({} as ServiceCall, false); // Not read.
+  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // Not read.
     container: this,
     scope: this.#scope,
   });

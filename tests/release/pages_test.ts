@@ -76,3 +76,36 @@ Deno.test({
     assertEquals(listed.toSorted(), inDocs.toSorted(), `${index} must list each page once`);
   },
 });
+
+/** The text of a page up to a heading, which is named by its anchor. */
+function cutAt(markdown: string, anchor: string | undefined): string {
+  if (anchor === undefined) return markdown;
+  const headings = [...markdown.matchAll(/^##+ .+$/gm)];
+  const end = headings.find(([heading]) => readAnchors(heading).has(anchor));
+  if (!end) throw new Error(`there is no heading for #${anchor}`);
+  return markdown.slice(0, end.index);
+}
+
+/** Words of a page with its code. Marks such as `|` are not words. */
+const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+
+Deno.test({
+  name: "the pages to read before a first production server have at most 12,000 words",
+  ignore,
+  async fn() {
+    const pages = await readPages();
+    const read = (path: string) => pages.find((page) => page.path === path)?.markdown ?? "";
+    const guide = "docs/guides/production.md";
+    const [, section = ""] = /^## What to read first\n([^]*?)^## /m.exec(read(guide)) ?? [];
+    const rows = section.split("\n").filter((line) => /^\| \d+\. /.test(line));
+    assertEquals(rows.length, 11);
+    const counts = rows.map((row) => {
+      const [page, end] = [...row.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => new URL(link, `file:///${guide}`));
+      const text = read(page ? page.pathname.slice(1) : guide);
+      assertEquals(text === "", false, row);
+      return [row, countWords(cutAt(text, end?.hash.slice(1)))] as const;
+    });
+    const sum = counts.reduce((total, [, words]) => total + words, 0);
+    assertEquals(sum <= 12_000, true, `${sum} words: ${counts.map(([row, words]) => `\n${words} ${row}`).join("")}`);
+  },
+});

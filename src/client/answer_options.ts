@@ -52,9 +52,9 @@ export interface AnswerContext {
 
 /** A request during which the server asks. */
 export interface AskingRequest {
-  /** Its method, such as `tools/call`. */
+  /** The method of the request, such as `tools/call`. */
   readonly method: string;
-  /** Its parameters. */
+  /** The parameters of the request. */
   readonly params: Params;
 }
 

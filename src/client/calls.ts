@@ -129,7 +129,7 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     ...toLists(requests, outputs),
     async callTool(name, args = {}, options) {
       const result = await requests.send("tools/call", { name, arguments: args }, options);
-      // Check the content only of a final result, because other results have none.
+      // Check the content only of a final result, because other results have no content.
       if (result.resultType === undefined || result.resultType === "complete") {
         readObjects(result, "content");
         await outputs.check(name, result);

@@ -25,7 +25,7 @@ export interface SubscriptionFilter {
 export interface Watch {
   /** The part of the filter that the server accepted. */
   readonly granted: SubscriptionFilter;
-  /** Settles when the subscription has ended, with the result of the server if there is one. */
+  /** Settles when the subscription has ended. The value is the result of the server, if the server sent one. */
   readonly ended: Promise<Result | undefined>;
   /** Ends the subscription. */
   close(): Promise<void>;

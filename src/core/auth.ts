@@ -120,7 +120,8 @@ export interface AuthFacts extends PathFacts {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
   /**
-   * Address of the client, if known. An IPv6 address is cut to its /64 network, because a client can choose the rest.
+   * Address of the client, if known. An IPv6 address is cut to its /64 network, because a client can choose the
+   * remaining groups.
    */
   readonly peer?: string;
   /** Time of the server's clock, in milliseconds since 1970. */

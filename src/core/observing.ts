@@ -154,7 +154,7 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
   /** Address of the client. Set when the call has started. */
   #peer?: string;
-  /** The event of the start, if `around` needs it too. Building it again costs as much as the rest of the report. */
+  /** The start event, if `around` needs it too. Building it again would take as long as the rest of the report. */
   #started?: StartEvent;
 
   /** Creates the report of a request that has just been received. */

@@ -15,7 +15,7 @@ export interface Listed {
   readonly title?: string;
   /** Description for a model. */
   readonly description?: string;
-  /** Its icons. */
+  /** The icons of the entry. */
   readonly icons?: readonly Icon[];
   /** Further fields, as the server sent them. */
   readonly [key: string]: unknown;
@@ -33,11 +33,11 @@ export interface ListedTool extends Listed {
 
 /** A resource of a server. */
 export interface ListedResource extends Listed {
-  /** Its URI. */
+  /** The URI of the resource. */
   readonly uri: string;
-  /** Its media type, such as `text/plain`. */
+  /** The media type of the resource, such as `text/plain`. */
   readonly mimeType?: string;
-  /** Its size in bytes. */
+  /** The size of the resource in bytes. */
   readonly size?: number;
   /** Hints for clients on how to use it. */
   readonly annotations?: Annotations;

@@ -39,7 +39,8 @@ function listBasic(header: string): readonly string[] {
 /** Replaces secrets in a text. In JSON, also finds secrets whose characters are escaped. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
   const all = [...new Set(secrets.flatMap((each) => [each, encodeURIComponent(each)]))].filter(Boolean);
-  // Replace the longest secret first: if a secret is a part of another secret, the rest of the longer one would remain.
+  // Replace the longest secret first, because it may contain a shorter secret, and its remaining characters would be
+  // shown.
   all.sort((a, b) => b.length - a.length);
   const hide = (from: string) => all.reduce((rest, secret) => rest.replaceAll(secret, "…"), from);
   try {

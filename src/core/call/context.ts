@@ -395,7 +395,7 @@ export interface Context<S = NoServices> {
   defer(run: (end: ServiceEnd) => unknown): void;
   /**
    * Closes the response stream, while the call goes on. The client can reconnect after `retryMs` milliseconds to
-   * receive the rest. Does nothing if the stream cannot be resumed.
+   * receive the remaining messages. Does nothing if the stream cannot be resumed.
    */
   closeStream(retryMs?: number): void;
 }

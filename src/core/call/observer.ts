@@ -279,7 +279,7 @@ export interface StoreEvent {
   readonly state: "degraded" | "recovered" | "refused";
   /** The operation that failed, such as `get`. */
   readonly operation?: string;
-  /** The error, if there is one. */
+  /** The error that caused the failure. `undefined` if there was none. */
   readonly error?: unknown;
 }
 
@@ -398,7 +398,7 @@ export interface RequestReport {
 export interface Origin {
   readonly transport: TransportName;
   readonly principal?: Principal;
-  /** The HTTP request that carried it, if any. Only its presence counts. */
+  /** The HTTP request that carried the message, if any. Only its presence matters. */
   readonly http?: unknown;
   /** Headers of the HTTP request. */
   readonly headers?: { get(name: string): string | null };

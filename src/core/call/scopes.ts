@@ -64,7 +64,7 @@ export function isGranted(
   return transport === "stdio" || transport === "memory";
 }
 
-/** Tests whether a principal has all needed scopes. A principal without `scopes` has none. */
+/** Tests whether a principal has all needed scopes. A principal without the field `scopes` has no scopes. */
 export function covers(
   auth: ScopeComparison | undefined,
   principal: Principal,

@@ -23,7 +23,7 @@ export class SessionInputs {
     return this.#answers.get(key, ask);
   }
 
-  /** Returns the value under this key. Computes the value first if the key has none. */
+  /** Returns the value under this key. Computes the value first if there is no value yet. */
   async once(key: string, make: () => unknown): Promise<unknown> {
     return await (this.#made ??= new OnceValues({ limits: this.#core.limits.calls })).get(key, make);
   }

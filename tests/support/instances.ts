@@ -16,12 +16,12 @@ export const hasInstances = process.env.INSTANCES !== undefined;
 const SECRET = "a secret of at least thirty-two characters";
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const { below } = random(seed);
-let made = 0;
 
 /** Creates a function that opens the same store at each call. No other call opens it. */
 function chooseStore(): () => Store {
   const [kind, path] = /^(redis|sqlite):(.+)$/.exec(process.env.INSTANCES ?? "")?.slice(1) ?? [];
-  const name = `${process.pid}-${seed}-${made++}`;
+  // Files of tests that run at the same time share the process id on Deno, and would share their data.
+  const name = crypto.randomUUID();
   if (kind === "redis") {
     // The newest client of each runtime.
     const client = "Bun" in globalThis ? CLIENTS[CLIENTS.length - 1] : CLIENTS[0];

@@ -7,7 +7,7 @@ export interface RunOptions {
   readonly input?: string;
   /** Variables in addition to the variables of an empty home folder. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The time in milliseconds after which the program is killed. Defaults to 30,000. */
+  /** Milliseconds after which the program is killed. Defaults to 120,000, because a machine may be under load. */
   readonly timeoutMs?: number;
 }
 
@@ -31,7 +31,7 @@ export const root: string = new URL("../../", import.meta.url).pathname;
 
 /** Starts a program. Without `input`, its standard input stays open. */
 export async function start(words: readonly string[], options: RunOptions = {}): Promise<Running> {
-  const { cwd = root, input, env, timeoutMs = 30_000 } = options;
+  const { cwd = root, input, env, timeoutMs = 120_000 } = options;
   const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
   const [command, ...args] = words;
   const child = new Deno.Command(command, {

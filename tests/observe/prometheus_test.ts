@@ -127,7 +127,7 @@ behaviour("the duration of a session is recorded when it ends", async (connect) 
     name === "mcp_server_session_duration_seconds_count"
   );
   assertEquals([count?.value, count?.labels.mcp_protocol_version], [1, "2025-11-25"]);
-}, { eras: ["legacy"], transports: ["http"] });
+}, { eras: ["legacy"], transports: ["http"], perInstance: "observer" });
 
 Deno.test("the endpoint responds only to GET with the right token", async () => {
   const metrics = prometheus({ token: TOKEN, path: "/internal/metrics" });

@@ -65,7 +65,7 @@ behaviour("a single file is a resource, and is read again for each request", asy
     await rm(`${root}/style.md`);
     await assertRejects(() => client.readResource(style.uri()), Error, "Resource not found");
   });
-});
+}, { perInstance: "services" });
 
 /** Paths that lead out of a folder, or to files that the folder's options exclude. */
 const toHostile = (root: string): readonly string[] => [
@@ -149,7 +149,7 @@ behaviour("a file that becomes a link out of its folder is not read", async (con
     await writeFiles(root, { "a.md": "OUTSIDE" });
     await assertRejects(() => client.readResource("file:///a.md"), Error, "Resource not found");
   });
-});
+}, { perInstance: "services" });
 
 behaviour("subscribers are notified of files that are written, added and removed", async (connect) => {
   await withFolder({ "n/a.md": "1", "f.md": "1" }, async (root) => {

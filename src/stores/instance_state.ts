@@ -136,6 +136,8 @@ export class InstanceState implements SharedState {
   readonly #parts: StateParts;
   #instance?: string;
   readonly #sessions = new Map<string, InformedSession>();
+  /** Records of sessions that this process is opening. The pot of operations limits their number. */
+  readonly #opening = new Set<InformedSession>();
   /** Operations on sessions that are in progress, by id. */
   readonly #pending = new Map<string, Promise<unknown>>();
   /** Ends of sessions that are not yet written to the store. */
@@ -202,7 +204,14 @@ export class InstanceState implements SharedState {
       // Start to listen before the state is read, or a change made between the two would be missed.
       const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
       const record = this.#parts.createSession(this, { key, id, ms, mark, account });
-      await record.refresh();
+      // The record receives news from before its first read, or it would miss changes that are made meanwhile.
+      this.#opening.add(record);
+      try {
+        await record.refresh();
+      } catch (error) {
+        this.#opening.delete(record);
+        throw error;
+      }
       return record;
     });
   }
@@ -316,11 +325,13 @@ export class InstanceState implements SharedState {
 
   /** Adds a session that receives news from other instances. */
   addSession(record: InformedSession): void {
+    this.#opening.delete(record);
     this.#sessions.set(record.key, record);
   }
 
   /** Removes a session. */
   removeSession(record: InformedSession): void {
+    this.#opening.delete(record);
     if (this.#sessions.get(record.key) === record) this.#sessions.delete(record.key);
   }
 
@@ -484,10 +495,11 @@ export class InstanceState implements SharedState {
 
   #refreshAll(): void {
     this.#rules?.refresh();
-    for (const record of this.#sessions.values()) this.#refresh(record);
+    for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
   }
 
-  #refresh(record: InformedSession): void {
+  /** Reads a session again. Changes of other instances that arrive later wait for the read. */
+  refreshSession(record: InformedSession): void {
     const done = record.refreshLocal().finally(() => this.#refreshes.delete(done));
     this.#refreshes.add(done);
   }
@@ -504,12 +516,17 @@ export class InstanceState implements SharedState {
       return this.#refreshes.size ? Promise.all(this.#refreshes).then(announce) : announce();
     }
     if (news.rules === true) return this.#rules?.refresh();
-    const record = typeof news.session === "string" ? this.#sessions.get(news.session) : undefined;
-    if (!record) return;
-    if (news.isEnded === true) record.endLocal();
-    else if (typeof news.relay === "number") record.receiveLocal(news.relay);
-    else if (news.claim === undefined) this.#refresh(record);
-    else record.yieldLocal(typeof news.claim === "string" ? news.claim : undefined);
+    if (typeof news.session !== "string") return;
+    const record = this.#sessions.get(news.session);
+    if (record) this.#inform(record, news);
+    for (const record of this.#opening) if (record.key === news.session) this.#inform(record, news);
+  }
+
+  #inform(record: InformedSession, { isEnded, relay, claim }: Readonly<Record<string, unknown>>): void {
+    if (isEnded === true) record.endLocal();
+    else if (typeof relay === "number") record.receiveLocal(relay);
+    else if (claim === undefined) this.refreshSession(record);
+    else record.yieldLocal(typeof claim === "string" ? claim : undefined);
   }
 
   #announce(change: SharedChange): void {

@@ -27,6 +27,8 @@ export class SessionRecord implements InformedSession {
   /** The state in the store, as last read or written by this process. Another instance may have changed it since. */
   #stored?: StoredState;
   #local?: LocalSession;
+  /** Whether another instance changed the session before it joined. The first read may have missed the change. */
+  #isOutdated = false;
   /** Ends the charge for the last written state. */
   #replaceState?: () => void;
   /** Ends the charge for the last written mark of use. */
@@ -57,6 +59,7 @@ export class SessionRecord implements InformedSession {
   join(local: LocalSession): void {
     this.#local = local;
     this.#instances.addSession(this);
+    if (this.#isOutdated) this.#instances.refreshSession(this);
   }
 
   leave(): void {
@@ -165,12 +168,14 @@ export class SessionRecord implements InformedSession {
     const read = await this.#instances.attempt("get", () => this.#read());
     if (!read) return;
     // If the record cannot be read, the session may have ended, so treat it as ended.
-    this.#isEnded = read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
+    // News of the end may have arrived during a read that began before the end.
+    this.#isEnded ||= read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
     this.#state = read.state ?? {};
     this.#cutoff = read.cutoff;
   }
 
   async refreshLocal(): Promise<void> {
+    if (!this.#local) return void (this.#isOutdated = true);
     // Read after the pending changes of this process: a state read before such a change was written must not replace
     // it.
     await this.#instances.queue(this.#id, () => this.refresh());

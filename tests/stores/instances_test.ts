@@ -438,6 +438,48 @@ together("the stream of a session moves between instances, and keeps the events 
   }
 });
 
+Deno.test("an instance that reads a session takes notice of changes that another instance makes meanwhile", async () => {
+  for (const change of ["subscribe", "end"]) {
+    const shared = memoryStore();
+    const { pass, open } = gate();
+    let held = 0;
+    let isHolding = false;
+    const late = customStore(async () =>
+      wrapEngine(await shared[INTERNALS].connect(), ({ name, run }) => {
+        const found = run();
+        if (!isHolding || name !== "get") return found;
+        held++;
+        return pass.then(() => found);
+      })
+    );
+    await using a = startInstance(shared);
+    await using b = startInstance(late);
+    const watcher = await shake(a);
+    await using watched = new Events(await b.send(undefined, watcher));
+    await toStatus(a.send(request("resources/subscribe", { uri: "note://2" }), watcher));
+    const session = await shake(a);
+    isHolding = true;
+    const opening = b.send(undefined, session);
+    await until(() => held > 0, "the second instance reads the session");
+    if (change === "end") assertEquals(await toStatus(a.send(undefined, { ...session, method: "DELETE" })), 204);
+    else await toStatus(a.send(request("resources/subscribe", { uri: "note://1" }), session));
+    // News arrives in order, so the second instance has had the news of the session when this change arrives.
+    a.server.resourceUpdated("note://2");
+    assertStringIncludes(await watched.read("note://2"), "note://2");
+    isHolding = false;
+    open();
+    const response = await opening;
+    if (change === "end") {
+      await response.body?.cancel();
+      await untilGone(b, session);
+      continue;
+    }
+    await using events = new Events(response);
+    a.server.resourceUpdated("note://1");
+    assertStringIncludes(await events.read("note://1"), "note://1");
+  }
+});
+
 Deno.test("a session is idle only if it is idle at all instances", async () => {
   const clocks = [fakeClock(), fakeClock()];
   const [first, second] = clocks;

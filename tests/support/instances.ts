@@ -13,6 +13,9 @@ import { CLIENTS } from "./redis/clients.ts";
 /** Whether behaviours run on several instances. */
 export const hasInstances = process.env.INSTANCES !== undefined;
 
+/** A machine under load answers late, and instances lose changes while the store does not answer. */
+const TIMEOUT_MS = 20_000;
+
 const SECRET = "a secret of at least thirty-two characters";
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const { below } = random(seed);
@@ -25,10 +28,10 @@ function chooseStore(): () => Store {
   if (kind === "redis") {
     // The newest client of each runtime.
     const client = "Bun" in globalThis ? CLIENTS[CLIENTS.length - 1] : CLIENTS[0];
-    return () => redisStore(() => client.connect(path), { prefix: `${name}:` });
+    return () => redisStore(() => client.connect(path), { prefix: `${name}:`, timeoutMs: TIMEOUT_MS });
   }
   if (kind !== "sqlite") throw new Error(`Cannot start instances: INSTANCES is ${process.env.INSTANCES}`);
-  return () => sqliteStore(async () => await openSqlite(`${path}/${name}.db`));
+  return () => sqliteStore(async () => await openSqlite(`${path}/${name}.db`), { timeoutMs: TIMEOUT_MS });
 }
 
 async function openSqlite(path: string): Promise<SqliteDatabase> {

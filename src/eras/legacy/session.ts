@@ -57,6 +57,14 @@ export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   readonly versions: readonly Version[];
 }
 
+/** What {@linkcode Sessions} needs to add the session of an id. */
+interface Adding {
+  readonly link: Link;
+  readonly shared: SharedSession | undefined;
+  /** Whether the request ends the session. */
+  readonly isEnding: boolean;
+}
+
 /** The sessions of all endpoints of a server. They share one table, so that limits apply to all of them together. */
 class SessionTable {
   /** Sessions by id. */
@@ -172,15 +180,26 @@ export class Sessions {
     if (found) return found;
     const opened = await this.#ids.open(id, link);
     if (!opened) return;
-    const { facts, mark, leftMs, data } = opened;
-    if (options?.isEnding) this.#table.ending.add(id);
+    const isEnding = options?.isEnding ?? false;
+    if (isEnding) this.#table.ending.add(id);
     const shared = await this.#openShared(id, opened, link);
+    try {
+      return this.#add(id, opened, { link, shared, isEnding });
+    } finally {
+      // A record without a session needs no news.
+      if (shared && this.#table.known.get(id)?.shared !== shared) shared.leave();
+    }
+  }
+
+  // Adds the session of an opened id, unless it has ended or another request has added it meanwhile.
+  #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
+    const { facts, mark, leftMs, data } = opened;
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
     // Two requests may open the same session at once. Both get the session that was stored first. If it has ended,
     // neither gets a session.
     const raced = this.find(id, link);
     if (raced || this.#hasEnded(mark, shared)) return raced;
-    if (!options?.isEnding && this.#table.ending.has(id)) return;
+    if (!isEnding && this.#table.ending.has(id)) return;
     // The session of an earlier endpoint object: that endpoint was dropped from memory while the session was busy.
     const before = this.#table.known.get(id);
     if (before) before.home.#forget(before, "evicted");
@@ -206,7 +225,7 @@ export class Sessions {
     };
     if (data !== undefined) session.data = [freezeJson(data)];
     if (shared) this.#join(session, shared);
-    if (!options?.isEnding) shared?.touch();
+    if (!isEnding) shared?.touch();
     this.#table.known.set(id, session);
     this.#table.newest = session;
     announce(this.#core, session, this.#unused.delete(toShortId(id)) ? "created" : "resumed");

@@ -27,6 +27,7 @@ import type {
 import type { SharedRules } from "../core/visibility/visibility.ts";
 import { openVersioned, sealVersioned, VERSION } from "../core/call/versioned_seal.ts";
 import { systemClock } from "../core/capacity/timers.ts";
+import { OwnChanges } from "./own_changes.ts";
 import { PendingEnds } from "./pending_ends.ts";
 import { TenantSums } from "./tenant_sums.ts";
 import { WrittenBytes } from "./written_bytes.ts";
@@ -150,6 +151,8 @@ export class InstanceState implements SharedState {
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
   /** Changes that other instances have not been notified of yet. Each change is sent once. */
   readonly #changes = new Map<string, SharedChange>();
+  /** Changes of this instance whose news the store has not returned yet. */
+  readonly #own = new OwnChanges();
   #isTelling = false;
   #isDegraded = false;
   #isClosed = false;
@@ -329,6 +332,11 @@ export class InstanceState implements SharedState {
     this.#sessions.set(record.key, record);
   }
 
+  /** Announces to a session the changes of this instance that it has missed, because it learned of `uris` only now. */
+  repeatChanges(uris: readonly string[]): void {
+    for (const uri of uris) if (this.#own.has(uri)) this.#host.changes.emitLocal({ kind: "resource", uri });
+  }
+
   /** Removes a session. */
   removeSession(record: InformedSession): void {
     this.#opening.delete(record);
@@ -435,9 +443,13 @@ export class InstanceState implements SharedState {
 
   readonly #refused = new Set<string>();
 
-  /** Sends news to the other instances. If the store fails, the other instances do not receive it. */
-  async publish(news: News): Promise<void> {
-    await this.attempt("publish", () => this.tell(news));
+  /** Sends news to the other instances. Resolves to `false` if the store fails: they do not receive it then. */
+  async publish(news: News): Promise<boolean> {
+    const publish = async () => {
+      await this.tell(news);
+      return true;
+    };
+    return await this.attempt("publish", publish) ?? false;
   }
 
   /** Sends news to the other instances. Rejects if the store fails. */
@@ -494,6 +506,7 @@ export class InstanceState implements SharedState {
   }
 
   #refreshAll(): void {
+    this.#own.clear();
     this.#rules?.refresh();
     for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
   }
@@ -508,13 +521,15 @@ export class InstanceState implements SharedState {
   readonly #refreshes = new Set<Promise<void>>();
 
   #take(news: unknown): void | Promise<void> {
-    if (!isObject(news) || news.from === this.instance || this.#isClosed) return;
+    if (!isObject(news) || this.#isClosed) return;
+    const isOwn = news.from === this.instance;
     if (Array.isArray(news.changes)) {
       const changes = news.changes.filter(isChange);
-      const announce = () => changes.forEach((change) => this.#announce(change));
+      const take = () => isOwn ? this.#own.remove(changes) : changes.forEach((change) => this.#announce(change));
       // Wait for these reads, because a client that subscribed before the change must be notified of it.
-      return this.#refreshes.size ? Promise.all(this.#refreshes).then(announce) : announce();
+      return this.#refreshes.size ? Promise.all(this.#refreshes).then(take) : take();
     }
+    if (isOwn) return;
     if (news.rules === true) return this.#rules?.refresh();
     if (typeof news.session !== "string") return;
     const record = this.#sessions.get(news.session);
@@ -540,7 +555,11 @@ export class InstanceState implements SharedState {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
     // Limit the number of changes that wait while the store is lost. Subscribers miss the changes beyond it, but the
     // memory of this process stays limited.
-    if (this.#changes.size < MAX_CHANGES) this.#changes.set(toKey(change), change);
+    if (this.#changes.size < MAX_CHANGES) {
+      const key = toKey(change);
+      if (this.#isListening && !this.#changes.has(key)) this.#own.add(change);
+      this.#changes.set(key, change);
+    }
     if (this.#isTelling) return;
     this.#isTelling = true;
     this.#telling = this.#tellAll();
@@ -562,7 +581,8 @@ export class InstanceState implements SharedState {
     // Wait for a microtask, so that changes in quick succession are sent together, each once.
     await undefined;
     while (this.#changes.size) {
-      await this.publish({ changes: this.#takeBatch() });
+      const changes = this.#takeBatch();
+      if (!await this.publish({ changes })) this.#own.remove(changes);
     }
     this.#isTelling = false;
   }

@@ -153,8 +153,8 @@ export class SessionRecord implements InformedSession {
           this.#state = next;
           this.#stored = { state: next, version: written };
           // The state may contain changes of other instances, which must be applied here too.
-          if (!known) this.#local?.apply(next);
-          return await this.#instances.publish({ session: this.key });
+          if (!known) this.#apply(expected);
+          return void await this.#instances.publish({ session: this.key });
         }
         throw new Error(`Cannot change the session: ${ATTEMPTS} other changes came first`);
       });
@@ -178,9 +178,16 @@ export class SessionRecord implements InformedSession {
     if (!this.#local) return void (this.#isOutdated = true);
     // Read after the pending changes of this process: a state read before such a change was written must not replace
     // it.
+    const before = this.#state;
     await this.#instances.queue(this.#id, () => this.refresh());
     if (this.#isEnded) this.endLocal();
-    else this.#local?.apply(this.#state);
+    else this.#apply(before);
+  }
+
+  // Applies the state, and announces changes of this process that the session has missed.
+  #apply({ uris: known = [] }: SessionState): void {
+    this.#local?.apply(this.#state);
+    this.#instances.repeatChanges(this.#state.uris?.filter((uri) => !known.includes(uri)) ?? []);
   }
 
   endLocal(): void {

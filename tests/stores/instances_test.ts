@@ -480,6 +480,36 @@ Deno.test("an instance that reads a session takes notice of changes that another
   }
 });
 
+Deno.test("a change reaches a client that subscribed at another instance before, although the news arrives later", async () => {
+  const shared = memoryStore();
+  const { pass, open } = gate();
+  let isHolding = false;
+  const late = customStore(async () =>
+    wrapEngine(
+      await shared[INTERNALS].connect(),
+      ({ name, run }) => isHolding && name === "read" ? pass.then(run) : run(),
+    )
+  );
+  await using a = startInstance(shared);
+  await using b = startInstance(late);
+  const subscribe = request("resources/subscribe", { uri: "note://1" });
+  const [known, session] = [await shake(b), await shake(b)];
+  await using first = new Events(await b.send(undefined, known));
+  await using second = new Events(await b.send(undefined, session));
+  await toStatus(b.send(subscribe, known));
+  isHolding = true;
+  assertEquals(await toStatus(a.send(subscribe, session)), 200);
+  b.server.resourceUpdated("note://1");
+  // The instance has announced the change to the client that it knows.
+  assertStringIncludes(await first.read("note://1"), "note://1");
+  isHolding = false;
+  open();
+  assertStringIncludes(await second.read("note://1"), "note://1");
+  // The change is announced once more only if a client has missed it.
+  b.server.resourceUpdated("note://1");
+  assertEquals((await second.read("note://1")).match(/note:/g)?.length, 1);
+});
+
 Deno.test("a session is idle only if it is idle at all instances", async () => {
   const clocks = [fakeClock(), fakeClock()];
   const [first, second] = clocks;

@@ -82,6 +82,11 @@ export class Changes {
   /** Announces a change within {@linkcode BURST_MS}. */
   emit(change: Change): void {
     this.publish?.(change);
+    this.emitLocal(change);
+  }
+
+  /** Announces a change within {@linkcode BURST_MS}, only to clients of this process. */
+  emitLocal(change: Change): void {
     if (!this.listeners.size) return;
     if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
     const key = toKey(change);

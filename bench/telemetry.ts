@@ -1,6 +1,6 @@
-// Measures what telemetry adds to a call: the CPU time of a server with openTelemetry() against that of one without, in
-// turns in one process. The CPU time includes the threads of the runtime, such as the exporter of Deno. Run it for each
-// case, on each runtime:
+// Measures what telemetry adds to a call: the CPU time of a server with openTelemetry(), compared with a server without
+// it, in turns in one process. The CPU time includes the threads of the runtime, such as the exporter of Deno. Run it
+// for each case, on each runtime:
 //
 //   deno run -A --no-check bench/telemetry.ts sdk
 //   deno run -A --no-check bench/telemetry.ts api
@@ -8,10 +8,10 @@
 //   OTEL_DENO=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9 deno run -A --no-check bench/telemetry.ts least
 //   bun --preload ./tests/support/bun_imports.ts bench/telemetry.ts sdk
 //
-// `sdk` has spans, metrics and the SDK, whose exporters discard what they get. `api` has no SDK. `none` has no telemetry
-// in either server, and shows the noise of the machine. A second word, `http`, sends the calls over HTTP; the CPU time then
-// includes that of the client. `least` makes the same span and
-// record by hand, without a context for the handler.
+// `sdk` has spans, metrics and the SDK, whose exporters discard what they get. `api` has no SDK. `none` has no
+// telemetry in either server, and shows the noise of the machine. A second word, `http`, sends the calls over HTTP; the
+// CPU time then includes that of the client. `least` makes the same span and record by hand, without a context for the
+// handler.
 import { context, metrics, propagation, type Span, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";

@@ -601,7 +601,7 @@ const jobs: readonly Handler[] = [
 const folder = new URL("./skills", import.meta.url);
 
 /**
- * Returns the skills in the folder of this file. Returns none if there is no such folder, or reading it is not
+ * Returns the skills in the folder of this file. Returns an empty list if there is no such folder, or reading it is not
  * permitted.
  */
 function createSkills(): readonly Handler[] {

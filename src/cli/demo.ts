@@ -36,7 +36,8 @@ const add = tool({
   run: ({ a, b }) => Number(a) + Number(b),
 });
 
-// A tool that asks. The user answers in the client, and the model learns only what the handler returns.
+// A tool with an elicitation. The user answers in the client, and the model learns only the value that the handler
+// returns.
 const bake = tool({
   name: "bake",
   description: "Bakes a cake of the flavor that the user chooses",
@@ -51,7 +52,8 @@ const bake = tool({
   },
 });
 
-// A task: clients that know tasks get a handle if it takes longer than a second. All others wait, and see the progress.
+// A task: clients that support tasks get a handle if it takes longer than a second. All other clients wait, and see the
+// progress.
 const countdown = tool({
   name: "countdown",
   description: "Counts down to zero, four steps a second, and reports progress",
@@ -91,7 +93,7 @@ const about = resource({
   uri: "demo://about",
   name: "about",
   description: "About this server",
-  read: () => "A demonstration: tools, one of which asks and another one is a task, an app, greetings, and a prompt.",
+  read: () => "A demonstration: tools, an elicitation, a task, an app, greetings, and a prompt.",
 });
 
 const greeting = resource({

@@ -48,7 +48,7 @@ export function chooseEndpoints(
 /**
  * Returns the server to use.
  *
- * @throws {UsageError} if the target has several servers, and none is chosen.
+ * @throws {UsageError} if the target has several servers, and no server is chosen.
  */
 export function chooseEndpoint(server: Server, name: string | undefined, choice: Choice): Endpoint {
   const found = chooseEndpoints(server, name, choice);

@@ -75,7 +75,7 @@ export const install: Command = {
       text: "HTTP header of every request to a URL; ${NAME} is an environment variable; may be repeated",
     },
     bridge: { text: "For a URL: start the command bridge, for a client that cannot sign in to the server" },
-    force: { text: "Replace the entry with the name of --name, if its content differs" },
+    force: { text: "Replace the entry that has the name of --name, if its content differs" },
     file: { value: "FILE", text: "Configuration file to change (default: the client's own)", completion: "files" },
     "dry-run": { text: "Print the changed file instead of writing it" },
     ...ENDPOINT_OPTIONS,
@@ -96,7 +96,7 @@ async function installTarget(args: Args): Promise<void> {
   const { operands: [target, extra], flags } = args;
   rejectRest(args, "install");
   if (target === undefined) {
-    throw new UsageError("Cannot install a server: none is named; write its file, config file, folder or URL");
+    throw new UsageError("Cannot install a server: no server is named; write its file, config file, folder or URL");
   }
   if (extra !== undefined) throw new UsageError(`Cannot install ${target} and ${extra}: name one target`);
   if ("force" in flags && flags.name === undefined) {

@@ -1,6 +1,6 @@
 /**
- * Reports, with `--watch` and `--inspect`, that something blocks all calls of a server. The server itself names handlers
- * whose synchronous part does. What runs after an `await` belongs to no handler for certain, so it is reported without a
+ * Reports, with `--watch` and `--inspect`, that code blocks all calls of a server. The server itself reports handlers
+ * whose synchronous part blocks. Code after an `await` cannot be assigned to a handler, so it is reported without a
  * name.
  *
  * @module
@@ -8,27 +8,32 @@
 import type { Endpoint } from "../host.ts";
 import { platform } from "./platform.ts";
 
-/** Milliseconds between two looks at the clock. */
+/** Milliseconds between two readings of the clock. */
 const PERIOD_MS = 100;
 
-/** Milliseconds of delay that are reported. Shorter ones are also caused by garbage collection and other programs. */
+/** Minimum milliseconds of a delay that is reported. Garbage collection and other programs cause shorter delays too. */
 const LAG_MS = 100;
 
-/** Milliseconds in which one delay is reported, so that a server under load does not fill the terminal. */
+/**
+ * Milliseconds after a report in which further delays are not reported. Otherwise a server under load would fill the
+ * terminal.
+ */
 const QUIET_MS = 10_000;
 
 /** Finds delays of the event loop. */
 export class LagWatch {
   #last: number;
-  /** Milliseconds of the current period that handlers with a name have taken. */
+  /** Milliseconds of the current period for which named handlers have blocked. */
   #namedMs = 0;
   /** Handlers that have started in the current period. */
   #starts = 0;
-  /** Whether handlers have started before the current period. The first ones load code. */
+  /**
+   * Whether handlers have started before the current period. The first handlers are ignored, because they load code.
+   */
   #isWarm = false;
   #quietUntil = -Infinity;
 
-  /** Starts at a time in milliseconds. */
+  /** Creates a watch. `now` is the current time in milliseconds of the monotonic clock. */
   constructor(now: number) {
     this.#last = now;
   }
@@ -44,8 +49,8 @@ export class LagWatch {
   }
 
   /**
-   * Called after each period, late if something blocks. Returns the warning, if calls have waited for something without a
-   * name. `isRunning` tells whether a call runs.
+   * Called after each period, and later if something blocks. Returns the warning if calls have waited and no single
+   * call is known to have blocked them. `isRunning` is whether a call is running.
    */
   tick(now: number, isRunning: boolean): string | undefined {
     const lag = Math.round(now - this.#last - PERIOD_MS - this.#namedMs);
@@ -53,7 +58,7 @@ export class LagWatch {
     this.#isWarm ||= this.#starts > 0;
     this.#last = now;
     this.#namedMs = this.#starts = 0;
-    // A reload of the file also blocks, but no call waits for it.
+    // Ignore the delay if no call is running. A reload of the file also blocks, but no call waits for it.
     if (!isBusy || lag <= LAG_MS || now < this.#quietUntil) return;
     this.#quietUntil = now + QUIET_MS;
     return `Cannot serve calls: something blocked all of them for ${lag} ms, such as a handler after its first await; ` +
@@ -68,7 +73,7 @@ export function watchLag(endpoints: readonly Endpoint[]): void {
     endpoint.develop({ start: () => watch.start(), block: (ms) => watch.block(ms) });
   }
   const tick = () => {
-    // A server of an older copy of this library has no numbers.
+    // `stats` is missing if the server uses an older copy of this library.
     const isRunning = endpoints.some(({ server }) => (server.stats?.().running ?? 0) > 0);
     const warning = watch.tick(performance.now(), isRunning);
     if (warning !== undefined) console.warn(warning);

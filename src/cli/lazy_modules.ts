@@ -17,7 +17,7 @@ import { CliError } from "./cli_error.ts";
  * @throws {CliError} if a package cannot be loaded.
  */
 export async function importModule<Module>(path: string): Promise<Module> {
-  // Use the extension of this file, because a package that was compiled to JavaScript has another one.
+  // Use the extension of this file, because it differs in a package that was compiled to JavaScript.
   const url = new URL(path.slice(0, -3) + import.meta.url.slice(-3), import.meta.url);
   try {
     return await import(url.href);

@@ -36,7 +36,7 @@ async function createFiles(args: Args): Promise<void> {
   const { operands: [name, extra], flags } = args;
   rejectRest(args, "new");
   if (name === undefined) {
-    throw new UsageError("Cannot create a server: no name is given; write one, such as weather");
+    throw new UsageError("Cannot create a server: no name is given; write a name, such as weather");
   }
   if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: name one server`);
   if (!SERVER_NAME.test(name)) {

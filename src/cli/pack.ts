@@ -56,7 +56,7 @@ export const pack: Command = {
     },
     icon: { value: "FILE", text: "Icon in PNG, in the folder of SERVER", completion: "files" },
     author: { value: "NAME", text: "Author of the bundle (default: the author in package.json)" },
-    description: { value: "TEXT", text: "Description of the bundle (default: that of the server)" },
+    description: { value: "TEXT", text: "Description of the bundle (default: the description of the server)" },
     registry: { value: "NAME", text: "Also write server.json, under this name, such as io.github.user/weather" },
     url: { value: "URL", text: "URL of the released bundle, for server.json" },
     npm: { text: "Name the npm package of package.json in server.json" },
@@ -209,7 +209,7 @@ async function describe(
   const text = flags.description ?? description ?? toText(project.description);
   if (!text) {
     throw new UsageError(
-      `Cannot pack ${target}: it has no description; write one in createServer, or --description TEXT`,
+      `Cannot pack ${target}: it has no description; add it in createServer, or with --description TEXT`,
     );
   }
   const homepage = websiteUrl ?? toText(project.homepage);

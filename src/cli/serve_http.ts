@@ -40,7 +40,7 @@ export function readHttpAddress(flags: Args["flags"]): HttpAddress {
     throw new UsageError(`Cannot serve at ${path}: a path starts with /; write /${path}`);
   }
   if (path && (/[:*]/.test(path) || URL.parse(path, "http://x")?.pathname !== path)) {
-    throw new UsageError(`Cannot serve at ${path}: it is not a plain path; write one like /mcp`);
+    throw new UsageError(`Cannot serve at ${path}: it is not a plain path; write a path such as /mcp`);
   }
   const hostname = flags.host ?? "127.0.0.1";
   const isInspected = "inspect" in flags;

@@ -31,7 +31,7 @@ async function showToken(args: Args): Promise<number> {
   const url = readServerUrl(args.operands, "show the token of");
   const auth = await loadSignIn(readSettings(args), {});
   const facts = await auth.facts(url);
-  if (!facts) throw new CliError(`Cannot show the token of ${url}: there is none; sign in with mcp login ${url}`);
+  if (!facts) throw new CliError(`Cannot show the token of ${url}: there is no token; sign in with mcp login ${url}`);
   if ("show" in args.flags) {
     const held = await auth.token({ url, method: "POST" });
     await writeLine(typeof held === "object" ? held.token : held ?? "");

@@ -21,7 +21,7 @@ export interface EncodeOptions {
   readonly isContent: (value: unknown) => value is Content;
 }
 
-/** Bytes or named text, sent beside the JSON. */
+/** Bytes or named text, sent in addition to the JSON. */
 export interface Media {
   /** Path in the value, such as `rows[1].chart`. Empty for the value itself. */
   readonly path: string;

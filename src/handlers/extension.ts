@@ -190,9 +190,9 @@ export interface Extension<Keys extends string = string> extends Handler {
    */
   attribute(options?: AttributeOptions): Attribute;
   /**
-   * Notifies the subscribers of a topic: those of all servers in this process that have this extension, and those of
-   * other instances with the same store. While a client cannot receive, only the newest notification of each method and
-   * topic is kept for it.
+   * Notifies the subscribers of a topic: the subscribers of all servers in this process that have this extension, and
+   * the subscribers of other instances with the same store. While a client cannot receive, only the newest notification
+   * of each method and topic is kept for it.
    *
    * @throws {TypeError} if the key is unknown, or the parameters are not JSON.
    */

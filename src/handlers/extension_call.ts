@@ -401,7 +401,7 @@ class Layer {
  */
 const KEPT_BYTES = 134_217_728;
 
-/** The most bytes that a client may hold and still use the reserve. They suffice for a few tasks. */
+/** A client that holds more bytes than this cannot use the reserve. They suffice for a few tasks. */
 const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {

@@ -87,7 +87,7 @@ const guardedErrors = new WeakSet<object>();
 class OutputGuards {
   readonly #guarded: Guarded;
   readonly #run: FilteredRun;
-  /** The guards of the handler, then those of the server. */
+  /** The guards of the handler, and then the guards of the server. */
   readonly #own: readonly Guard[];
   readonly #outer: readonly Guard[];
 
@@ -223,7 +223,7 @@ function toError(left: unknown): ToolError {
   throw new TypeError(NO_WORDS);
 }
 
-// The same depth as that of the built-in encoders.
+// The depth to which the built-in encoders go too.
 const MAX_DEPTH = 128;
 
 /** Applies the encoders of the server to one value. */

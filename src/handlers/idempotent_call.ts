@@ -19,7 +19,7 @@ import type { IdempotentTool } from "./idempotent_tool.ts";
 /** The claims of each server. The ticker identifies the server, because all its concrete paths share it. */
 const allClaims = new WeakMap<Ticker, Claims>();
 
-/** Runs a call. If its key is known, the result is that of the first call. */
+/** Runs a call. If its key is known, returns the result of the first call. */
 export async function runIdempotent(
   tool: IdempotentTool,
   invoke: Callable["invoke"],

@@ -79,5 +79,5 @@ class Kept {
 /** Bytes of a key without its result: its record and its entries in maps. */
 const KEY_BYTES = 512;
 
-/** The most bytes that a client may hold and still use the reserve. They suffice for a few keys. */
+/** A client that holds more bytes than this cannot use the reserve. They suffice for a few keys. */
 const SMALL = 65_536;

@@ -17,7 +17,7 @@ import type { ToolReturn } from "./tool.ts";
  */
 export type ResourceReturn = Exclude<ToolReturn, number | boolean>;
 
-/** The URI, and the media type if `read` returns none. */
+/** The URI, and the media type for contents without a media type. */
 export interface ContentsOptions {
   readonly uri: string;
   /** Media type, unless `read` returns one. */

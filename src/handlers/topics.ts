@@ -18,7 +18,7 @@ export interface TopicHost {
 /** Called for the first subscriber of a topic. Returns a function that is called after the last subscriber has left. */
 type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
 
-/** Receives what is published for a topic. */
+/** Receives the notifications of a topic. */
 export type Deliver = (published: Published) => void;
 
 /** The subscribers of an extension at one server. */

@@ -25,7 +25,7 @@ const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.m
   decodePath(pathname)
 );
 
-/** Where packages are: in the project, in the cache of Bun, or in that of Deno. */
+/** Paths of packages: in the project, in the cache of Bun, or in the cache of Deno. */
 const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
 
 /** Whether a frame is in a file of the user, and not of the runtime, a package or this library. */

@@ -133,7 +133,7 @@ class Probe {
   constructor(server: Server, options: ProbeOptions) {
     this.#server = server;
     this.#options = options;
-    // Give up when the server ends, because the ticker, which would end the waits, stops with it.
+    // Give up all waits when the server ends. The ticker, whose timeouts would end the waits, stops with the server.
     server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
   }
 

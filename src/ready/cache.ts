@@ -1,5 +1,5 @@
 /**
- * Caches what a tool returns.
+ * Caches the values that a tool returns.
  *
  * @module
  */
@@ -130,7 +130,7 @@ interface CacheBounds {
   readonly bytes: number;
   /** Minimum bytes that each result counts, which limits the number of results. */
   readonly least: number;
-  /** Name of the pot, to tell it from the pots of other caches. */
+  /** Name of the pot, which distinguishes it from the pots of other caches. */
   readonly pot: string;
 }
 

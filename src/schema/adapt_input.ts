@@ -321,7 +321,7 @@ class InputAdapter {
 /** The properties that a schema defines, and the defaults among them. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
-  /** The defaults. The weight is that of an object or array, which must be copied, because a handler may change it. */
+  /** The defaults. Objects and arrays have a weight, because they must be copied: a handler may change them. */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
 }
 

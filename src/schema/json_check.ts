@@ -571,7 +571,7 @@ interface Alternatives {
   readonly given: unknown;
   readonly value: unknown;
   readonly own?: Set<Key>;
-  /** Whether one matching alternative suffices, and the others need not be counted. */
+  /** Whether a single matching alternative suffices. The other alternatives are then not counted. */
   readonly isEnough?: boolean;
 }
 

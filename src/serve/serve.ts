@@ -65,7 +65,7 @@ const OPTIONS: KnownOptions<keyof ServeOptions> = {
     },
     hostname: {
       findProblem: (name) =>
-        typeof name === "string" && name ? undefined : 'is not an address; write one like "0.0.0.0"',
+        typeof name === "string" && name ? undefined : 'is not an address; use an address such as "0.0.0.0"',
     },
     signal: true,
     signals: "boolean",
@@ -107,7 +107,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   checkOptions("serve", options, OPTIONS);
   const { port = 3000, hostname = "127.0.0.1", signal, signals = true } = options;
   const internals = Object(server)[INTERNALS];
-  if (!internals) throw new TypeError("Cannot serve: this is not a server; make one with createServer()");
+  if (!internals) throw new TypeError("Cannot serve: this is not a server; create a server with createServer()");
   const { name, servers: [first] = [server] } = server[INTERNALS];
   const fail = (state: string, cause: unknown) => new Error(`Cannot serve ${name}: ${state}`, { cause });
   try {

@@ -182,8 +182,8 @@ export async function connectTest(
     const { develop, load } = server[INTERNALS];
     // That of an older copy of the library returns nothing.
     stop = develop?.(log) ?? stop;
-    // Load the code of the first request now, so that the first call takes no longer than others. Tests that advance a
-    // clock rely on it.
+    // Load the code of the first request now, so that the first call takes no longer than later calls. Tests that
+    // advance a clock rely on it.
     await load?.();
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";

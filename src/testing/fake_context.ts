@@ -73,7 +73,7 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
   },
 };
 
-/** A context that records what the handler does with it. */
+/** A context that records the work of a handler. */
 export interface FakeContext extends Context<never> {
   /** The progress reports. Values that do not increase are dropped, as for a real client. */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];

@@ -7,7 +7,7 @@ import { equal, type Faults, LOG, MINUTE, rejects, type Rule, until } from "./st
 
 /** The rules for faults and limits. */
 export const FAULT_RULES: readonly Rule[] = [
-  ["a repeated command has the effect of one", async (bench) => {
+  ["a repeated command has its effect only once", async (bench) => {
     const store = bench.open({ repeats: true });
     const version = await store.set(bench.key, "1", { ...MINUTE, version: null });
     equal(typeof version, "string");
@@ -15,7 +15,7 @@ export const FAULT_RULES: readonly Rule[] = [
     equal([await store.append(bench.key, "a", LOG), await store.append(bench.key, "b", LOG)], [1, 2]);
     equal((await store.read(bench.key, { limit: 10 })).entries.map(({ value }) => value), ["a", "b"]);
   }],
-  ["an answer that was lost is asked for again, and the command has the effect of one", async (bench) => {
+  ["a command whose response was lost is repeated, and has its effect only once", async (bench) => {
     const faults: Faults = {};
     const store = bench.open(faults);
     faults.loses = 1;
@@ -29,7 +29,7 @@ export const FAULT_RULES: readonly Rule[] = [
     faults.loses = 1;
     equal(await store.delete(bench.key), true);
   }],
-  ["an engine that stands still is given up in time, and used again later", async (bench) => {
+  ["an operation on an engine that does not respond fails in time, and the engine is used again later", async (bench) => {
     const faults: Faults = {};
     const store = bench.open(faults, { timeoutMs: 300 });
     const heard: string[] = [];
@@ -55,7 +55,7 @@ export const FAULT_RULES: readonly Rule[] = [
     await rejects(() => store.get(bench.key), "pending");
     await Promise.all(waiting);
   }],
-  ["a closed store rejects what is pending, and everything later", async (bench) => {
+  ["a closed store rejects pending and later operations", async (bench) => {
     const store = bench.open({ stalls: true });
     const pending = rejects(() => store.get(bench.key), "closed");
     await store.close();
@@ -64,7 +64,7 @@ export const FAULT_RULES: readonly Rule[] = [
     await rejects(() => store.subscribe(bench.key, () => {}), "closed");
     await store.close();
   }],
-  ["values, keys, times and ids beyond the limits are refused", async (bench) => {
+  ["values, keys, times and ids beyond the limits are rejected", async (bench) => {
     const store = bench.open();
     await rejects(() => store.set(bench.key, "x".repeat(2 ** 20 + 1), MINUTE), "valueBytes");
     await rejects(() => store.append(bench.key, "✓".repeat(2 ** 19), LOG), "valueBytes");
@@ -83,7 +83,7 @@ export const FAULT_RULES: readonly Rule[] = [
     for (const after of [-1, 0.5, NaN]) await rejects(() => store.read(bench.key, { after, limit: 1 }), "id");
     equal(await store.get(bench.key), undefined);
   }],
-  ["an engine that fails for ever is closed and made again", async (bench) => {
+  ["an engine that keeps failing is closed and created again", async (bench) => {
     const faults: Faults = {};
     const store = bench.open(faults);
     const heard: string[] = [];

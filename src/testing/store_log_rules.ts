@@ -22,13 +22,13 @@ export const LOG_RULES: readonly Rule[] = [
     equal(await readAll(a, bench.key, { after: 5, limit: 2 }), { entries: [], first: 1, last: 5 });
     equal(await readAll(a, bench.key, { limit: 0 }), { entries: [], first: 1, last: 5 });
   }],
-  ["entries that several processes append at once all get an id of their own", async (bench) => {
+  ["entries that several processes append at the same time get different ids", async (bench) => {
     const stores = [bench.open(), bench.open()];
     const ids = await Promise.all(Array.from({ length: 40 }, (_, i) => stores[i % 2].append(bench.key, `${i}`, LOG)));
     equal(ids.sort((a, b) => a - b), Array.from({ length: 40 }, (_, i) => i + 1));
     equal((await stores[0].read(bench.key, { limit: 100 })).entries.length, 40);
   }],
-  ["a log drops its oldest entries beyond max, and keeps the ids of the others", async (bench) => {
+  ["a log drops its oldest entries beyond max, and keeps the ids of its other entries", async (bench) => {
     const store = bench.open();
     for (let i = 1; i <= 7; i++) await store.append(bench.key, `v${i}`, { ...LOG, max: 3 });
     equal(await readAll(store, bench.key, { limit: 10 }), {
@@ -48,7 +48,7 @@ export const LOG_RULES: readonly Rule[] = [
     equal(await readAll(a, bench.key, { limit: 2 }), { entries: [], first: 7, last: 6 });
     equal(await a.append(bench.key, "v7", LOG), 7);
   }],
-  ["a log expires as a whole, and an addition renews it", async (bench) => {
+  ["a log expires as a whole, and appending renews its time to live", async (bench) => {
     const store = bench.open();
     await store.append(bench.key, "1", { ...LOG, ttlMs: 1000 });
     await wait(300);
@@ -58,14 +58,14 @@ export const LOG_RULES: readonly Rule[] = [
     await wait(1500);
     equal((await store.read(bench.key, { limit: 10 })).last, 0);
   }],
-  ["values and logs have names of their own", async (bench) => {
+  ["a value and a log may have the same name", async (bench) => {
     const store = bench.open();
     await store.set(bench.key, "value", MINUTE);
     await store.append(bench.key, "entry", LOG);
     equal((await store.get(bench.key))?.value, "value");
     equal((await store.read(bench.key, { limit: 1 })).entries[0].value, "entry");
   }],
-  ["a long value and a long log are returned whole", async (bench) => {
+  ["a long value and a long log are returned completely", async (bench) => {
     const store = bench.open();
     const value = "0123456789abcdef".repeat(4000);
     await store.set(bench.key, value, MINUTE);
@@ -89,7 +89,7 @@ export const LOG_RULES: readonly Rule[] = [
     await a.append(`${bench.key}-2`, "1", LOG);
     equal((await a.read(`${bench.key}-2`, { limit: 1 })).epoch === next, false);
   }],
-  ["an entry with a token of its own is appended once, also after others", async (bench) => {
+  ["an entry with a token is appended once, even after other entries", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const token = "one";
     equal(await a.append(bench.key, "1", { ...LOG, token }), 1);
@@ -104,14 +104,14 @@ export const LOG_RULES: readonly Rule[] = [
     equal(await a.append(`${bench.key}-2`, "1", { ...LOG, token: "three" }), 1);
     equal((await a.read(bench.key, { limit: 10 })).entries.map(({ value }) => value), ["1", "2", "3"]);
   }],
-  ["of appends with the same token at the same time, one counts", async (bench) => {
+  ["concurrent appends with the same token append one entry", async (bench) => {
     const stores = [bench.open(), bench.open()];
     const ids = await Promise.all(
       Array.from({ length: 20 }, (_, i) => stores[i % 2].append(bench.key, "", { ...LOG, token: `t${i % 5}` })),
     );
     equal([new Set(ids).size, (await stores[0].read(bench.key, { limit: 100 })).last], [5, 5]);
   }],
-  ["3 MB in 60 entries beyond ASCII are returned whole", async (bench) => {
+  ["60 entries with 3 MB of text beyond ASCII are returned completely", async (bench) => {
     const store = bench.open();
     const toValue = (index: number) => `${index} é✓😀 ${"0123456789abcdef".repeat(3125)}`;
     for (let i = 0; i < 60; i++) await store.append(bench.key, toValue(i), LOG);

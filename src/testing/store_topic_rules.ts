@@ -7,7 +7,7 @@ import { equal, LOG, type Rule, until, wait } from "./store_bench.ts";
 
 /** The rules for topics. */
 export const TOPIC_RULES: readonly Rule[] = [
-  ["a topic reaches subscribers of every process, in order", async (bench) => {
+  ["subscribers in every process receive the entries of a topic in order", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const heard: string[][] = [[], []];
     for (const [i, store] of [a, b].entries()) await store.subscribe(bench.key, (text) => void heard[i].push(text));
@@ -15,7 +15,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.every(({ length }) => length === 10));
     equal(heard, [0, 1].map(() => Array.from({ length: 10 }, (_, i) => `${i}`)));
   }],
-  ["a subscriber receives only what is published later, or what follows an id", async (bench) => {
+  ["a subscriber receives only later entries, or the entries after an id", async (bench) => {
     const store = bench.open();
     const [late, all]: string[][] = [[], []];
     for (const text of ["1", "2"]) await store.publish(bench.key, text);
@@ -33,7 +33,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.length === 3);
     equal(heard, [5, "4", "5"]);
   }],
-  ["a listener may unsubscribe itself or throw, and the others go on", async (bench) => {
+  ["a listener may unsubscribe itself or throw, and other listeners still receive entries", async (bench) => {
     const store = bench.open();
     const heard: string[] = [];
     const stops: (() => void)[] = [];
@@ -59,7 +59,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     }
     equal(heard.sort(), ["1", "2", "once 1"]);
   }],
-  ["after the end of a subscription nothing is heard", async (bench) => {
+  ["after the end of a subscription no entries are received", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const heard: string[] = [];
     const stop = await a.subscribe(bench.key, (text) => void heard.push(text));
@@ -69,7 +69,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await wait(250);
     equal(heard, []);
   }],
-  ["a topic arrives though its rings are lost", async (bench) => {
+  ["entries of a topic arrive although their notifications are lost", async (bench) => {
     const [reader, writer] = [bench.open({ isDeaf: true }), bench.open()];
     const heard: string[] = [];
     await reader.subscribe(bench.key, (text) => void heard.push(text));
@@ -77,7 +77,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.length === 3);
     equal(heard, ["1", "2", "3"]);
   }],
-  ["a ring arrives within 500 ms", async (bench) => {
+  ["a notification arrives within 500 ms", async (bench) => {
     if (!await bench.has("listen")) return;
     const [reader, writer] = [bench.open({}, { pollMs: 60_000 }), bench.open()];
     const heard: string[] = [];
@@ -90,9 +90,9 @@ export const TOPIC_RULES: readonly Rule[] = [
       while (heard.length < i && performance.now() - since < 2000) await wait(10);
       ms = performance.now() - since;
     }
-    if (ms > 500) throw new Error(`A ring has not arrived within 500 ms, three times in a row`);
+    if (ms > 500) throw new Error(`A notification has not arrived within 500 ms, three times in a row`);
   }],
-  ["a subscriber learns that a topic was lost, though it has grown past it", async (bench) => {
+  ["a subscriber learns that a topic was lost, even if the new topic has more entries", async (bench) => {
     const store = bench.open();
     for (const text of ["a", "b"]) await store.append(bench.key, text, { ...LOG, ttlMs: 300 });
     const { epoch } = await store.read(bench.key, { limit: 0 });
@@ -104,7 +104,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.length === 4);
     equal(heard, [3, "1", "2", "3"]);
   }],
-  ["the states of several logs are those of each", async (bench) => {
+  ["reading the states of several logs returns the state of each log", async (bench) => {
     if (!await bench.has("heads")) return;
     const store = bench.open();
     const logs = ["a", "b", "c"].map((name) => `${bench.key}-${name}`);

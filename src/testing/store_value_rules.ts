@@ -16,7 +16,7 @@ export const VALUE_RULES: readonly Rule[] = [
     const version = await a.set(bench.key, 'one ✓ \n "', MINUTE);
     equal(await b.get(bench.key), { value: 'one ✓ \n "', version });
   }],
-  ["each write has another version, also of the same value", async (bench) => {
+  ["each write has another version, even for the same value", async (bench) => {
     const store = bench.open();
     const versions = new Set<string | undefined>();
     for (let i = 0; i < 10; i++) versions.add(await store.set(bench.key, "same", MINUTE));
@@ -30,14 +30,14 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await a.set(bench.key, "3", { ...MINUTE, version }), undefined);
     equal(await a.get(bench.key), { value: "2", version: next });
   }],
-  ["a write with the version null needs that there is no value", async (bench) => {
+  ["a write with the version null succeeds only if there is no value", async (bench) => {
     const store = bench.open();
     equal(typeof await store.set(bench.key, "1", { ...MINUTE, version: null }), "string");
     equal(await store.set(bench.key, "2", { ...MINUTE, version: null }), undefined);
     await store.delete(bench.key);
     equal(typeof await store.set(bench.key, "3", { ...MINUTE, version: null }), "string");
   }],
-  ["of many writes with the same version, one wins", async (bench) => {
+  ["of many writes with the same version, a single write succeeds", async (bench) => {
     const stores = [bench.open(), bench.open()];
     const version = await stores[0].set(bench.key, "0", MINUTE);
     const done = await Promise.all(
@@ -45,7 +45,7 @@ export const VALUE_RULES: readonly Rule[] = [
     );
     equal(done.filter((version) => version !== undefined).length, 1);
   }],
-  ["counting with versions loses no count", async (bench) => {
+  ["counters that are incremented with versions lose no increments", async (bench) => {
     const count = async (store: Store) => {
       for (let done = 0; done < 10;) {
         const found = await store.get(bench.key);
@@ -56,7 +56,7 @@ export const VALUE_RULES: readonly Rule[] = [
     await Promise.all([bench.open(), bench.open(), bench.open()].map(count));
     equal((await bench.open().get(bench.key))?.value, "30");
   }],
-  ["a value expires, also between a read and a write with its version", async (bench) => {
+  ["a value expires, even between a read and a write with its version", async (bench) => {
     const store = bench.open();
     await store.set(bench.key, "1", { ttlMs: 1000 });
     const found = await store.get(bench.key);
@@ -73,7 +73,7 @@ export const VALUE_RULES: readonly Rule[] = [
     await wait(300);
     equal((await store.get(bench.key))?.value, "2");
   }],
-  ["a removal needs its version, and can be repeated", async (bench) => {
+  ["removing a value requires its version, and can be repeated", async (bench) => {
     const store = bench.open();
     const old = await store.set(bench.key, "1", MINUTE);
     const version = await store.set(bench.key, "2", MINUTE);
@@ -83,7 +83,7 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await store.get(bench.key), undefined);
     equal(await store.delete(bench.key), true);
   }],
-  ["text beyond ASCII is kept", async (bench) => {
+  ["text beyond ASCII is returned unchanged", async (bench) => {
     const store = bench.open();
     await store.set(bench.key, WORDS, MINUTE);
     equal((await store.get(bench.key))?.value, WORDS);
@@ -101,7 +101,7 @@ export const VALUE_RULES: readonly Rule[] = [
     equal((await store.get(bench.key))?.value, "1");
     equal((await store.read(bench.key, { limit: 1 })).last, 1);
   }],
-  ["a value is gone within 500 ms of its time to live", async (bench) => {
+  ["a value expires within 500 ms after its time to live", async (bench) => {
     const store = bench.open();
     const since = performance.now();
     await store.set(bench.key, "1", { ttlMs: 300 });
@@ -117,7 +117,7 @@ export const VALUE_RULES: readonly Rule[] = [
     await wait(1000);
     equal((await store.get(bench.key))?.value, "2");
   }],
-  ["a write with a token of its own is done once", async (bench) => {
+  ["a write with a token is done once", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const first = { ...MINUTE, version: null, token: "first" };
     equal([await a.set(bench.key, "1", first), await b.set(bench.key, "1", first)], ["first", "first"]);
@@ -126,7 +126,7 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await a.get(bench.key), { value: "2", version: "second" });
     equal(await a.set(bench.key, "1", first), undefined);
   }],
-  ["values are listed by their prefix, sorted by key and page by page", async (bench) => {
+  ["values are listed by their prefix, sorted by key and in pages", async (bench) => {
     const store = bench.open();
     const list = async (prefix: string, options: ListOptions) =>
       (await store.list(bench.key + prefix, options)).map(({ key, value }) => [key.slice(bench.key.length), value]);

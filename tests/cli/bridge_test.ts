@@ -156,7 +156,7 @@ for (const { name, program } of runtimes) {
       running.kill("SIGINT");
       assert([0, 130].includes((await running.finished).code));
       const missing = await run([...program, "bridge"], { input: "" });
-      assertEquals([missing.code, missing.stderr.includes("none is named")], [2, true]);
+      assertEquals([missing.code, missing.stderr.includes("no URL is given")], [2, true]);
     },
   );
 }

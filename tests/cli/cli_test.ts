@@ -294,7 +294,7 @@ for (const { name, program, file } of runtimes) {
         words: ["--http", "--host", "192.0.2.1"],
         expected: /^Cannot serve the demonstration: [^]*192\.0\.2\.1, port 3000/,
       },
-      { words: ["call"], expected: /^Cannot call a server: none is named; write its URL, such as http:/ },
+      { words: ["call"], expected: /^Cannot call a server: no server is named; write its URL, such as http:/ },
       {
         words: ["call", "http://127.0.0.1:1/mcp"],
         expected:

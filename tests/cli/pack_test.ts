@@ -255,7 +255,7 @@ for (const { name, program } of runtimes) {
     const name = "io.github.ada/s";
     const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
       [["server.ts"], /^Cannot pack server\.ts: a bundle names its author; write --author NAME/m],
-      [["bare.ts", ...author], /^Cannot pack bare\.ts: it has no description; write one/m],
+      [["bare.ts", ...author], /^Cannot pack bare\.ts: it has no description; add it/m],
       [["mcp.jsonc", ...author], /^Cannot pack mcp\.jsonc: it is a config, and only code is bundled; /m],
       [[".", ...author], /^Cannot pack \.: it is a folder, and only code is bundled; /m],
       [["params.ts", ...author], /^Cannot pack params\.ts: its path \/:tenant\/mcp has parameters; /m],
@@ -269,7 +269,7 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, ...registry, "ada/greeter"], /^Cannot describe ada\/greeter for the registry: /m],
       [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a name there; /],
       [["long.ts", ...author, ...registry, name], /the description has more than 100 characters; shorten/],
-      [["range.ts", ...author, ...registry, name], /\^1\.0\.0 is not an exact version; write one such as 1\.0\.0/],
+      [["range.ts", ...author, ...registry, name], /\^1\.0\.0 is not an exact version; write a version such as 1\.0\.0/],
       [["server.ts", ...author, "--registry", name], /no package is named; write --url/],
       [
         ["server.ts", ...author, "--registry", name, "--npm"],

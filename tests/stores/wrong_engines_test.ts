@@ -15,7 +15,7 @@ interface Mistake {
   readonly spoil: (engine: StoreEngine) => StoreEngine;
 }
 
-const rings = "a ring arrives within 500 ms";
+const rings = "a notification arrives within 500 ms";
 const ascii = /[^\x20-\x7e]/g;
 
 const mistakes: Readonly<Record<string, Mistake>> = {
@@ -40,7 +40,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a repeated token is detected only for the last entry": {
-    rule: "an entry with a token of its own is appended once, also after others",
+    rule: "an entry with a token is appended once, even after other entries",
     message: /expected \[1,1\]/,
     spoil(engine) {
       let appended = 0;
@@ -56,17 +56,17 @@ const mistakes: Readonly<Record<string, Mistake>> = {
     },
   },
   "text beyond ASCII is lost in values": {
-    rule: "text beyond ASCII is kept",
+    rule: "text beyond ASCII is returned unchanged",
     message: /a\?/,
     spoil: (engine) => wrapEngine(engine, replaceText("set")),
   },
   "text beyond ASCII is lost in logs": {
-    rule: "3 MB in 60 entries beyond ASCII are returned whole",
+    rule: "60 entries with 3 MB of text beyond ASCII are returned completely",
     message: /expected -1/,
     spoil: (engine) => wrapEngine(engine, replaceText("append")),
   },
   "a time to live is read as whole seconds": {
-    rule: "a value is gone within 500 ms of its time to live",
+    rule: "a value expires within 500 ms after its time to live",
     message: /expected undefined/,
     spoil: (engine) =>
       wrapEngine(engine, ({ name, args, run }) => {
@@ -77,7 +77,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "an expired log is kept": {
-    rule: "a value is gone within 500 ms of its time to live",
+    rule: "a value expires within 500 ms after its time to live",
     message: /expected 0/,
     spoil: (engine) =>
       wrapEngine(engine, ({ name, args, run }) => {
@@ -87,7 +87,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a page of a log holds at most 1 MB": {
-    rule: "3 MB in 60 entries beyond ASCII are returned whole",
+    rule: "60 entries with 3 MB of text beyond ASCII are returned completely",
     message: /expected 60|has failed/,
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
@@ -97,7 +97,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a command fails forever after its first failure, because the connection is made once": {
-    rule: "an engine that fails for ever is closed and made again",
+    rule: "an engine that keeps failing is closed and created again",
     message: /within 10 seconds/,
     spoil(engine) {
       let isClosed = false;
@@ -118,7 +118,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
     spoil: (engine) => wrapEngine(engine, replaceEpoch((epoch, last) => epoch && `${epoch}-${last}`)),
   },
   "a list ignores case": {
-    rule: "values are listed by their prefix, sorted by key and page by page",
+    rule: "values are listed by their prefix, sorted by key and in pages",
     message: /The store returns/,
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
@@ -129,7 +129,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "the states of logs are in another order": {
-    rule: "the states of several logs are those of each",
+    rule: "reading the states of several logs returns the state of each log",
     message: /The store returns/,
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {

@@ -77,7 +77,7 @@ function join(types: readonly string[]): string {
   return [...new Set(types)].join(" | ") || "nothing";
 }
 
-/** Resolves a `$ref` into `root`. Keywords beside the reference override those of the referenced schema. */
+/** Resolves a `$ref` into `root`. Keywords next to the reference override the keywords of the referenced schema. */
 export function resolveReference(schema: unknown, root: Params): unknown {
   let found = schema;
   for (let i = 0; i < MAX_DEPTH && isObject(found) && typeof found.$ref === "string"; i++) {

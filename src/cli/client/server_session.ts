@@ -183,7 +183,7 @@ export async function findServer(args: Args, verb: string, isOptional: boolean):
   }
   if (named === undefined && !isOptional) {
     throw new UsageError(
-      `Cannot ${verb} a server: none is named; write its URL, such as http://127.0.0.1:3000/mcp, its file, or its command after --`,
+      `Cannot ${verb} a server: no server is named; write its URL, such as http://127.0.0.1:3000/mcp, its file, or its command after --`,
     );
   }
   if (named !== undefined && isUrl) {

@@ -74,7 +74,7 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
     if (!hasErrorCode(error)) throw error;
     throw new CliError(`Cannot read ${file}: ${error.message}; check its permissions, or name another --file`);
   }
-  throw new CliError(`Cannot change ${file}: it is not a regular file; name one with --file`);
+  throw new CliError(`Cannot change ${file}: it is not a regular file; name another --file`);
 }
 
 /**
@@ -108,7 +108,7 @@ async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
     throw new CliError(
-      `Cannot change ${file}: another program is writing it; run the command again, or remove ${lock} if none is`,
+      `Cannot change ${file}: another program is writing it; run the command again, or remove ${lock} if no program is writing`,
     );
   }
   try {

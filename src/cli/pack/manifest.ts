@@ -141,7 +141,7 @@ function checkRegistryEntry({ version, description }: ServerFacts, { name, bundl
   }
   if (!/^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/.test(version)) {
     throw new CliError(
-      `Cannot describe ${name} for the registry: ${version} is not an exact version; write one such as 1.0.0`,
+      `Cannot describe ${name} for the registry: ${version} is not an exact version; write a version such as 1.0.0`,
     );
   }
   if (!bundle && npm === undefined) {

@@ -166,7 +166,7 @@ testProcesses("sign-in options that contradict each other are refused", async ()
   const url = "https://mcp.example.com/mcp";
   for (
     const [words, text] of [
-      [["login"], "none is named"],
+      [["login"], "no URL is given"],
       [["login", "server.ts"], "is not a URL"],
       [["login", url, "b"], "name one URL"],
       [["login", url, "--redirect-port", "0"], "is not a port"],
@@ -177,7 +177,7 @@ testProcesses("sign-in options that contradict each other are refused", async ()
       [["login", url, "--client-id", "a", "--issuer", url, "--client-env", "NOT_SET"], "no such variable"],
       [["call", url, "--client-metadata", "http://a.example/b"], "is not an https URL"],
       [["logout", "--all", url], "remove one of them"],
-      [["token"], "none is named"],
+      [["token"], "no URL is given"],
     ] as const
   ) {
     const { code, stderr } = await run([...program, ...words]);

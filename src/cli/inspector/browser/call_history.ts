@@ -32,7 +32,7 @@ const list = h("ol.calls", { "aria-label": "Calls" });
 const none = h("p.muted", "No calls yet.");
 let repeat: (call: Call) => boolean = () => false;
 
-/** The panel. */
+/** The panel with the list of calls. */
 export const historyPanel: HTMLElement = h("div.page", h("h2", "History"), none, list);
 
 /** Sets the function that repeats a call. The function returns `false` if the server no longer has the item. */

@@ -191,7 +191,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
 
 /** Creates the field for properties that the schema does not define. */
 function makeRestField(schema: unknown, others: readonly [string, unknown][], { context, depth }: FieldsPlace): Field {
-  const type = isObject(schema) ? ` Each one: ${toShape(schema, context.root).hint}.` : "";
+  const type = isObject(schema) ? ` Each value: ${toShape(schema, context.root).hint}.` : "";
   return makeField({
     context,
     depth,

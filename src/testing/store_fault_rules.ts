@@ -29,26 +29,29 @@ export const FAULT_RULES: readonly Rule[] = [
     faults.loses = 1;
     equal(await store.delete(bench.key), true);
   }],
-  ["an operation on an engine that does not respond fails in time, and the engine is used again later", async (bench) => {
-    const faults: Faults = {};
-    const store = bench.open(faults, { timeoutMs: 300 });
-    const heard: string[] = [];
-    await store.subscribe(bench.key, (text) => void heard.push(text));
-    faults.stalls = true;
-    const since = performance.now();
-    await rejects(() => store.get(bench.key), "timeoutMs");
-    const ms = performance.now() - since;
-    if (ms > 2000) throw new Error(`The store took ${ms} ms to give up, with a timeout of 300 ms`);
-    faults.stalls = false;
-    await until(async () => {
-      try {
-        return await store.publish(bench.key, "back") === undefined;
-      } catch {
-        return false;
-      }
-    });
-    await until(() => heard.includes("back"));
-  }],
+  [
+    "an operation on an engine that does not respond fails in time, and the engine is used again later",
+    async (bench) => {
+      const faults: Faults = {};
+      const store = bench.open(faults, { timeoutMs: 300 });
+      const heard: string[] = [];
+      await store.subscribe(bench.key, (text) => void heard.push(text));
+      faults.stalls = true;
+      const since = performance.now();
+      await rejects(() => store.get(bench.key), "timeoutMs");
+      const ms = performance.now() - since;
+      if (ms > 2000) throw new Error(`The store took ${ms} ms to give up, with a timeout of 300 ms`);
+      faults.stalls = false;
+      await until(async () => {
+        try {
+          return await store.publish(bench.key, "back") === undefined;
+        } catch {
+          return false;
+        }
+      });
+      await until(() => heard.includes("back"));
+    },
+  ],
   ["operations that wait for an engine are limited", async (bench) => {
     const store = bench.open({ stalls: true }, { timeoutMs: 300, pending: 2 });
     const waiting = [store.get(bench.key), store.get(bench.key)].map((each) => rejects(() => each, "timeoutMs"));

@@ -232,7 +232,10 @@ for (const { name, program } of runtimes) {
         ],
         [["call", "good.ts", "hi", "--root", "good.ts"], /^Cannot use the root good\.ts: there is no folder/],
         [["call", "--", ""], /^Cannot call a server: the command after -- is empty; write the command/],
-        [["--http", "--path", "/a/{b}"], /^Cannot serve at \/a\/\{b\}: it is not a plain path; write a path such as \/mcp\n/],
+        [
+          ["--http", "--path", "/a/{b}"],
+          /^Cannot serve at \/a\/\{b\}: it is not a plain path; write a path such as \/mcp\n/,
+        ],
         [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a plain path/],
       ];
       await tryAll(cases, async ([words, message]) => {

@@ -269,7 +269,10 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, ...registry, "ada/greeter"], /^Cannot describe ada\/greeter for the registry: /m],
       [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a name there; /],
       [["long.ts", ...author, ...registry, name], /the description has more than 100 characters; shorten/],
-      [["range.ts", ...author, ...registry, name], /\^1\.0\.0 is not an exact version; write a version such as 1\.0\.0/],
+      [
+        ["range.ts", ...author, ...registry, name],
+        /\^1\.0\.0 is not an exact version; write a version such as 1\.0\.0/,
+      ],
       [["server.ts", ...author, "--registry", name], /no package is named; write --url/],
       [
         ["server.ts", ...author, "--registry", name, "--npm"],

@@ -15,7 +15,9 @@ import { toLine, toTable } from "../client/terminal_text.ts";
  */
 export function readServerUrl([url, extra]: readonly string[], verb: string): string {
   if (url === undefined) {
-    throw new UsageError(`Cannot ${verb} a server: no URL is given; write its URL, such as https://mcp.example.com/mcp`);
+    throw new UsageError(
+      `Cannot ${verb} a server: no URL is given; write its URL, such as https://mcp.example.com/mcp`,
+    );
   }
   if (extra !== undefined) throw new UsageError(`Cannot ${verb} ${url} and ${extra}: name one URL`);
   if (/^https?:/i.test(url) && URL.canParse(url)) return url;

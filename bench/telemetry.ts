@@ -44,7 +44,7 @@ if (process.argv[2] === "sdk") {
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] }));
 }
 
-/** The least that makes the span and the record of a call: what no observer can avoid. */
+/** Returns an observer with the minimal work for a span and a metric of each call, which no observer can avoid. */
 function toLeast(): Observer {
   const operation = {
     "mcp.method.name": "tools/call",
@@ -101,7 +101,7 @@ for (const server of urls ? [plain, observed] : []) {
   urls?.set(server, `${(await openHttpServer(server.fetch)).origin}/mcp`);
 }
 
-/** Calls of a turn. The system counts CPU time in steps of milliseconds. */
+/** Calls of a turn. They take many milliseconds, because the system counts CPU time in milliseconds. */
 const CALLS = urls ? 1000 : 4000;
 /** Returns a part of the values, such as 0.5 for the median. */
 const quantile = (values: number[], part: number) => values.toSorted((a, b) => a - b)[Math.floor(values.length * part)];

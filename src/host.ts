@@ -50,8 +50,8 @@ export interface Endpoint {
    */
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
   /**
-   * Turns `development` on, unless the options of the server set it to `false`. `load` waits for its code. `listener` gets
-   * the reports from then on. Returns the function that removes it.
+   * Turns `development` on, unless the options of the server set it to `false`. Use {@linkcode Endpoint.load} to wait
+   * for its code. From then on, `listener` gets the reports. Returns the function that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer, before the first request. */

@@ -43,7 +43,7 @@ export class LagWatch {
     this.#starts++;
   }
 
-  /** Called when a handler with a name has blocked all calls. */
+  /** Called when a named handler has blocked all calls for `ms` milliseconds. */
   block(ms: number): void {
     this.#namedMs += ms;
   }

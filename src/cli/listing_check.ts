@@ -33,7 +33,10 @@ type Report = (level: Finding["level"], state: string) => void;
 
 /** Names that common clients can pass to their models. */
 const NAME = /^[\w-]{1,64}$/;
-/** Characters above which some clients leave a tool out, because they limit the names of server and tool to 60. */
+/**
+ * Characters above which some clients omit a tool. They limit the name of the server and the name of the tool together
+ * to 60 characters.
+ */
 const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;

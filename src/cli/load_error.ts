@@ -48,7 +48,7 @@ function explain(error: unknown, remedy: string): string {
   if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
   if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedy)).join("\n");
   const { head, frames: all } = readStack(error);
-  // Those of the command line say nothing about the file.
+  // Omit frames of the command line, because they say nothing about the file.
   const frames = all.filter((line) => !decodePath(line).includes(COMMAND_LINE));
   const own = frames.filter(isOfUser);
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||

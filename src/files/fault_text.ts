@@ -1,6 +1,6 @@
 /**
- * Explains an unexpected error to the author of a server, in development: its message, and the author's own frames with
- * the lines of the source.
+ * Explains an unexpected error to the author of a server, in development. The text contains the message, and the frames
+ * in files of the author with their lines of source code.
  *
  * @module
  */
@@ -8,16 +8,16 @@ import { toPrintable } from "../kit/printable.ts";
 import { isOfUser, readPlace, readStack } from "../kit/stack.ts";
 import { deno, findProcess } from "../runtime.ts";
 
-/** The most own frames of one error. */
+/** Maximum frames in files of the author for one error. */
 const MAX_FRAMES = 10;
-/** Frames of the library and of packages to show if there are no own ones. */
+/** Maximum frames of the library and of packages. They are shown if no frame is in a file of the author. */
 const MAX_FOREIGN = 3;
-/** The most causes of an error. */
+/** Maximum causes of an error. */
 const MAX_CAUSES = 4;
-/** The length of a message, and of a line of the source, in characters. */
+/** Maximum characters of a message, and of a line of source code. */
 const MAX_MESSAGE = 2000;
 const MAX_LINE = 200;
-/** The size of a source file in characters. */
+/** Maximum characters of a source file. */
 const MAX_SOURCE = 2_000_000;
 
 /** Explains an error in several lines. Never throws. */
@@ -57,13 +57,16 @@ function withSource(frame: string): readonly string[] {
   return source ? [toFrame(frame), `        ${source}`] : [toFrame(frame)];
 }
 
-/** Returns a line of a file. Returns `undefined` if it may not be read, so that no permission is requested. */
+/**
+ * Returns a line of a file. Returns `undefined` without permission to read the file, so that no permission is
+ * requested.
+ */
 function readLine(path: string, line: number): string | undefined {
   try {
     if (deno?.permissions && deno.permissions.querySync({ name: "read", path }).state !== "granted") return;
     const text = new TextDecoder().decode(findProcess().getBuiltinModule("fs").readFileSync(path));
     if (text.length <= MAX_SOURCE) return text.split("\n")[line - 1]?.trim().slice(0, MAX_LINE);
   } catch {
-    // The file may be gone, or was never one.
+    // Ignore the error: the file does not exist, or the path is not a file.
   }
 }

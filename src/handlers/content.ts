@@ -76,8 +76,8 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
 }
 
 /**
- * Loads the encoder of values for which {@linkcode toJson} returns `undefined`. Promises in `given`, which the encoder refuses, may
- * reject meanwhile.
+ * Loads the encoder of values for which {@linkcode toJson} returns `undefined`. Ignores rejections of promises in
+ * `given`, which may occur before the encoder rejects these promises.
  */
 export async function loadResults(sending: Sending, given: unknown): Promise<EncodedResults> {
   ignoreRejections(given);

@@ -273,7 +273,7 @@ export function extension<
 }
 
 /**
- * Creates a handler that no client sees, and that runs `start` with its server. It comes along with another handler.
+ * Creates a handler that clients do not see. It runs `start` with its server. Another handler registers it.
  *
  * @internal
  */

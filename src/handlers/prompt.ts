@@ -94,7 +94,10 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   readonly title?: string;
   /** Description of the prompt. */
   readonly description?: string;
-  /** Schema of the arguments: an object of strings, which may transform them. Without it, `run` gets an empty object. */
+  /**
+   * Schema of the arguments: an object whose properties accept strings, and may transform them. Without it, `run` gets
+   * an empty object.
+   */
   readonly input?: I;
   /** Completers for arguments. */
   readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;

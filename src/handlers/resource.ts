@@ -308,7 +308,6 @@ export function resource<
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   const remake: Remake = (change) => resource<U, S, P>(change(options));
   // Safe, because at runtime the template has the variables of its type.
-  // Safe, see above.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
   const { name, complete, mapError, quota } = form;
   const place = `resource ${quote(key)}`;

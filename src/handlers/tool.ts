@@ -620,7 +620,8 @@ function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchem
     if (problem !== undefined) {
       return loadResults(sending, given).then((to) => to.ofTool(given, { full, output, problem }));
     }
-    // The value that the schema made, because the author's may lack defaults, or have properties that are not listed.
+    // Send the value that the schema returned. The value of the author may lack defaults, or have properties that the
+    // schema does not list.
     return full
       ? toFullResult({ ...full, structuredContent: value }, sending, output)
       : toJsonResult(value, sending, output);

@@ -1,5 +1,5 @@
 /**
- * Reads the stacks of errors: which lines are frames, and which of them belong to the author of a server.
+ * Reads the stacks of errors. Finds the frames in a stack, and the frames in files of the author of a server.
  *
  * @module
  */
@@ -12,7 +12,7 @@ export interface Stack {
   readonly frames: readonly string[];
 }
 
-/** Reads the stack of an error, as V8 or JavaScriptCore writes it. */
+/** Reads the stack of an error, in the format of V8 or JavaScriptCore. */
 export function readStack({ name, message, stack = "" }: Error): Stack {
   // The stack usually begins with the message, whose lines must not be read as frames.
   const at = message ? stack.indexOf(message) : -1;
@@ -43,7 +43,7 @@ export function readPlace(frame: string): string {
   return decodePath(named ?? place);
 }
 
-/** Decodes a path with percent signs. Returns it unchanged if it is not encoded. */
+/** Decodes a path with percent signs. Returns the path unchanged if it is not encoded. */
 export function decodePath(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -32,10 +32,10 @@ const MAX_STEPS = 64;
 const INDEXES_PER_VALUE = 1 / 2000;
 // Characters above which a JSON text is parsed only once for all alternatives.
 const LONG_TEXT = 1000;
-// The number of tests of a value, or of a part of a value, against an alternative: the minimum, the number for each
-// unit of the value's weight, and the maximum. After them, values stay unchanged. The maximum takes about 100
-// milliseconds. Without it, a long list of items with many alternatives would take minutes, and so would a few bytes
-// for a schema that nests many alternatives.
+// Limits on the number of tests of a value, or of a part of a value, against an alternative: the minimum, the number
+// for each unit of the weight of the value, and the maximum. When the limit is reached, values stay unchanged. The
+// maximum takes about 100 milliseconds. Without it, a long list of items with many alternatives would take minutes, and
+// so would a few bytes for a schema that nests many alternatives.
 const MIN_TESTS = 10_000;
 const TESTS_PER_WEIGHT = 10;
 const MAX_TESTS = 1_000_000;

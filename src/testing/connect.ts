@@ -129,11 +129,14 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
    */
   readonly transcript: readonly string[];
   /**
-   * The unexpected errors of the server since the client connected, with the errors as they were thrown. Those of all its
-   * clients. Empty over `stdio`, and for a server with `development: false`.
+   * The unexpected errors of the server since the client connected, with the errors as they were thrown. They include
+   * errors in calls of other clients. Empty over `stdio`, and for a server with `development: false`.
    */
   readonly faults: readonly FaultEvent[];
-  /** The warnings about mistakes in handlers, such as a question without `await`, which are printed too. As above. */
+  /**
+   * The warnings about mistakes in handlers, such as a question without `await`. They are printed too. Empty in the
+   * same cases.
+   */
   readonly warnings: readonly string[];
   /** Subscribes to changes. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
@@ -180,7 +183,7 @@ export async function connectTest(
   let stop = () => {};
   if (typeof server === "object" && INTERNALS in server) {
     const { develop, load } = server[INTERNALS];
-    // That of an older copy of the library returns nothing.
+    // `develop` of an older copy of the library returns nothing.
     stop = develop?.(log) ?? stop;
     // Load the code of the first request now, so that the first call takes no longer than later calls. Tests that
     // advance a clock rely on it.

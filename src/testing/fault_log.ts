@@ -1,6 +1,6 @@
 /**
- * Shows tests why a handler failed. The server sends its client no more than in production: the error and its response
- * are connected in this process.
+ * Shows tests the reason why a handler failed. The responses of the server do not contain the reason, as in production:
+ * the error and its response are connected in this process.
  *
  * @module
  */
@@ -28,11 +28,11 @@ export class FaultLog implements DevelopmentListener {
     this.warnings.push(text);
   }
 
-  /** Gives an error that the server sent the thrown one as its `cause`. Returns the same error. */
+  /** Sets the thrown error as the `cause` of an error that the server sent. Returns the same error. */
   explainError(error: unknown): unknown {
     if (!(error instanceof Error) || !("data" in error) || error.cause !== undefined) return error;
     const fault = isObject(error.data) && this.#find(error.data.errorId);
-    // As engines do it, so that the cause is no part of comparisons.
+    // Not enumerable, as in engines, so that comparisons of errors ignore the cause.
     if (fault) Object.defineProperty(error, "cause", { value: fault.error, writable: true, configurable: true });
     return error;
   }
@@ -54,7 +54,7 @@ export class FaultLog implements DevelopmentListener {
   }
 }
 
-/** Returns a protocol whose results and errors are explained. `onClose` is called when it closes. */
+/** Wraps a protocol so that its results and errors contain the reason. `onClose` is called when the protocol closes. */
 export function withFaults(protocol: Protocol, log: FaultLog, onClose: () => void): Protocol {
   const explained = async <T>(run: () => Promise<T>): Promise<T> => {
     try {

@@ -1,5 +1,6 @@
 /**
- * The explanations of unexpected errors, for the page. The server sends its clients no more than in production.
+ * Remembers the reasons of unexpected errors for the page. The responses of the server do not contain these reasons, as
+ * in production.
  *
  * @module
  */
@@ -13,7 +14,7 @@ const MAX_FAULTS = 100;
 export class FaultBook {
   readonly #texts = new Map<string, string>();
 
-  /** Records the errors of a server, unless its options turn development off. */
+  /** Records the errors of a server, unless its options set `development` to `false`. */
   watch(endpoint: Endpoint): void {
     endpoint.develop({ fault: ({ id, error }) => this.#add(id, explainFault(error)) });
   }

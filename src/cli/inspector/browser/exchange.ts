@@ -44,7 +44,7 @@ export interface Failure {
   readonly data?: unknown;
   readonly ms: number;
   readonly status?: number;
-  /** Why the handler failed, if the server is in development and serves this page. */
+  /** The reason why the handler failed. Set only if the server is in development and serves this page. */
   readonly why?: string;
 }
 

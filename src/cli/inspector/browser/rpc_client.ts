@@ -106,7 +106,7 @@ class Exchange {
     return { kind: "error", message, ms: this.ms, status };
   }
 
-  /** Reads a message, and finds out why its handler failed. Returns `undefined` for a notification. */
+  /** Reads a message, and adds the reason why its handler failed. Returns `undefined` for a notification. */
   async readAll(text: string, status: number): Promise<Outcome | undefined> {
     const outcome = this.read(text, status);
     const [, id = undefined] = outcome && FAULT.exec(text) || [];

@@ -48,13 +48,16 @@ export async function findNamedServer(): Promise<NamedServer> {
   return { name: toText(name) ?? "", hasHeaders: hasHeaders === true };
 }
 
-/** Returns why a handler of this page's server failed, by the id of the error. Returns `undefined` if that is unknown. */
+/**
+ * Returns the reason why a handler of the page's server failed, by the id of the error. Returns `undefined` if the
+ * reason is unknown.
+ */
 export async function findFault(id: string): Promise<string | undefined> {
   if (endpoint === undefined || key === undefined) return;
   try {
     return toText(parseObject(await (await ask("fault", JSON.stringify({ id }), {})).text()).text);
   } catch {
-    // The error is shown without an explanation.
+    // Ignore the error. The page then shows the failure without a reason.
   }
 }
 

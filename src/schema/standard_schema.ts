@@ -229,7 +229,7 @@ class Writer {
 
   #describeKind(kind: string, def: Def, its: Def): JsonSchema | undefined {
     const all = (parts: unknown, name = "[]") =>
-      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part));
+      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // Safe, because it is a list.
     switch (kind) {
       case "literal":
       case "enum":
@@ -312,7 +312,7 @@ function toChoices(values: unknown): JsonSchema | undefined {
   const entries = Array.isArray(values) ? undefined : Object.entries(Object(values));
   const all: readonly unknown[] = entries
     ? entries.filter(([name]) => typeof Object(values)[Object(values)[name]] !== "number").map(([, value]) => value)
-    : Array.from(values as Iterable<unknown>);
+    : Array.from(values as Iterable<unknown>); // Safe, because it is a list.
   if (!all.every((one) => one === null || /^(string|number|boolean)$/.test(typeof one))) return;
   const types = [...new Set(all.map((one) => one === null ? "null" : typeof one))];
   return { type: types.length === 1 ? types[0] : types, ...(all.length === 1 ? { const: all[0] } : { enum: all }) };

@@ -174,7 +174,7 @@ const READ_HINTS = { handler: "read", execute: "read", callback: "read", load: "
 
 const VARIABLES = "write a uri with variables, such as note://{id}";
 const PROVIDED = "use resourceProvider()";
-const LISTED = "return it with each resource of list";
+const LISTED = "set it on each resource that list returns";
 
 const FIXED: KnownOptions<keyof ResourceFixedOptions> = {
   names: /* @__PURE__ */ Object.assign({ uri: true, size: true, annotations: true } as const, RESOURCE, DESCRIPTION),

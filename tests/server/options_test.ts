@@ -684,7 +684,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ],
   [
     () => resourceProvider({ scheme: "note", name: "r", title: "R", read: text } as Untyped),
-    'Cannot make resource provider "note": unknown option title; return it with each resource of list',
+    'Cannot make resource provider "note": unknown option title; set it on each resource that list returns',
   ],
   [
     () => service("tx", text, { perCall: true } as Untyped),

@@ -10,7 +10,7 @@ import { script, style } from "./page_bundle.ts";
 export interface PageConfig {
   /** The endpoint path of the server that serves the page, if there is one. */
   readonly endpoint?: string;
-  /** The protocol revision that the page uses with that server. */
+  /** The protocol revision that the page uses with its own server. */
   readonly protocol: string;
   /** The origin of the frames in which the page shows apps. */
   readonly sandbox?: string;

@@ -13,10 +13,10 @@ const given = "value" in parsed && isObject(parsed.value) ? parsed.value : {};
 /** The endpoint path, if the page is served by an MCP server. */
 export const endpoint: string | undefined = toText(given.endpoint);
 
-/** The URL of that server. */
+/** The URL of the server that serves the page. `undefined` without an endpoint. */
 export const ownUrl: string | undefined = endpoint === undefined ? undefined : location.origin + endpoint;
 
-/** The protocol revision that the page uses with that server. */
+/** The protocol revision that the page uses with its own server. */
 export const protocol: string = toText(given.protocol) ?? "";
 
 /** The version of this package. */

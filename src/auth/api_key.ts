@@ -162,7 +162,9 @@ function toSecrets(
 // Error messages must not contain the key.
 function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
-  if (typeof key !== "string") throw new TypeError(`${state}: it is not a string; is its variable set?`);
+  if (typeof key !== "string") {
+    throw new TypeError(`${state}: it is not a string; check that its environment variable is set`);
+  }
   if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
   const form = `${MIN_LENGTH} or more visible ASCII characters without commas`;
   throw new TypeError(`${state}: it is not ${form}; make one with openssl rand -hex 16`);

@@ -94,7 +94,9 @@ function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser
     const { password, ...facts } = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
     if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name must not be empty or contain a colon`);
-    if (typeof password !== "string" || !password) throw new TypeError(`${state}: it is empty; is its variable set?`);
+    if (typeof password !== "string" || !password) {
+      throw new TypeError(`${state}: it is empty; check that its environment variable is set`);
+    }
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
   return new KnownSecrets(known, "Cannot use the passwords");

@@ -104,7 +104,9 @@ class LegacyProtocol implements Protocol {
   async request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome> {
     const { sessionId } = this.#codec;
     if (options?.resume) {
-      throw new TypeError(`Cannot resume ${method}: a session has no such results; connect with revision 2026-07-28`);
+      throw new TypeError(
+        `Cannot resume ${method}: a session has no resumable results; connect with revision 2026-07-28`,
+      );
     }
     try {
       return await this.#rpc.request(method, params, options);

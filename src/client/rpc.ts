@@ -22,7 +22,7 @@ import type { Held } from "./subscription.ts";
 export interface Progress {
   /** A value that grows with every report. */
   readonly progress: number;
-  /** The value at the end, if it is known. */
+  /** The value of `progress` at the end of the work, if it is known. */
   readonly total?: number;
   /** A message for people. */
   readonly message?: string;

@@ -21,7 +21,7 @@ export interface Route {
 
 /** Facts for a {@linkcode Route}. */
 export interface RouteFacts {
-  /** The server that has the route, or what `mount` returned. */
+  /** The server that has the route, or the object that `mount` returned. */
   readonly server: {
     /** Creates all services that live as long as the server. Rejects if a service fails. */
     ready(): Promise<void>;

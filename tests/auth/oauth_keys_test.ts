@@ -243,8 +243,8 @@ Deno.test("options with unusable values are refused", () => {
       [{ audience: ["api://notes", ""] }, "it is an empty text"],
       [{ audience: [undefined] }, "it is a value of type undefined"],
       [{ audience: null }, "it is a value of type object"],
-      [{ introspection: { clientId: "a" } }, "give it a clientSecret or a privateKey"],
-      [{ exchange: { clientId: "a", clientSecret: undefined } }, "give it a clientSecret or a privateKey"],
+      [{ introspection: { clientId: "a" } }, "clientSecret or privateKey is missing"],
+      [{ exchange: { clientId: "a", clientSecret: undefined } }, "clientSecret or privateKey is missing"],
       [{ exchange: { ...client, issuer: "https://other.example.com" } }, "name one of the issuers"],
       [{ introspection: { ...client, endpoint: "http://x.example.com" } }, "endpoint must be a URL over https"],
       [

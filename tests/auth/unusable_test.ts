@@ -74,7 +74,7 @@ Deno.test("keys and users that are empty, or are not an object by name, are refu
     assertThrows(() => apiKey({ keys: untyped(keys) }), TypeError, "keys is not an object such as");
     assertThrows(() => basicAuth({ users: untyped(keys) }), TypeError, "users is not an object such as");
   }
-  assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "is its variable set?");
+  assertThrows(() => apiKey({ keys: { ada: untyped(null) } }), TypeError, "check that its environment variable is set");
   const scopes = untyped("notes:read");
   assertThrows(
     () => apiKey({ keys: { ada: { key, scopes } } }),

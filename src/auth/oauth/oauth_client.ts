@@ -42,5 +42,7 @@ export interface PrivateJwk extends JsonWebKey {
 export function checkClient({ clientId, clientSecret, privateKey }: OAuthClient, place: string): void {
   if (typeof clientId !== "string" || !clientId) throw new TypeError(`Cannot use ${place}: clientId is missing`);
   if (clientSecret || privateKey && clientSecret === undefined) return;
-  throw new TypeError(`Cannot use ${place}: give it a clientSecret or a privateKey; is its variable set?`);
+  throw new TypeError(
+    `Cannot use ${place}: clientSecret or privateKey is missing; check that its environment variable is set`,
+  );
 }

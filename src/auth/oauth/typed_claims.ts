@@ -69,7 +69,7 @@ export class TypedClaims {
     const checked = this.#schema?.validate(claims) ?? { value: claims };
     if (isPromiseLike(checked)) {
       throw refuse(
-        "their schema is asynchronous, and the caller comes from elsewhere; use a synchronous Standard Schema",
+        "their schema is asynchronous, but this check is synchronous; use a synchronous Standard Schema",
       );
     }
     if (checked.problem !== undefined) throw refuse(`they do not match the schema: ${checked.problem}`);

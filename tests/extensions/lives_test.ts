@@ -91,7 +91,7 @@ Deno.test("the calls of an extension fail if it fails to start, and it is starte
     result = typeof wrong === "function" ? wrong as () => unknown : () => wrong;
     await assertRejects(() => client.request("audit/get"), McpError, "Internal error");
   }
-  assertEquals(faults.filter((fault) => `${fault}`.includes("start returned no function")).length, 3);
+  assertEquals(faults.filter((fault) => `${fault}`.includes("start did not return a function")).length, 3);
   result = () => undefined;
   await client.request("audit/get");
   await server.close();

@@ -57,7 +57,7 @@ behaviour(
     const { client, join } = await connect({ handlers: [wipe] });
     const refused = await client.callTool("wipe");
     assert(refused.isError);
-    assertMatch(textOf(refused), /needs the consent of the user, whom this client cannot ask/);
+    assertMatch(textOf(refused), /needs the consent of the user, and this client does not support elicitation/);
     // A result stored for an idempotency key needs consent too.
     const asking = await join({ onElicit: () => ({ action: "accept", content: {} }) });
     assertEquals(textOf(await asking.callTool("wipe")), "1");

@@ -470,6 +470,6 @@ behaviour("an error selector that throws selects no error", async (connect) => {
   const { client, takeFaults } = await connect({ handlers: [odd] });
   assert((await client.callTool("odd")).isError);
   const [{ error }] = takeFaults();
-  assertMatch(String(error), /Cannot run tool "odd": errors\(\) returned no boolean/);
+  assertMatch(String(error), /Cannot run tool "odd": errors\(\) did not return a boolean/);
   assertEquals([runs, String(Object(error).cause)], [1, "Error: down"]);
 }, { perInstance: "ready" });

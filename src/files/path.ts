@@ -11,7 +11,7 @@ export function toFolder(path: string): string {
 
 /** Returns the last segment of a path. */
 export function toBaseName(path: string): string {
-  return path.replace(/\/+$/, "").split("/").at(-1) ?? "";
+  return path.split("/").findLast((segment) => segment) ?? "";
 }
 
 /** Joins a folder and a relative path. */

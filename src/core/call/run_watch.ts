@@ -72,7 +72,8 @@ export class RunWatch {
     for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
     for (const { source, promise } of questions) {
       if (promise.isAwaited) continue;
-      this.#warn(`Cannot use the answer to ${source}: ${place} ended without waiting for it; write await before it`);
+      const text = `Cannot use the answer to ${source}: ${place} ended without waiting for it; write await before it`;
+      this.#warn(text, text);
     }
   }
 
@@ -86,20 +87,20 @@ export class RunWatch {
       const ms = Math.round(this.#clock.now() - began);
       if (ms > BLOCKING_MS) {
         this.#reports.block?.(ms);
+        const state = `${place} blocks: it ran ${ms} ms without a break`;
         this.#warn(
-          `Cannot serve other calls while ${place} blocks: it ran ${ms} ms without a break`,
-          "; split the work with awaits, or move it to a worker thread",
+          `block ${place}`,
+          `Cannot serve other calls while ${state}; split the work with awaits, or move it to a worker thread`,
         );
       }
     }
   }
 
-  #warn(text: string, remedy = ""): void {
-    // Remove the time, because it differs in each run.
-    const kind = text.replace(/\d+ ms/, "");
+  // Warns once of each kind. Texts of the same kind may have different times.
+  #warn(kind: string, text: string): void {
     if (this.#given.has(kind) || this.#given.size >= MAX_WARNINGS) return;
     this.#given.add(kind);
-    this.#reports.warn(text + remedy);
+    this.#reports.warn(text);
   }
 }
 

@@ -178,7 +178,7 @@ class Refreshing {
 
   constructor(run: (signal: AbortSignal) => Promise<boolean>) {
     this.#done = run(this.#stop.signal);
-    // Ignore the rejection, because no request may be left that handles it.
+    // Ignore the rejection: if all waiting requests were cancelled, nothing else handles it.
     this.#done.catch(() => {});
   }
 

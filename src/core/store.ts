@@ -356,7 +356,10 @@ export interface SharedSession {
   leave(): void;
   /** Marks the session as used by this process. */
   touch(): Promise<void>;
-  /** Reserves a place among the ends that wait for the store. Returns `false` if there is no room. */
+  /**
+   * Reserves a place for the end of this session, which waits there until the store confirms it. Returns `false` if too
+   * many ended sessions of this client, or of all clients, already have a place.
+   */
   reserveEnd(): boolean;
   /**
    * Ends the session on all instances. Resolves to `false` if the store did not confirm it. The end then waits in the

@@ -133,7 +133,7 @@ export interface ServerInternals {
   develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer, before the first request. */
   observe(observer: Observer): void;
-  /** Loads the code of the first request. */
+  /** Loads the code that the first request needs. */
   load(): Promise<void>;
 }
 

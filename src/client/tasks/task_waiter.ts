@@ -133,8 +133,8 @@ export class TaskWaiter {
   }
 
   /**
-   * Throws if the task should have expired. Counts from when the client learned of the task, which was not before its
-   * creation.
+   * Throws if the task should have expired. The time counts from the moment when the client learned of the task, which
+   * is never earlier than the creation of the task.
    */
   #checkExpiry({ ttlMs = Infinity }: TaskState): void {
     if (this.#options.clock.now() - this.#since <= ttlMs + EXPIRY_MS) return;

@@ -259,9 +259,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
   const problems = [
     ...counts.wrong.slice(0, 5),
     ...counts.wrong.length > 5 ? [`${counts.wrong.length - 5} more responses were wrong`] : [],
-    ...isGrown
-      ? [`memory grew by ${mib(grown(({ rss }) => rss))} MiB from one half of the run to the other`]
-      : [],
+    ...isGrown ? [`memory grew by ${mib(grown(({ rss }) => rss))} MiB from one half of the run to the other`] : [],
     ...grown(({ heap }) => heap) > NOISE ? [`the heap grew by ${mib(grown(({ heap }) => heap))} MiB`] : [],
     // The driver keeps its connections for some time.
     ...after.files > before.files + WORKERS + 8 ? [`${after.files} files are open, ${before.files} were before`] : [],

@@ -22,9 +22,9 @@ export default createServer({
   hosts: [config.host],
   proxies: config.proxies,
   secret: config.secret,
-  // All processes share tasks, ended sessions and limits in this store.
+  // All processes share tasks, ended sessions and one-time links in this store.
   store: sqliteStore(() => openDatabase("state")),
-  limits: { perTenant: { running: 50 } }, // A tenant cannot use the calls of the other tenants.
+  limits: { perTenant: { running: 50 } }, // In each process, a tenant cannot use the calls of the other tenants.
   handlers: [ticket, list, open, close, report, tasks()],
   use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
   observer: [openTelemetry(), metrics, jsonLog()],

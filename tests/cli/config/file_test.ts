@@ -362,7 +362,7 @@ Deno.test("an included file cannot set server options or repeat the name of a to
 Deno.test("a module that cannot be loaded or exports no handlers is rejected with its position", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": "export default 1;" }),
-    "modules[0]: its default export is not a tool, resource or prompt, nor an array of them",
+    "modules[0]: its default export is not a tool, resource or prompt, nor an array of these",
   );
   assertMatch(
     await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": 'throw new Error("boom");' }),

@@ -1,5 +1,5 @@
-// The working tree against a git revision, in interleaved pairs: calls in one process, pipelined calls over the pipes of
-// two processes, and starts of processes.
+// Compares the working tree with a git revision, in interleaved pairs: calls in one process, pipelined calls over the
+// pipes of two processes, and starts of processes.
 import { bundleEntries } from "../tests/release/npm_package.ts";
 import { type Manner, readAnswer, type Subject, toModernAsk } from "./asks.ts";
 import { load } from "./load.ts";
@@ -21,7 +21,7 @@ import { open as openPiped, sendAll, startPiped, toCalls } from "./stdio.ts";
 import { type Row, toTable } from "./table.ts";
 import { copyTrees, type Tree, type Trees } from "./trees.ts";
 
-/** The highest ratio that is not a regression: the noise on the two runtimes differs. */
+/** The highest ratio that is not a regression. It differs between the runtimes, because their noise differs. */
 const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
 /** Milliseconds of work for each copy within one pair. */
 const SLICE = 40;
@@ -84,8 +84,8 @@ async function runPairs(runtime: Runtime, args: readonly string[]): Promise<read
 }
 
 /**
- * Starts both copies in turns: a file with `serveStdio`, and a file through the command line. Also starts the file with
- * the npm package of the working tree, to compare it with the sources of the other copy.
+ * Starts both copies in turns: once as a file with `serveStdio`, and once as a file for the command line. Also starts
+ * the file with the npm package of the working tree, to compare this start with the sources of the other copy.
  */
 async function compareStarts(
   { folder, own, other }: Trees,
@@ -114,13 +114,13 @@ async function compareStarts(
 }
 
 /**
- * Processes of each copy that serve pipelined calls. Several are needed, because equal processes differ by some
- * percent.
+ * Processes of each copy that serve pipelined calls. Several processes are needed, because equal processes differ by a
+ * few percent.
  */
 const PIPED_PROCESSES = 4;
 /**
- * Turns before the measured turns, in which engines compile the code. With a quarter of these turns, equal code differs
- * by a tenth.
+ * Turns before the measured turns, in which engines compile the code. With a quarter of these turns, the results for
+ * equal code would differ by a tenth.
  */
 const PIPED_WARM_UP = 12;
 /** Pipelined calls in one turn. */
@@ -157,7 +157,7 @@ async function comparePiped(
   return toRatios(micros.own, micros.other);
 }
 
-/** The highest allowed ratio of a server that uses a service, an API key and an observer. */
+/** The highest allowed cost ratio of a server that uses a service, an API key and an observer. */
 const USES_LIMIT = 1.1;
 
 /**

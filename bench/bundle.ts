@@ -2,8 +2,8 @@
 import type { Runtime } from "./machine.ts";
 
 /**
- * The place of code that is loaded on demand: in the single file of the bundle, or in separate files. An executable of
- * Bun contains the runtime and compiled code.
+ * The place of code that is loaded on demand: in the single file of the bundle, or in separate files. A Bun executable
+ * contains the runtime and compiled code.
  */
 export type Layout = "single" | "split" | "executable";
 

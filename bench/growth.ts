@@ -7,7 +7,7 @@ import { startVisitor } from "./visitor.ts";
 
 const OURS = "programs/ours_grown.ts";
 
-/** A request to one of several servers that take turns. */
+/** A request to one of several servers, which take turns. */
 interface Turn {
   readonly server: Server;
   readonly ask: Ask;
@@ -26,8 +26,8 @@ async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> 
 }
 
 /**
- * The median of the ratios of each slice. Measurements within a slice are neighbours in time, so they had the same
- * conditions.
+ * The median of the ratios of each slice. Measurements within a slice are close in time, so they were made under the
+ * same conditions.
  */
 function toRatio(cpu: readonly number[], base: readonly number[]): string {
   return toMedian(cpu.map((each, i) => each / base[i])).toFixed(2);

@@ -5,7 +5,7 @@ import { measure, type Runtime, type Server, startServer, toMedian, toWords } fr
 import type { Peer } from "./peers.ts";
 import { type Row, toTable } from "./table.ts";
 
-/** One workload over HTTP. */
+/** A workload over HTTP. */
 interface Workload {
   readonly title: string;
   readonly subject: Subject;
@@ -38,7 +38,7 @@ interface Runner {
   readonly name: string;
   readonly server: Server;
   readonly ask: Ask;
-  /** Microseconds of processor time per request, by slice. The next two fields are by slice too. */
+  /** Microseconds of processor time per request, by slice. The next two fields also have one value per slice. */
   readonly cpu: number[];
   readonly rate: number[];
   readonly latency: number[];

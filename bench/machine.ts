@@ -20,8 +20,8 @@ export function readCpu(pid: number): number {
 }
 
 /**
- * Returns the same in nanoseconds of resolution, but only for threads that still exist. Use it for work of a few
- * hundredths of a second.
+ * Like {@linkcode readCpu}, but with a resolution of nanoseconds, and only for threads that still exist. Use it for
+ * work of a few hundredths of a second.
  */
 export function readRunTime(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/task`)].reduce(

@@ -2,8 +2,8 @@
 import { toMedian } from "./machine.ts";
 
 /**
- * The quartiles of the ratios of each pair. The measurements of a pair are neighbours in time, so they had the same
- * conditions.
+ * The quartiles of the ratios of each pair. The measurements of a pair are close in time, so they were made under the
+ * same conditions.
  */
 export interface Ratios {
   readonly lower: number;

@@ -10,7 +10,7 @@ const question = new TextEncoder().encode(toInitialize() + "\n");
 /** The cost of one start up to the first response. */
 export interface StartTime {
   readonly ms: number;
-  /** Milliseconds of processor time. Other processes disturb it less than the elapsed time. */
+  /** Milliseconds of processor time. Other processes disturb this measurement less than the elapsed time. */
   readonly cpu: number;
 }
 

@@ -1,5 +1,5 @@
-// Starts of processes up to the first response over stdio, interleaved with a bare loop that loads zod, with their
-// targets.
+// Measures starts of processes up to the first response over stdio, interleaved with a bare loop that loads zod.
+// Compares the results with their targets.
 import { bundleEntries } from "../tests/release/npm_package.ts";
 import { bundle } from "./bundle.ts";
 import { type Runtime, toMedian, toWords } from "./machine.ts";

@@ -1,6 +1,6 @@
 // Figures as Markdown.
 
-/** The figures of one subject, by column. */
+/** The figures of one subject, such as a server, by column. */
 export type Row = Map<string, string>;
 
 /** Returns a table under its title, with one row for each subject. */

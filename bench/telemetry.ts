@@ -103,7 +103,7 @@ for (const server of urls ? [plain, observed] : []) {
 
 /** Calls of a turn. They take many milliseconds, because the system counts CPU time in milliseconds. */
 const CALLS = urls ? 1000 : 4000;
-/** Returns a part of the values, such as 0.5 for the median. */
+/** Returns a quantile of the values. With `part` 0.5, the median. */
 const quantile = (values: number[], part: number) => values.toSorted((a, b) => a - b)[Math.floor(values.length * part)];
 await measure(plain, 5000);
 await measure(observed, 5000);

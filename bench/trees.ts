@@ -5,7 +5,7 @@ const root = new URL("../", import.meta.url).pathname;
 /** A copy of the project. Only its public entry points are used, because revisions differ in all other files. */
 export interface Tree {
   readonly name: string;
-  /** The folder of the copy, with a slash at the end. */
+  /** The folder of the copy, ending in a slash. */
   readonly folder: string;
   /** The file of the main export. */
   readonly library: string;
@@ -17,7 +17,7 @@ export interface Tree {
 
 /** The copies that exist during a run. */
 export interface Trees {
-  /** The folder that contains both copies, with a slash at the end. */
+  /** The folder that contains both copies, ending in a slash. */
   readonly folder: string;
   readonly own: Tree;
   readonly other: Tree;

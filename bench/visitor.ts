@@ -6,7 +6,9 @@ import { startPiped } from "./stdio.ts";
 export interface Visitor {
   /** Opens streams that wait for notifications. */
   open(kind: "listen" | "get", count: number): Promise<void>;
-  /** Makes the server notify all streams, and waits until all have received it, `rounds` times. */
+  /**
+   * Makes the server notify all streams `rounds` times, and waits until all streams have received each notification.
+   */
   touch(rounds: number): Promise<void>;
   /** Sends requests. */
   send(what: "initialize" | "handshake" | "call", count: number): Promise<void>;

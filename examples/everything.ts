@@ -29,7 +29,7 @@ import { redisStore } from "@x/mcp/stores/redis";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { z } from "zod";
 
-/** Returns the words of a variable. Without permission to read variables, the variable counts as not set. */
+/** Reads the words of an environment variable. Without permission to read variables, the variable counts as not set. */
 function readWords(variable: string): readonly string[] {
   try {
     return process.env[variable]?.split(" ").filter((word) => word !== "") ?? [];
@@ -601,8 +601,7 @@ const jobs: readonly Handler[] = [
 const folder = new URL("./skills", import.meta.url);
 
 /**
- * Returns the skills in the folder of this file. Returns an empty list if there is no such folder, or reading it is not
- * permitted.
+ * Returns the skills in the folder of this file. Returns an empty list if the folder does not exist or may not be read.
  */
 function createSkills(): readonly Handler[] {
   try {

@@ -1,5 +1,5 @@
 // A server with everything that its operator needs: metrics at /metrics, health at /health and /ready, a log of JSON
-// lines, and an audit log. METRICS_TOKEN is the token of the scraper.
+// lines, and an audit log. METRICS_TOKEN is the token that the scraper must send.
 import process from "node:process";
 import { createServer, tool, ToolError } from "@x/mcp";
 import { audit, type AuditRecord, health, jsonLog, prometheus } from "@x/mcp/observe";

@@ -1,4 +1,4 @@
-// Notes of a team in a SQLite database. Each user has an API key, and sees, changes and watches only their own notes.
+// Notes of a team in a SQLite database. Each user has an API key, and can see, change and watch only their own notes.
 // The environment contains the keys and the file of the database. The default keys are only for a demonstration,
 // because they are public.
 import { DatabaseSync } from "node:sqlite";
@@ -15,7 +15,7 @@ function userOf({ principal }: Pick<Context, "principal">): string {
   throw new ToolError("These notes belong to users. Connect over HTTP with an API key.");
 }
 
-/** The notes of one user, read through one connection. */
+/** The notes of one user. All reads use one connection. */
 class Notes {
   constructor(readonly connection: DatabaseSync, readonly user: string) {}
 
@@ -50,7 +50,8 @@ function open(): DatabaseSync {
 }
 
 /**
- * The connection for reading, with the queue of transactions. They take turns, because SQLite has one writer at a time.
+ * The connection for reading, with the queue of transactions. Transactions take turns, because SQLite allows one writer
+ * at a time.
  */
 export const database = service("database", () => {
   const reader = open();

@@ -13,8 +13,8 @@ import { deno } from "./runtime.ts";
  */
 export function handOver(entry: string): void {
   if (entry === import.meta.url || !/\/mod\.[jt]s$/.test(entry)) return;
-  // The specifier is computed. A literal specifier would load the command line into every program that imports the
-  // library. The import is not awaited, because the command line imports modules that wait for the entry file.
+  // The specifier is computed, because a literal specifier would load the command line into every program that imports
+  // the library. The import is not awaited, because the command line imports modules that wait for the entry file.
   import(new URL(`./cli/main${entry.slice(-3)}`, import.meta.url).href).then(({ main }) => main(), explain);
 }
 

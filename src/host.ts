@@ -86,7 +86,7 @@ export function listEndpoints(server: Server): readonly Endpoint[] {
   return (server[INTERNALS].servers ?? [server]).map(toEndpoint);
 }
 
-/** A store that servers use. */
+/** A store that one or more servers use. */
 export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs" | "valueBytes" | "reopen"> {
   /** The names of the servers. */
   readonly names: readonly string[];

@@ -119,7 +119,7 @@ export interface DenoServer {
   unref(): void;
 }
 
-/** The kind of a file. */
+/** The kind of a file system entry. */
 export interface DenoFileKinds {
   readonly isFile: boolean;
   readonly isDirectory: boolean;
@@ -415,15 +415,15 @@ export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
 }
 
-/** Whether the program is an executable made by `deno compile` or `bun build --compile`. */
+/** Whether the program is an executable that `deno compile` or `bun build --compile` created. */
 export function isCompiled(): boolean {
-  // Bun shows the files of an executable in a folder of its own, on Windows on a drive of its own.
+  // Bun shows the files of an executable in a separate folder, and on Windows on a separate drive.
   return Boolean(deno?.build.standalone) || /^(\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/i.test(bun?.main ?? "");
 }
 
 /** The `process` of Node, or `undefined` on other runtimes, some of which imitate it. */
 export const node: NodeGlobal | undefined = !deno && globalThis.navigator?.userAgent?.startsWith("Node.js/")
-  ? globals.process as unknown as NodeGlobal // The types are those of Node.
+  ? globals.process as unknown as NodeGlobal // Safe, because this `process` is the `process` of Node.
   : undefined;
 
 /** Returns the global scope if this code runs in a worker thread. */
@@ -433,17 +433,20 @@ export function findThread(): ThreadGlobal | undefined {
     return isMainThread ? undefined : parentPort ?? undefined;
   }
   const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
-  // TypeScript types the global scope as that of the main thread.
+  // The cast is safe, because this thread is a worker, whereas TypeScript assumes the global scope of the main thread.
   return isThread ? globalThis as unknown as ThreadGlobal : undefined;
 }
 
-/** Named locks that threads of one process share. The locks of a thread are released when it really ends. */
+/** Named locks that the threads of one process share. A lock is released when its thread has really ended. */
 export interface ThreadLocks {
   request(name: string, hold: () => Promise<unknown>): Promise<unknown>;
   query(): Promise<{ readonly held?: readonly { readonly name?: string }[] }>;
 }
 
-/** Returns the locks of Deno. Bun has none, and needs none: it ends a thread at once, and announces that. */
+/**
+ * Returns the locks of Deno. Bun has no locks. It does not need them, because it ends a thread at once and reports the
+ * end.
+ */
 export function findThreadLocks(): ThreadLocks | undefined {
   const locks: unknown = deno && Reflect.get(globalThis.navigator, "locks");
   return locks ? locks as ThreadLocks : undefined; // The Web Locks API.
@@ -460,7 +463,8 @@ export function findProcess(): ProcessGlobal {
  * The timer does not keep the process alive. Use it for housekeeping only, because `job` may never run.
  */
 export function startBackgroundTimer(job: () => void, ms: number): () => void {
-  // A number in browsers and workerd, where timers keep nothing alive, and an object elsewhere.
+  // In browsers and workerd the timer is a number, and timers do not keep the process alive. On other runtimes it is an
+  // object.
   const timer: unknown = setTimeout(job, ms);
   if (deno?.unrefTimer) deno.unrefTimer(timer);
   else if (isUnrefable(timer)) timer.unref();

@@ -1,6 +1,6 @@
 // A minimal server with subscribers: every GET and every subscription gets a stream with one comment. Every call writes
-// one prepared frame to all streams. It waits 10 ms before, as this library does to batch changes, because a process
-// that has slept works more slowly. Any other request gets an empty result.
+// one prepared frame to all streams. It waits 10 ms before it writes, as this library does to batch changes, because a
+// process that has slept works more slowly. Any other request gets an empty result.
 import { serve } from "./serve.ts";
 
 const encoder = new TextEncoder();

@@ -1,4 +1,5 @@
-// This library with pages of 50, and no limit per client. The first argument is the number of its tools and resources.
+// This library with pages of 50 items, and without a limit per client. The first argument is the number of tools and
+// resources.
 import { createServer, resource, tool } from "../../mod.ts";
 import { args, serve } from "./serve.ts";
 import { pair, query, sum, toDescription } from "./shapes.ts";

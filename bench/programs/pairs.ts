@@ -25,13 +25,13 @@ type Drive = () => Promise<number>;
 
 const URL_OF_SERVER = "http://127.0.0.1:8000/mcp";
 /**
- * Calls in one turn. With longer turns of `fetch`, the copies would have different states of the heap, which triples
- * the spread.
+ * Calls in one turn. With longer turns of `fetch`, the copies would differ in the state of the heap, which triples the
+ * spread.
  */
 const HTTP_TURN = 16;
 /**
- * Calls in one turn over stdio. There are more of them, because they take a fifth of the time, and the processor time
- * of a process has a resolution of 1 µs.
+ * Calls in one turn over stdio. The number is higher, because these calls take a fifth of the time, and the processor
+ * time of a process has a resolution of 1 µs.
  */
 const STDIO_TURN = 64;
 /** Calls in flight at the same time over stdio, within the default limits of one client. */
@@ -83,8 +83,8 @@ async function driveHttp(server: Server, own: Readonly<Record<string, string>>):
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
-      // Wait for the end of the body: a stream ends when its call does, and a long response may be a stream. A short
-      // response is complete already.
+      // Wait for the end of the body, because a long response may be a stream, which ends when its call ends. A short
+      // response is already complete.
       if (subject !== "add") await response.arrayBuffer();
     }
     return readCpu() - before;
@@ -177,7 +177,7 @@ function toMiddle(values: readonly number[]): number {
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);
   for (let turn = 0; turn < turns; turn++) {
-    // Alternate the order, so that each copy is the first equally often.
+    // Alternate the order, so that each copy goes first equally often.
     for (const i of turn % 2 ? [1, 0] : [0, 1]) micros[i].push(await drives[i]() / calls);
   }
   return micros.map(toMiddle);

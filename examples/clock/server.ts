@@ -19,7 +19,7 @@ const showTime = tool({
   },
 });
 
-/** Only for the app: hosts hide this tool from their model. */
+/** Only for the app. Hosts hide this tool from the model. */
 const readClock = tool({
   name: "read_clock",
   description: "Returns the time of the server",

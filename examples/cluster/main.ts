@@ -15,7 +15,7 @@ const here = new URL("./", import.meta.url).pathname;
 const tool = new URL("../../mod.ts", import.meta.url).pathname;
 const folder = mkdtempSync(`${tmpdir()}/mcp-cluster-`);
 
-/** Functions that stop what was started. The function that was added last is called first. */
+/** Functions that stop the started processes and servers. The function that was added last is called first. */
 const stops: (() => void)[] = [() => rmSync(folder, { recursive: true, force: true })];
 
 function findFreePort(): Promise<number> {

@@ -8,7 +8,7 @@ const Environment = z.object({
   PUBLIC_URL: z.url(),
   /** URL of the authorization server. */
   ISSUER: z.url(),
-  /** Must be the same for all processes, because it seals sessions, cursors and the values in the store. */
+  /** All processes must use the same secret, because it seals sessions, cursors and the values in the store. */
   MCP_SECRET: z.string().min(32),
   /** The folder of the databases. */
   DATA: z.string().default("data"),

@@ -10,7 +10,7 @@ export interface Ticket {
   readonly state: string;
 }
 
-/** Opens a database that other processes may use at the same time. */
+/** Opens a database that other processes may open at the same time. */
 export function openDatabase(name: string): DatabaseSync {
   const db = new DatabaseSync(`${config.data}/${name}.db`);
   db.exec("PRAGMA busy_timeout = 2000; PRAGMA journal_mode = WAL");

@@ -30,7 +30,7 @@ export const list = tool({
   run: ({ state }, { services: { tickets } }) => ({ tickets: [...tickets.list(state)] }),
 });
 
-// The quota allows ten tickets a minute, which stops a model in a loop.
+// The quota allows ten tickets a minute, which stops a model that calls the tool in a loop.
 export const open = tool({
   name: "open_ticket",
   description: "Opens a ticket",

@@ -38,12 +38,12 @@ import { type AppMetadata, findOriginProblem, toMetadata } from "./metadata.ts";
 
 export type { AppCsp, AppMetadata, AppPermissions } from "./metadata.ts";
 
-/** Options of an app, of which `uri` and either `html` or `file` are required. */
+/** Options of an app. Required are `uri` and either `html` or `file`. */
 export interface AppOptions extends AppMetadata {
   /** URI of the app, which begins with `ui://`, such as `ui://chart`. */
   readonly uri: `ui://${string}`;
   /**
-   * The HTML document with its scripts and styles. It cannot load files of the server, because hosts receive only the
+   * The HTML document with its scripts and styles. It cannot load files from the server, because hosts receive only the
    * document.
    */
   readonly html?: string;
@@ -76,7 +76,7 @@ export type App = FixedResource<NoServices>;
 export interface UiOptions {
   /**
    * The callers of the tool: the model, or apps of this server. A host hides a tool without `"model"` from its model,
-   * and refuses calls of a tool without `"app"` by apps. Defaults to both.
+   * and rejects calls from apps to a tool without `"app"`. Defaults to both.
    */
   readonly visibility?: readonly ("model" | "app")[];
 }
@@ -177,7 +177,7 @@ export function ui(app: App, options: UiOptions = {}): Attribute {
   const { visibility } = options;
   return apps.attribute({
     registers: true,
-    // Set both keys, because older hosts know only `ui/resourceUri`.
+    // Set both keys, because older hosts support only `ui/resourceUri`.
     list: { ui: { resourceUri: uri, ...visibility && { visibility: [...visibility] } }, "ui/resourceUri": uri },
     check: ({ has }) =>
       has("resource", uri) ? undefined : `no resource ${JSON.stringify(uri)}; add the app to handlers`,

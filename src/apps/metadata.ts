@@ -1,5 +1,5 @@
 /**
- * What an app declares to hosts: the origins that it uses, the permissions that it asks for, and how it is shown.
+ * What an app declares to hosts: the origins that it uses, the permissions that it requests, and how it is shown.
  *
  * @module
  */
@@ -31,9 +31,9 @@ export interface AppPermissions {
 
 /** Options of an app that hosts read. */
 export interface AppMetadata {
-  /** Origins that the app uses. Defaults to none. */
+  /** Origins that the app uses. Defaults to no origins. */
   readonly csp?: AppCsp;
-  /** Permissions that the app asks for. Defaults to none. */
+  /** Permissions that the app requests. Defaults to no permissions. */
   readonly permissions?: AppPermissions;
   /** Origin that the host gives to the app, in a format of the host. Defaults to the choice of the host. */
   readonly domain?: string;
@@ -41,7 +41,7 @@ export interface AppMetadata {
   readonly prefersBorder?: boolean;
 }
 
-/** Explains why a value is not a list of origins. Returns `undefined` if it is. */
+/** Explains why a value is not a list of origins. Returns `undefined` if the list is valid. */
 export function findOriginProblem(value: unknown): string | undefined {
   if (!Array.isArray(value)) return "is not a list; write an array of origins";
   const odd: unknown = value.find((each) => !isOriginSource(each));

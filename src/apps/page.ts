@@ -1,5 +1,5 @@
 /**
- * The side of the page of an app: how its scripts reach the host.
+ * The page of an app: how its scripts communicate with the host.
  *
  * ```ts
  * import { getPage } from "@x/mcp/apps/page";
@@ -30,7 +30,7 @@ export interface AppHostContext {
     /** Blocks of CSS. */
     readonly css?: { readonly fonts?: string };
   };
-  /** How the app is shown. */
+  /** How the app is currently shown. */
   readonly displayMode?: AppDisplayMode;
   /** How the host can show the app. */
   readonly availableDisplayModes?: readonly string[];
@@ -78,7 +78,7 @@ export interface AppEvents {
   readonly result: AppToolResult;
   /** The reason why the call was cancelled. */
   readonly cancelled: string | undefined;
-  /** All facts, after a change. */
+  /** All facts about the display and the user, after a change. */
   readonly context: AppHostContext;
   /** The reason why the app will be removed. The host waits for the promise that the listener returns. */
   readonly teardown: string | undefined;
@@ -111,7 +111,7 @@ export interface AppPage {
   }>;
   /** Asks the host to open a link, because the page cannot. */
   openLink(url: string): Promise<void>;
-  /** Sends a message to the conversation, in the name of the user. */
+  /** Sends a message to the conversation, on behalf of the user. */
   sendMessage(text: string): Promise<void>;
   /** Replaces the information about the page that the model gets. */
   updateContext(

@@ -47,7 +47,7 @@ export async function discover(folder: URL, options: DiscoverOptions = {}): Prom
   const handlers: Handler[] = [];
   for (const url of await listFiles(root, options)) {
     try {
-      // Safe to import, because the author of the server put these files into the folder.
+      // Safe to import, because the server's author put these files into the folder.
       handlers.push(...toExportedHandlers(await import(url.href)));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;

@@ -57,7 +57,7 @@ export interface Folder {
    * Lists at most `limit` files in the folder and its subfolders, sorted by path. Links to folders are not followed.
    */
   walk(limit: number): Promise<readonly FolderItem[]>;
-  /** Whether a path in the folder is not excluded. */
+  /** Whether a path in the folder is served, because no pattern excludes it. */
   includes(path: string): boolean;
 }
 
@@ -184,8 +184,8 @@ class ConfinedFolder implements Folder {
 }
 
 /**
- * Converts errors of the system to reasons. A missing permission of the runtime is thrown, because the user can grant
- * it.
+ * Converts system errors to reasons. Throws if the runtime lacks a permission, because the user can grant the
+ * permission.
  */
 async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   try {
@@ -220,7 +220,7 @@ const TIMEOUT_MS = 5000;
 export interface Unavailable {
   readonly state: string;
   readonly isMissing?: boolean;
-  /** Whether the reason would reveal facts about files outside of the folder. */
+  /** Whether the reason would reveal whether files outside of the folder exist. */
   readonly isPrivate?: boolean;
 }
 
@@ -244,7 +244,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     const before = await statFolders(folders);
     if (!before) return MISSING;
     const end = Date.now();
-    // Ignore change times in the future here, because they come from the clock of another machine. They are only
+    // Ignore change times in the future here, because they come from the clock of another machine. Such times are only
     // compared for equality.
     const changes = before.map(({ changed }) => changed).filter((changed) => changed <= end);
     const waitMs = Math.max(0, ...changes) + settleMs - start;

@@ -10,10 +10,10 @@ import { localFiles } from "./local_files.ts";
 const POLL_MS = 500;
 
 /**
- * Calls `onChange` when a file was written, replaced, deleted or created. Returns a function that stops watching. The
- * watcher does not keep the process alive.
+ * Calls `onChange` when a file has been written, replaced, deleted or created. Returns a function that stops watching.
+ * The watcher does not keep the process alive.
  *
- * Polls the file, because the watchers of the system lose a file that an editor replaces.
+ * Polls the file, because the file watchers of operating systems lose a file that an editor replaces.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
   const readVersion = () => localFiles.stat(path).then((facts) => facts?.version, () => undefined);

@@ -58,7 +58,7 @@ class FolderWatcher {
   async #start(): Promise<void> {
     const root = await this.#folder.findRoot();
     if (root === undefined || this.#isStopped) return;
-    // Start watching before the list is read, so that no change between them is missed.
+    // Start watching before the list is read, so that no change in between is missed.
     this.#stopWatching = startWatching(root, (path) => this.#onEvent(root, path));
     this.#files = await this.#listFiles();
     if (this.#files.size < MAX_LISTED_FILES) return;
@@ -75,7 +75,7 @@ class FolderWatcher {
     this.#schedule();
   }
 
-  // The timer is not restarted by further events, because a program that writes continuously would delay it forever.
+  // Further events do not restart the timer, because a program that writes continuously would then delay it forever.
   #schedule(): void {
     this.#timer ??= setTimeout(async () => {
       await this.#compareLists().catch((error) => console.error(formatError(error)));

@@ -43,7 +43,7 @@ export interface FolderEntry {
   readonly kind: FileKind;
 }
 
-/** Error codes for a path that leads to no file, including a path through a file, and a circle of links. */
+/** Error codes for a path that does not lead to a file, including a path through a file, and a cycle of links. */
 const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
 /** The permission bits of a mode. */
 export const PERMISSION_BITS = 0o7777;
@@ -105,7 +105,7 @@ export const localFiles = {
       { recursive: true, persistent: false },
       (_, name) => listener(name === null ? path : toSlashes(`${path}/${name}`)),
     );
-    // Listen to errors, because an error without a listener would exit the process.
+    // Listen for errors, because an `error` event without a listener would end the process.
     watcher.on("error", failed);
     // Also call `unref`, because Deno ignores `persistent`.
     watcher.unref();

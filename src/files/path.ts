@@ -29,7 +29,7 @@ export function toRelativePath(folder: string, path: string): string | undefined
   return path.startsWith(start) ? path.slice(start.length) : undefined;
 }
 
-/** Whether a path is absolute, on any system. */
+/** Whether a path is absolute on Windows or any other system. */
 export function isAbsolute(path: string): boolean {
   return /^([a-z]:)?[\\/]/i.test(path);
 }

@@ -8,19 +8,19 @@ import { INTERNAL_ERROR, isMcpError, isToolError, McpError, type ToolError } fro
 import { isStrayPromise } from "../protocol/promises.ts";
 import type { Call } from "../core/call/call.ts";
 
-/** The call that a function of the author serves. */
+/** The call that the author's function serves. */
 export interface Attempt {
   readonly core: FeatureParts;
   readonly call: Call;
-  /** Name or URI for `observer.fault`. */
+  /** Name or URI of the handler, for `observer.fault`. */
   readonly subject: string;
-  /** Describes unexpected errors of this handler. */
+  /** Describes unexpected errors of this handler to the client. */
   readonly mapError?: MapError;
 }
 
 /**
- * Runs a function of the server's author. An `McpError` reaches the client unchanged, and a `ToolError` with its text.
- * For any other error the client gets an id, unless `mapError` describes it, and `observer.fault` gets the error.
+ * Runs a function of the server's author. The client gets an `McpError` unchanged, and the text of a `ToolError`. For
+ * any other error the client gets an id, unless `mapError` describes it, and `observer.fault` gets the original error.
  */
 export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {
@@ -36,7 +36,7 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
   }
 }
 
-/** Returns the description of an unexpected error by the handler's `mapError`, or else by the server's. */
+/** Describes an unexpected error with the handler's `mapError`, or if that returns nothing, with the server's. */
 export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
   for (const describe of [mapError, core.mapError]) {
     const words: unknown = describe?.(error, call);

@@ -19,7 +19,7 @@ export interface Callable extends Entry, Guarded {
   readonly extensions?: HandlerExtensions;
   readonly mapError?: MapError;
   readonly quota?: BoundQuota;
-  /** Runs the handler with a validated input, and encodes its value. */
+  /** Runs the handler with a validated input, and encodes the value that the handler returns. */
   readonly invoke: (
     call: Call,
     ctx: undefined,

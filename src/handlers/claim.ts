@@ -8,7 +8,7 @@ import type { Ticker, Timeout } from "../core/capacity/timers.ts";
 import { type ClaimRecord, type Fingerprint, readRecord, toClaimed } from "./claim_record.ts";
 import type { KeptBytes } from "./kept_bytes.ts";
 
-/** What a claim is made of. */
+/** What a claim is created from. */
 export interface ClaimParts {
   readonly ticker: Ticker;
   readonly values: SharedValues;
@@ -20,7 +20,7 @@ export interface ClaimParts {
   readonly bytes: KeptBytes;
   /** Whether a call still waits for the run. */
   readonly isWanted: () => boolean;
-  /** Called if no call has waited for the run for as long as the key is remembered. */
+  /** Called if no call has waited for the run for as long as the server remembers the key. */
   readonly onAbandoned: () => void;
 }
 
@@ -39,11 +39,11 @@ export class Claim {
   #version?: string;
   /** Releases the lease of this process. The process keeps its lease while anything else uses it. */
   #release?: () => void;
-  /** Whether the key is reserved. `doubtful`: the store did not answer, so the record may have been written. */
-  #state: "free" | "doubtful" | "taken" | "over" = "free";
   /**
-   * The number of renewals that may still be skipped while no call waits for the run. The run then counts as abandoned.
+   * Whether the key is reserved. `doubtful` means that the store did not answer, so the record may have been written.
    */
+  #state: "free" | "doubtful" | "taken" | "over" = "free";
+  /** Number of further renewals without a waiting call, after which the run counts as abandoned. */
   #left = RENEWALS;
   #timeout?: Timeout;
 
@@ -118,8 +118,8 @@ export class Claim {
     return written;
   }
 
-  // Renew the record while the handler runs, because the handler may take longer than `ttlMs`, after which the store
-  // would forget the record.
+  // Renew the record while the handler runs, because the handler may take longer than `ttlMs`, and the store would then
+  // forget the record.
   #renewLater(): void {
     const { ticker, ttlMs } = this.#parts;
     this.#timeout = ticker.startTimeout(ttlMs / RENEWALS, () => this.#renew());
@@ -195,7 +195,7 @@ export class Claim {
       if (!found && !this.#record) return {};
       const other = found && readRecord(found.value);
       if (found && other?.claim !== this.#id) return { other };
-      // Without a version, create the record again, because the store may have lost it.
+      // Without a version, create the record again, because the store may have lost the record.
       version = found?.version ?? null;
     }
     throw new Error(`Cannot write the record of an idempotency key: ${ATTEMPTS} other changes came first`);

@@ -1,5 +1,5 @@
 /**
- * The records of idempotency keys, and the errors of calls that cannot return a result because of them.
+ * The records of idempotency keys, and the errors of calls that get no result because of such a record.
  *
  * @module
  */
@@ -7,7 +7,8 @@ import { INVALID_PARAMS, McpError, quote, toBusy } from "../protocol/errors.ts";
 import { isObject, type Result } from "../protocol/jsonrpc.ts";
 
 /**
- * Identifies the input of a call. Two inputs count as the same if their raw texts or their validated texts are equal.
+ * Identifies the input of a call. Two inputs count as the same if either their raw texts or their validated texts are
+ * equal.
  */
 export interface Fingerprint {
   /** Digest of the arguments as sent. */
@@ -36,7 +37,7 @@ export type KeptRecord = Claimed & { readonly result: Result; readonly type?: st
 /** The handler has run, but its result exceeded a limit and was not kept. */
 export type LostRecord = Claimed & { readonly lost: true };
 
-/** The record of a key in the store. */
+/** The record of a key as it is in the store. */
 export type ClaimRecord = RunningRecord | KeptRecord | LostRecord;
 
 /** Creates the fields that all records of a run have. */

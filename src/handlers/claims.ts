@@ -30,7 +30,7 @@ import { LocalValues } from "./local_values.ts";
 
 export type { Fingerprint } from "./claim_record.ts";
 
-/** A call with a key. */
+/** A call with an idempotency key. */
 export interface KeyedCall {
   readonly tool: IdempotentTool;
   readonly call: Call;
@@ -45,7 +45,7 @@ export interface KeyedCall {
 
 /** The turn of one call. On this instance, calls with the same key run one after the other. */
 interface Turn {
-  /** The input with which the handler runs, here or on another instance. */
+  /** The input that the handler runs with, here or on another instance. */
   input?: Fingerprint;
   /** Settles when the handler starts. */
   readonly running: PromiseWithResolvers<void>;
@@ -132,8 +132,8 @@ export class Claims {
       return done[0];
     };
     /**
-     * The version of the record to replace: `null` if the key has no record, `undefined` if the key must not be claimed
-     * now.
+     * The version of the record to replace: `null` if the key has no record, `undefined` if this call must not claim
+     * the key now.
      */
     let version: string | null | undefined = null;
     while (true) {
@@ -169,7 +169,7 @@ export class Claims {
     let handle: KeptRecord | undefined;
     let isOver = false;
     call.identifyEffects(token, async (result, type) => {
-      // After the end of the handler, its result is kept, and a handle is no longer needed.
+      // After the handler has ended, its result is kept, and the handle is no longer needed.
       if (isOver) return;
       handle = { ...claim.claimed, result: toCopy(result), type };
       await claim.replace(handle);
@@ -198,7 +198,7 @@ export class Claims {
     const written = await claim.end(hasRoom ? kept : { ...claim.claimed, lost: true });
     const other = written?.other;
     // Another instance assumed that this instance had ended, and ran the handler too. The result that was written first
-    // counts.
+    // is used.
     if (other && "result" in other) return await repeat(keyed, other);
     if (hasRoom && written && !other) turn.over.resolve(kept);
     return result;
@@ -209,7 +209,7 @@ export class Claims {
   }
 }
 
-/** The values and the name under which a key is recorded, and the claim to record. */
+/** The stored values, the name of the record, and the claim to record. */
 interface Place {
   readonly values: SharedValues;
   readonly name: string;
@@ -235,13 +235,13 @@ const MAX_TTL_MS = 31_536_000_000;
 /** Milliseconds between two searches for expired keys. */
 const SWEEP_MS = 10_000;
 
-/** Lets waiting calls compare their input, so that calls with a different input fail at once. */
+/** Lets waiting calls compare inputs, so that a call with a different input fails at once. */
 function begin(turn: Turn, input: Fingerprint): void {
   turn.input = input;
   turn.running.resolve();
 }
 
-/** Reads the record of a key. Throws the error for the client if there can be no result. */
+/** Reads the record of a key. Throws the error for the client if the call cannot get a result. */
 function readKnown(keyed: KeyedCall, value: unknown): RunningRecord | KeptRecord {
   const record = readRecord(value);
   if (!record) throw toUnreadable(keyed);

@@ -54,7 +54,7 @@ interface CompletionOptions {
   readonly type: "ref/prompt" | "ref/resource";
   /** Name of the prompt, or text of the template. */
   readonly name: string;
-  /** Names of all arguments. */
+  /** Names of all arguments or variables. */
   readonly names: readonly string[];
   readonly complete?: Completers<string, never>;
   readonly allow?: Allow;
@@ -101,7 +101,7 @@ export function completion(definition: CompletionOptions): Handler {
   return { name, allow, [INTERNALS]: { feature: completions, key: `${type} ${name}`, definition: bound } };
 }
 
-/** Reads a client's arguments: strings by name. Throws at the first that is not a string. */
+/** Reads the arguments that a client sent: strings by name. Throws if a value is not a string. */
 export function readArguments(given: unknown, place: string): Readonly<Record<string, string>> {
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");
@@ -110,7 +110,7 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
   return given as Record<string, string>;
 }
 
-/** The feature that serves all completers. It is compiled only if a handler has a completer. */
+/** The feature that serves all completers. It is set up only if a handler has a completer. */
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {
@@ -141,7 +141,7 @@ async function answer(definition: Definition, call: Call, core: FeatureParts): P
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
 }
 
-// A client may refer to a template by its text, or by a URI that it matches.
+// A client may refer to a template by its text, or by a URI that matches the template.
 function findCompleter(
   byKey: ReadonlyMap<string, Definition>,
   call: Call,

@@ -8,10 +8,10 @@ import type { Run } from "../core/visibility/run_steps.ts";
 import { isQuestion } from "../core/call/question.ts";
 import { isMcpError, ToolError } from "../protocol/errors.ts";
 
-/** A tool that asks before it runs. */
+/** A tool that asks the user before it runs. */
 export interface Confirmed {
   readonly name: string;
-  /** The question, or a function that makes it from the input. */
+  /** The question, or a function that creates the question from the input. */
   readonly confirm?: string | ((input: never, ctx: Context<never>) => string | Promise<string>);
 }
 

@@ -13,11 +13,11 @@ import type { EncodedResults, Sending } from "./encoded_results.ts";
 import { ignoreRejections } from "../protocol/promises.ts";
 import { loadValues } from "./value_room.ts";
 
-/** Options of a media block. */
+/** Options of {@linkcode media}. */
 export interface MediaOptions {
   /** URI of the data. Required unless it is an image or audio. */
   readonly uri?: string;
-  /** Hints for clients. */
+  /** Hints for clients, such as the audience. */
   readonly annotations?: Annotations;
 }
 

@@ -36,8 +36,8 @@ export function isDoubtful({ type, annotations }: Content): boolean {
 export function toJson(value: unknown): string | undefined {
   try {
     // Loops and `includes` instead of callbacks and patterns, because this code runs for every structured result: it
-    // halves the cost of a small result. `for…of` because `Object.values` of an array is ten times slower on one of the
-    // runtimes.
+    // halves the cost of a small result. `for…of` is used because `Object.values` of an array is ten times slower on
+    // one runtime.
     if (isOdd(value)) return;
     if (Array.isArray(value)) { for (const item of value) if (isOdd(item)) return; }
     else if (isObject(value)) { for (const key of Object.keys(value)) if (isOdd(value[key])) return; }
@@ -49,8 +49,8 @@ export function toJson(value: unknown): string | undefined {
   }
 }
 
-// Built-in objects have a tag of their own. Dates and URLs have a toJSON() with a useful result. Headers and byte
-// arrays have toJSON() on some runtimes only, and its result is not useful, so their tag decides.
+// Built-in objects have their own tag. Dates and URLs have a toJSON() with a useful result. Headers and byte arrays
+// have toJSON() only on some runtimes, and its result is not useful. Therefore the tag of these objects decides.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) {
     return typeof value === "function" || typeof value === "symbol" || typeof value === "bigint";

@@ -13,7 +13,7 @@ import type { Content, ResourceContents, ToolResult } from "../protocol/types.ts
 import type { CompiledSchema } from "../schema/schema.ts";
 import { encode, type Encoded, release } from "./encoders.ts";
 
-/** The result that is being sent. */
+/** The result that the server is about to send. */
 export interface Sending {
   /** Subject of error messages, such as `tool "add"`. */
   readonly place: string;
@@ -25,17 +25,17 @@ export interface Sending {
   readonly mimeType?: string;
 }
 
-/** What a result is built with. */
+/** The tools that build a result. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
 }
 
-/** What is known about the result of a tool before it is encoded. */
+/** Facts about a tool's result before it is encoded. */
 export interface ToolResultOptions {
   /** The full result that the handler returned. The value to encode is then only its structured content. */
   readonly full?: ToolResult;
   readonly output?: CompiledSchema;
-  /** Problem that the output schema found in the value before it was encoded. */
+  /** Problem that validation against the output schema found before the value was encoded. */
   readonly problem?: string;
 }
 
@@ -88,8 +88,8 @@ export class EncodedResults {
   }
 
   /**
-   * Returns a result for a value that is an object in JavaScript and a string in JSON, such as a date, as its handler
-   * may return it.
+   * Returns the result for an object that JSON writes as a string, such as a date, if a handler may return such a
+   * value.
    */
   ofScalar(value: unknown): unknown {
     const { call: { method, params }, mimeType = "application/json" } = this.#tools;
@@ -180,7 +180,7 @@ export class EncodedResults {
     ];
   }
 
-  /** Returns the messages of a prompt, or the texts and content blocks from which messages are made. */
+  /** Returns the messages of a prompt, or the texts and content blocks that messages are made from. */
   async ofPrompt(given: unknown): Promise<unknown> {
     return this.#toMessages(await this.#encode(given));
   }

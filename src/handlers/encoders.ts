@@ -16,12 +16,12 @@ export interface EncodeOptions {
   readonly maxBytes: number;
   /** Maximum time in milliseconds to read streams and iterables: `calls.readMs`. */
   readonly readMs: number;
-  /** Runs a function after some milliseconds. Returns a function that cancels it. */
+  /** Runs a function after the given milliseconds. Returns a function that cancels the run. */
   readonly startTimer: (run: () => void, ms: number) => () => void;
   readonly isContent: (value: unknown) => value is Content;
 }
 
-/** Bytes or named text, sent in addition to the JSON. */
+/** Bytes or named text, sent in addition to the JSON value. */
 export interface Media {
   /** Path in the value, such as `rows[1].chart`. Empty for the value itself. */
   readonly path: string;
@@ -29,7 +29,9 @@ export interface Media {
   /** Bytes in base64. */
   readonly blob?: string;
   readonly mimeType?: string;
-  /** Content block: an image, audio, or an embedded resource with the URI `result:` and its name. */
+  /**
+   * Content block: an image, audio, or an embedded resource. The resource has the URI `result:` followed by its name.
+   */
   readonly block: Content;
 }
 
@@ -37,7 +39,7 @@ export interface Media {
 export interface Encoded {
   /** The JSON value. Media are references such as `result:chart`. */
   readonly value?: unknown;
-  /** A string unchanged, or any other value as JSON text. `undefined` without a value. */
+  /** The value as text: a string unchanged, any other value as JSON. `undefined` without a value. */
   readonly text?: string;
   /** Media in the value, in order. */
   readonly media: readonly Media[];
@@ -135,20 +137,20 @@ const MAX_DEPTH = 128;
 // `calls.resultBytes` allows one value per 16 bytes. While it is encoded, a value takes up to 140 bytes of memory,
 // however short its text, so many short values could exhaust the memory.
 const VALUE_BYTES = 16;
-// The number of keys in one JSON text that are small numbers. For each of these keys, one engine may allocate 8,300
-// bytes.
+// Maximum keys that are small numbers in one JSON text. For each such key, one engine may allocate 8,300 bytes.
 const MAX_INDEXES = 10_000;
-// Characters of a path. A longer path is truncated, because the path of each part repeats the keys above it.
+// Maximum characters of a path. A longer path is truncated, because the path of each part repeats the keys above it.
 const MAX_PATH = 500;
-// Objects of a value that are searched for streams to cancel.
+// Maximum objects of a value that are searched for streams to cancel.
 const MAX_RELEASED = 10_000;
-// Milliseconds after which reading yields to other calls. A source that never waits would block them otherwise.
+// Milliseconds after which reading yields to other calls. Otherwise a source that never waits would block the other
+// calls.
 const MAX_PAUSE = 20;
 
 /** Reads a source piece by piece. */
 interface Reader {
   read(): Promise<{ readonly done?: boolean; readonly value?: unknown }>;
-  /** Cancels the source, without waiting for it. */
+  /** Cancels the source, without waiting for the cancellation. */
   cancel(): unknown;
 }
 
@@ -203,7 +205,7 @@ class Encoder {
     return { value: json, text, media: this.#media, blocks, isError, isPlain: this.#isPlain };
   }
 
-  /** Converts a value to JSON. Bytes and other media become {@linkcode Found}. */
+  /** Converts a value to JSON. Bytes and other media become {@linkcode Found} objects. */
   async toPart(value: unknown, place: Place, { isJson = false } = {}): Promise<unknown> {
     const { path, depth } = place;
     if (++this.#values > this.#maxValues) throw this.#tooMany(path);
@@ -333,7 +335,7 @@ class Encoder {
     return content ? `${state}\n${content}` : state;
   }
 
-  /** Whether a text may be parsed as JSON without exceeding a limit. */
+  /** Whether parsing a text as JSON stays within the limits. */
   #isSound(text: string, path: string): boolean {
     const { excess } = measureJson(text, { depth: MAX_DEPTH, values: this.#maxValues - this.#values });
     if (excess) throw excess === "depth" ? this.#tooDeep(path) : this.#tooMany(path);
@@ -371,7 +373,7 @@ class Encoder {
     if (kind === "values") return items;
     if (kind === "bytes") {
       const bytes = buffer.subarray(0, length);
-      // The type may be missing: one runtime sets no type on a response that is made from text.
+      // The type may be missing: one runtime does not set the type of a response that is made from text.
       return this.toMedia(bytes, {
         path,
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
@@ -472,8 +474,8 @@ class Encoder {
   }
 
   /**
-   * Converts a list to content blocks if it has content blocks or media, and otherwise only texts. Returns `undefined`
-   * for any other list.
+   * Converts a list to content blocks if it contains content blocks or media, and apart from them only texts. Returns
+   * `undefined` for any other list.
    */
   #toBlocks(list: readonly unknown[]): Content[] | undefined {
     const { isContent } = this.#options;
@@ -489,7 +491,7 @@ class Encoder {
     return blocks.length === list.length && list.some((item) => typeof item !== "string") ? blocks : undefined;
   }
 
-  /** Replaces media in the value by references to them. */
+  /** Replaces media in the value by references to the media. */
   #refer(value: unknown): unknown {
     if (value instanceof Found) {
       this.#media.push(value.media);
@@ -588,7 +590,7 @@ function toText(bytes: Uint8Array, mimeType: string): string | undefined {
   }
 }
 
-/** Whether bytes are UTF-8 text without control characters, which do not occur in text files. */
+/** Whether bytes are UTF-8 text without control characters. Text files do not contain control characters. */
 function isText(bytes: Uint8Array): boolean {
   return !bytes.some((byte) => byte < 32 && (byte < 9 || byte > 13) && byte !== 27) &&
     toText(bytes, "text/plain") !== undefined;
@@ -611,8 +613,8 @@ function toBytes(value: object): Uint8Array {
 }
 
 /**
- * Whether an object has no content for JSON: it is of a class and has no properties, or it is a plain object with an
- * iterator.
+ * Whether an object has no content for JSON: it is an instance of a class and has no properties, or it is a plain
+ * object with an iterator.
  */
 function isBare(value: object): boolean {
   if (Array.isArray(value) || Object.keys(value).length) return false;

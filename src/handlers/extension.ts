@@ -47,10 +47,10 @@ import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { ServerLives } from "./extension_lives.ts";
 
-/** Schemas by the name of a method, a notification or a key. */
+/** Schemas by the name of a method, a notification or a filter key. */
 export type Schemas = { readonly [name: string]: Schema };
 
-/** The parameters that a schema describes, or any if there is no schema. */
+/** The parameters that a schema describes, or any parameters if there is no schema. */
 export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;
 
 /** A method of an extension. */
@@ -66,7 +66,7 @@ export interface ExtensionMethod<P extends Schema = Schema> {
   readonly quota?: Quota;
   /**
    * Runs the method. Its result is sent unchanged. If it throws an `McpError`, the client gets it. For any other error,
-   * the client gets an id. `server` is the argument that `start` was given; `undefined` if the extension has no
+   * the client gets an id. `server` is the argument that `start` received, and `undefined` if the extension has no
    * `start`.
    */
   readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => Result | Promise<Result>;
@@ -92,7 +92,7 @@ export interface ExtensionListen<F extends Schema = Schema> {
    */
   readonly grant?: (value: Infer<F>, ctx: Context, server: ExtensionServer | undefined) => unknown;
   /**
-   * Called when a topic gets its first subscriber at this server. Returns a function that is called after the last
+   * Called when a topic gets its first subscriber on this server. Returns a function that is called after the last
    * subscriber of the topic has left. Use it to do work only while the topic has subscribers.
    */
   readonly watch?: WatchTopic;
@@ -111,9 +111,9 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
   /**
-   * Whether clients of revisions with sessions can use the extension too: its methods and notifications, but not its
-   * subscriptions and result types. `initialize` then lists the extension. Defaults to `false`. An extension that has
-   * neither methods nor subscriptions is always listed.
+   * Whether clients of revisions with sessions can use the extension too. They can use its methods and notifications,
+   * but not its subscriptions and result types. `initialize` then lists the extension. Defaults to `false`. An
+   * extension that has neither methods nor subscriptions is always listed.
    */
   readonly sessions?: boolean;
   /**
@@ -181,7 +181,7 @@ export interface ExtensionEvent {
 
 /** An extension for `handlers`. */
 export interface Extension<Keys extends string = string> extends Handler {
-  /** Id of the extension. */
+  /** Identifier, such as `com.example/audit`. */
   readonly id: string;
   /**
    * Creates an attribute, which changes one handler. Put it into the `extensions` of the handler.
@@ -282,7 +282,7 @@ export function watcher(id: string, start: StartExtension): Handler {
   return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
 }
 
-/** The feature of watchers, which adds nothing to the protocol. */
+/** The feature for watchers. It adds nothing to the protocol. */
 const watchers: Feature = { name: "watchers", compile: () => ({ capabilities: {}, methods: {} }) };
 
 /** An extension that its handlers register. Several handlers of a server may register the same extension. */
@@ -314,7 +314,7 @@ interface Definition {
   readonly listen: ReadonlyMap<string, ListenKey>;
 }
 
-/** Creates the method for one server. */
+/** Creates the protocol method of the extension for one server. */
 type Compiling = (core: FeatureParts) => Method;
 
 type Refuse = (state: string) => TypeError;
@@ -371,7 +371,7 @@ interface Form {
   readonly params?: Schema;
   readonly subject?: string;
   readonly quota?: Quota;
-  // `never`, because each function has parameters of its own type, which its schema validates.
+  // `never`, because each function has its own type of parameters, which its schema validates.
   readonly run: (params: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
 }
 
@@ -450,7 +450,7 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
 }
 
 function findServer(call: Call, id: string): ExtensionServer | undefined {
-  // Safe, because the lives of this library created the server.
+  // Safe, because `extension_lives.ts` created the server.
   return call.host.lives?.find(id) as ExtensionServer | undefined;
 }
 
@@ -499,8 +499,8 @@ const extensions: Feature = {
   },
 };
 
-// Runs the handler of a notification like a call, within the limits of its client. Errors that are meant for the client
-// are dropped, because a notification gets no response.
+// Runs the handler of a notification like a call, within the limits of its client. Errors for the client are dropped,
+// because a notification gets no response.
 async function takeNotification(
   { method: name, params = {} }: Notification,
   { extension = "", find }: Method,
@@ -521,7 +521,7 @@ async function takeNotification(
   return {};
 }
 
-/** Code for attributes that wrap calls, and for calls without a request. Most extensions need neither. */
+/** Code for attributes that wrap calls, and for calls without a request. Most extensions need neither part. */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(

@@ -1,6 +1,6 @@
 /**
- * Runs calls within attributes of extensions, which may redirect the messages of a handler, and let it go on after the
- * response.
+ * Runs calls within attributes of extensions, which may redirect the messages of a handler, and let the handler
+ * continue after the response.
  *
  * @module
  */
@@ -65,7 +65,7 @@ interface Says {
   isAsking(): boolean;
   takesAllProgress(): boolean;
   identify(token: string, onHandle?: OnHandle): void;
-  /** Returns the report of the call that arrived. */
+  /** Returns the report of the original call. */
   report(): RequestReport | undefined;
 }
 
@@ -100,7 +100,7 @@ class LayerCall extends Call {
     return this.#says.takesAllProgress();
   }
 
-  // Tell the calls around this call too, because any of their attributes may answer with a handle.
+  // Report this to the outer calls too, because any of their attributes may answer with a handle.
   override identifyEffects(token: string, onHandle?: OnHandle): void {
     super.identifyEffects(token, onHandle);
     this.#says.identify(token, onHandle);
@@ -125,7 +125,7 @@ class LayerCall extends Call {
 
 /** Runs one attribute around a call. The handler runs with a call of its own, which can outlive the request. */
 class Layer {
-  /** The call that arrived. `undefined` after the handler was detached from it. */
+  /** The original call. `undefined` after the handler was detached from the call. */
   #outer?: Call;
   readonly #inner: Call;
   readonly #attribute: WrappingAttribute;
@@ -171,7 +171,7 @@ class Layer {
     const settings = client.capabilities.extensions?.[id];
     if (isObject(settings) && (home.hasResultTypes || !attribute.lacksSessions)) this.#declared = settings;
     else if (required) requireCapabilities({}, [`extensions.${id}`], "run the call");
-    // Read `onRun` now. A closure over `outer` would keep it in memory for as long as the handler runs.
+    // Read `onRun` now. A closure over `outer` would keep `outer` in memory for as long as the handler runs.
     const { onRun } = outer;
     this.#inner.whenRun(() => {
       this.#started.resolve();
@@ -203,8 +203,7 @@ class Layer {
     } finally {
       outer?.signal.removeEventListener("abort", onAbort);
       if (!this.#isDetached) {
-        // Cancel a handler that still runs, because after the response it would hold no slot and be charged to no
-        // client.
+        // Cancel a handler that still runs, because after the response no slot and no client would be charged for it.
         if (this.#isPending) {
           inner.cancel(
             new CancelError("extension", "Cannot continue the handler: the response was sent; call detach() before"),
@@ -221,7 +220,7 @@ class Layer {
     const { handler, id } = this.#attribute;
     return {
       handler,
-      // Safe, because the lives of this library created the server.
+      // Safe, because `extension_lives.ts` created the server.
       server: inner.host.lives?.find(id) as ExtensionServer | undefined,
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
@@ -334,8 +333,8 @@ class Layer {
     const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
     const toHost = () => this.#outer && !this.#redirect.ask ? host : alone;
     return {
-      // In development, `reruns` warns of work before a question, because a retry of the client repeats it. There is no
-      // retry if the extension answers the questions, or after the handler was detached.
+      // In development, `reruns` warns about work before a question, because a retry of the client repeats it. There is
+      // no retry if the extension answers the questions, or after the handler was detached.
       get host() {
         return toHost();
       },
@@ -362,7 +361,7 @@ class Layer {
   }
 
   #notify(method: string, params: Params): Promise<void> | undefined {
-    // Without a progress token, the client did not ask for progress. Only the extension did.
+    // Without a progress token, only the extension asked for progress, not the client.
     if (method === "notifications/progress" && !isProgressToken(params.progressToken)) return;
     return this.#outer?.notify(method, params);
   }
@@ -396,12 +395,12 @@ class Layer {
 
 /**
  * Bytes that extensions may keep for all clients of a server, such as the results of tasks. One client may use a
- * quarter. They are kept for hours, so without this limit a client could fill the memory or the store, and without the
- * share it could use all of the limit.
+ * quarter. The bytes are kept for hours. Without this limit, a client could fill the memory or the store. Without the
+ * share, one client could use up the limit.
  */
 const KEPT_BYTES = 134_217_728;
 
-/** A client that holds more bytes than this cannot use the reserve. They suffice for a few tasks. */
+/** A client that holds more bytes than this cannot use the reserve. This suffices for a few tasks. */
 const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {

@@ -100,7 +100,7 @@ export class ServerLives implements LivesSet {
 /** One extension of a server. */
 class LivingExtension {
   readonly life: Life;
-  /** The server object that `start` was given. */
+  /** The server object that `start` received. */
   server?: ExtensionServer;
   readonly #engine: Engine;
   readonly #call: CallInternally;
@@ -125,7 +125,7 @@ class LivingExtension {
     this.#listen();
   }
 
-  /** Notifies the subscribers at this server. */
+  /** Notifies the subscribers on this server. */
   deliver(key: string, published: Published): void {
     this.#topics.publish(key, published);
   }
@@ -204,8 +204,8 @@ class LivingExtension {
     await end?.();
   }
 
-  // The set keeps its servers in memory, so a server is in it only while it has subscribers or can publish to other
-  // instances. Otherwise an extension would keep each server that ever used it.
+  // The set keeps its servers in memory. It therefore contains a server only while the server has subscribers or can
+  // publish to other instances. Otherwise an extension would keep each server that ever used it.
   #listen(): void {
     const { servers } = this.life;
     if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);

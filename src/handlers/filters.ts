@@ -25,7 +25,7 @@ export interface Guarded {
   readonly services?: Binding;
   /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
-  /** Set if the handler has idempotency keys. Then `onRun` is called later, when the key has been claimed. */
+  /** Set if the handler has idempotency keys. `onRun` is then called later, when the key has been claimed. */
   readonly idempotency?: object;
 }
 
@@ -60,7 +60,7 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
 
 async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx: Context<never>): Promise<unknown> {
   let value = given;
-  // Safe, because the type of the handler requires guards of its input.
+  // Safe, because the type of the handler requires guards that return its input type.
   for (const guard of (guards?.input ?? []) as readonly ((value: unknown, ctx: Context<never>) => unknown)[]) {
     const passed = await guard(value, ctx);
     // Reject `true` and `false`. A guard that returns them to allow or refuse the call would let every call pass, with
@@ -76,11 +76,11 @@ async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx:
 }
 
 function listOutput(guards: HandlerGuards | undefined): readonly Guard[] {
-  // Safe, because the type of the handler requires guards of its output.
+  // Safe, because the type of the handler requires guards that return its output type.
   return (guards?.output ?? []) as readonly Guard[];
 }
 
-/** Errors that have passed the output guards. They must not pass them twice. */
+/** Errors that have passed the output guards, and must not pass the guards again. */
 const guardedErrors = new WeakSet<object>();
 
 /** The output guards and the encoders around one run of a handler. */
@@ -158,7 +158,7 @@ class OutputGuards {
       return await run();
     } catch (error) {
       const { call } = this.#run;
-      // A question and the reason of a cancelled call contain no text of the handler.
+      // A question, or the reason of a cancelled call, contains no text from the handler.
       if (this.#isOpen || call.ended || isQuestion(error) || guardedErrors.has(Object(error))) throw error;
       const left = await this.#guardError(error, ctx);
       guardedErrors.add(left);
@@ -186,8 +186,8 @@ class OutputGuards {
     try {
       return await this.#guardWords(words, ctx);
     } catch (failed) {
-      // A ToolError or McpError of a guard replaces the error. Any other error of a guard is a fault, and the text that
-      // the guard has not checked must not be sent.
+      // A ToolError or McpError from a guard replaces the error. Any other error from a guard is a fault. The unchecked
+      // text must then not be sent.
       if (isToolError(failed) || isMcpError(failed)) return failed;
       return toUnexpected(core.report(failed, { method, subject }), call);
     }
@@ -218,12 +218,12 @@ function toUnexpected(reported: McpError, { method }: Call): Error {
 
 function toError(left: unknown): ToolError {
   if (typeof left === "string") return new ToolError(left);
-  // A result. Its content blocks are checked before they are sent.
+  // This is a full result. Its content blocks are checked before they are sent.
   if (isObject(left) && Array.isArray(left.content)) return new ToolError(left.content);
   throw new TypeError(NO_WORDS);
 }
 
-// The depth to which the built-in encoders go too.
+// Maximum nested levels, the same as for the built-in encoders.
 const MAX_DEPTH = 128;
 
 /** Applies the encoders of the server to one value. */
@@ -240,7 +240,8 @@ class OwnEncoder {
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
     const encoder = this.#encoders.find((each) => readSyncVerdict(each.test(value), "test of an encoder"));
-    // The result of an encoder is not tested again, but its parts are. Safe, because `test` accepted the value.
+    // The result of an encoder is not tested again, but its parts are. The cast is safe, because `test` accepted the
+    // value.
     const made = encoder ? encoder.encode(value as never) : value;
     if (typeof made !== "object" || made === null) return made;
     // The built-in encoders reject values that are too deep or contain themselves.
@@ -267,7 +268,7 @@ class OwnEncoder {
         new TransformStream<unknown, unknown>({ transform: (chunk, to) => to.enqueue(this.encode(chunk)) }),
       );
     }
-    // Values with a toJSON() method convert themselves. Streams of Node.js are read by the built-in encoders.
+    // Values with a toJSON() method convert themselves. The built-in encoders read Node.js streams.
     if ("toJSON" in value || "pipe" in value || ArrayBuffer.isView(value)) return value;
     // Safe, because of the test.
     if (Symbol.asyncIterator in value) return this.#iterate(value as AsyncIterable<unknown>);

@@ -45,7 +45,7 @@ export interface Group<Name extends string = string, Handlers = unknown>
 
 /**
  * Groups handlers. The names of tools and prompts begin with the name of the group, such as `notes_add`. URIs of
- * resources stay the same. A group may contain groups.
+ * resources stay the same. A group may contain other groups.
  *
  * ```ts
  * import { createServer, group, tool } from "@x/mcp";
@@ -106,7 +106,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
   return withInternals({ name, tags, handlers: members }, internals);
 }
 
-/** Allows a caller if both functions do. `first` is called first. */
+/** Combines two `allow` functions: both must allow the caller. `first` is called first. */
 function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAllow {
   if (!second) return first;
   return (call, subject) => {
@@ -116,5 +116,5 @@ function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAll
   };
 }
 
-/** The feature of groups. It serves nothing, because the members belong to other features. */
+/** The feature for groups. It serves nothing, because the members belong to other features. */
 const groups: Feature = { name: "groups", compile: () => ({ capabilities: {}, methods: {} }) };

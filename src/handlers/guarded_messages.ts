@@ -26,7 +26,7 @@ export function guardMessages(
 ): { readonly watched: Context<never>; readonly settled: () => Promise<void> } {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
-  // A guard refuses a message by throwing a ToolError. Any other error is a fault.
+  // A guard rejects a message by throwing a ToolError. Any other error is a fault.
   const report = (error: unknown) => isToolError(error) ? undefined : void call.host.parts?.report(error, call);
   // Backpressure: a handler that awaits its message also waits until the client has room for it. The next message waits
   // only for the guards, or a slow client would hold up the guards.
@@ -50,7 +50,7 @@ export function guardMessages(
     const { message } = options;
     await send(async () => {
       const left = message === undefined ? undefined : await pass(String(message), "progress");
-      // A guard that returns anything but text has removed the text.
+      // A guard that returns a value other than text has removed the text.
       return () => call.progress(value, { ...options, message: typeof left === "string" ? left : undefined });
     });
   };
@@ -58,7 +58,7 @@ export function guardMessages(
     get(target, name) {
       if (name === "log") return log;
       if (name === "progress") return progress;
-      // `target` as the receiver, because the getters of a call use its private fields.
+      // Use `target` as the receiver, because the getters of a call use its private fields.
       return Reflect.get(target, name, target);
     },
   });

@@ -1,5 +1,5 @@
 /**
- * Idempotency keys of tools: reads the options. The code that runs them is loaded with the first call.
+ * Reads the options of tools with idempotency keys. The code that runs them is loaded with the first call.
  *
  * @module
  */
@@ -35,7 +35,7 @@ export function readIdempotency(
 
 const room = new Room(() => import("./idempotent_call.ts"));
 
-/** Returns a function that runs a tool once per key. */
+/** Returns a function that runs a tool at most once per key. */
 export function runOnce(tool: IdempotentTool, invoke: Callable["invoke"]): Callable["invoke"] {
   return async (...given) => (await room.open()).runIdempotent(tool, invoke, given);
 }

@@ -16,7 +16,9 @@ import type { Callable } from "./callable.ts";
 import { Claims, type Fingerprint } from "./claims.ts";
 import type { IdempotentTool } from "./idempotent_tool.ts";
 
-/** The claims of each server. The ticker identifies the server, because all its concrete paths share it. */
+/**
+ * The claims of each server. The ticker identifies the server, because all concrete paths of a server share one ticker.
+ */
 const allClaims = new WeakMap<Ticker, Claims>();
 
 /** Runs a call. If its key is known, returns the result of the first call. */
@@ -62,7 +64,7 @@ function checkKey(key: unknown, { place }: IdempotentTool, { limits }: FeaturePa
   );
 }
 
-// The owner is a part of the key. Without it, a caller would get the result of another caller who used the same key.
+// The owner is part of the key. Otherwise a caller would get the result of another caller who used the same key.
 function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly string[] {
   if (principal) return ["principal", principal.id];
   if (link.owner !== undefined) return ["connection", link.owner];
@@ -74,19 +76,19 @@ function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly
 }
 
 // The fingerprint contains the validated input, so that arguments with the same meaning are equal. It also contains the
-// raw arguments, because a schema may add random values, and instances of classes cannot be compared by a text.
+// raw arguments, because a schema may add random values, and instances of classes cannot be compared as text.
 async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprint> {
   const raw = await digest(toCanonical(given ?? {}));
   return isJson(valid, { left: MAX_VALUES }) ? { raw, valid: await digest(toCanonical(valid)) } : { raw };
 }
 
 /**
- * The number of JSON values of an input that are compared. The limit stops at a value that contains itself or repeats a
- * shared part.
+ * Maximum JSON values of an input that are compared. The limit stops the comparison of a value that contains itself or
+ * repeats a shared part.
  */
 const MAX_VALUES = 200_000;
 
-/** The number of nested levels of an input that are compared. */
+/** Maximum nested levels of an input that are compared. */
 const MAX_DEPTH = 256;
 
 /** Whether a value is plain data, which JSON represents exactly. */

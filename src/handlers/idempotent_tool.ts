@@ -6,7 +6,7 @@
 import type { Binding } from "../core/call/container.ts";
 import type { Context } from "../core/call/context.ts";
 
-/** Options of a tool about idempotency, without type parameters. */
+/** The idempotency options of a tool, without type parameters. */
 export interface IdempotencyOptions {
   readonly idempotencyKey?: ReadKey;
   readonly idempotency?: {

@@ -8,20 +8,20 @@ import type { Bounds } from "../core/capacity/limits.ts";
 
 /** The bytes that are kept for one key. */
 export interface KeptBytes {
-  /** Takes more bytes, for the text of a result. Returns `false` if a limit is exceeded. */
+  /** Reserves more bytes, for the text of a result. Returns `false` if a limit is exceeded. */
   grow(text: string): boolean;
-  /** Gives the bytes back at a time, in milliseconds of the monotonic clock. */
+  /** Sets the time at which the bytes are released, in milliseconds of the monotonic clock. */
   expireAt(time: number): void;
-  /** Gives the bytes back. */
+  /** Releases the bytes. */
   end(): void;
 }
 
 /** The bytes that are kept for all keys. */
 export class KeptKeys {
-  /** The keys that expire, with the time at which they do. */
+  /** The keys with an expiry, and the time at which each key expires. */
   readonly #expiring = new Map<KeptBytes, number>();
 
-  /** Takes the bytes of a key. Returns `undefined` if a limit is exceeded. */
+  /** Reserves the bytes of a key. Returns `undefined` if a limit is exceeded. */
   take(account: Account, { idempotency }: Bounds, isInMemory: boolean): KeptBytes | undefined {
     const total = idempotency.bytes;
     const pot = account.pot({ name: "idempotency.bytes", total, share: Math.ceil(total / 4), small: SMALL });
@@ -38,14 +38,14 @@ export class KeptKeys {
     return kept;
   }
 
-  /** Gives back the bytes of expired keys. Returns whether keys are left that will expire. */
+  /** Releases the bytes of expired keys. Returns whether any other keys will expire later. */
   sweep(now: number): boolean {
     for (const [kept, time] of this.#expiring) if (time <= now) kept.end();
     return this.#expiring.size > 0;
   }
 }
 
-/** The bytes that one key takes from the pot, and from the memory of the process. */
+/** The bytes that one key reserves in the pot, and in the memory of the process. */
 class Kept {
   readonly #account: Account;
   readonly #pot: Pot;
@@ -79,5 +79,5 @@ class Kept {
 /** Bytes of a key without its result: its record and its entries in maps. */
 const KEY_BYTES = 512;
 
-/** A client that holds more bytes than this cannot use the reserve. They suffice for a few keys. */
+/** A client that holds more bytes than this cannot use the reserve. This suffices for a few keys. */
 const SMALL = 65_536;

@@ -13,7 +13,7 @@ interface LocalValue {
   readonly until: number;
 }
 
-/** Values in memory. They end with this process, so its lease is always held. */
+/** Values in memory. They end with this process, so the lease of the process is always held. */
 export class LocalValues implements SharedValues {
   readonly lease: SharedValues["lease"] = { id: "", hold: () => Promise.resolve(() => {}), isHeld: () => true };
   readonly #clock: Clock;

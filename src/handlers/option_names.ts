@@ -1,6 +1,5 @@
 /**
- * The names of options that several kinds of handlers have. Each factory has a table of its own, with the type of its
- * options.
+ * The names of options that several kinds of handlers have. Each factory has its own table, typed by its options.
  *
  * @module
  */

@@ -40,7 +40,7 @@ export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: I
 
 /** Options of all resources. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
-  /** Name for people and models. */
+  /** Name for users and models. */
   readonly name: string;
   /**
    * Media type, unless `read` returns one. Defaults to `text/plain`, `application/json` or `application/octet-stream`.
@@ -58,8 +58,8 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
-   * Decides whether a caller may see and read the resource. For other callers it does not exist: they are not notified
-   * of its changes either. It cannot use services that live for one call.
+   * Decides whether a caller may see and read the resource. For other callers the resource does not exist, and they are
+   * not notified of its changes. It cannot use services that live for one call.
    */
   readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**
@@ -243,8 +243,8 @@ export type ResourceOf<
   : FixedResource<ServiceValues<S>>;
 
 /**
- * Type of a URI template. Declare a template that is not a literal with this type. Otherwise TypeScript takes it for a
- * fixed URI.
+ * Type of a URI template. Give this type to a template that is not a literal. Otherwise TypeScript treats the template
+ * as a fixed URI.
  */
 export type TemplateText = `${string}{${string}}${string}`;
 
@@ -260,7 +260,7 @@ export interface FixedResource<S = never> extends Resource<string, S> {
   readonly uri: () => string;
 }
 
-/** The resources of a URI template. `Read` are the values that `read` gets. */
+/** The resources of a URI template. `Read` is the type of the values that `read` gets. */
 export interface ResourceTemplate<Variables, S = never, Read = Variables> extends Resource<Read, S> {
   /**
    * Builds the URI of a resource of this template. Values are percent-encoded as needed. Reading the URI returns the
@@ -302,12 +302,12 @@ export function resource<
 ): ResourceOf<U, S, P> {
   const isTemplate = /[{}]/.test(String(Object(options).uri));
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
-  // Safe, because all options have this shape. `define` finds out whether they have a template.
+  // Safe, because all options have this shape. `define` finds out whether the options have a template.
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   const remake: Remake = (change) => resource<U, S, P>(change(options));
-  // Safe, because at runtime the template has the variables of its type.
+  // Safe, because at runtime the template has the variables that its type declares.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
   const { name, complete, mapError, quota } = form;
   const place = `resource ${quote(key)}`;
@@ -411,7 +411,7 @@ function define<Input>(form: Form<Input>): Defined {
     filter: Filter | undefined,
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
-    // Safe, because the matcher of these options returned `matched`.
+    // Safe, because the `match` function of these options returned `matched`.
     const returns = (ctx: Context<never>) => call.timed(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const contents = await toContents(value, { uri, mimeType }, sending);

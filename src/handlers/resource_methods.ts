@@ -51,7 +51,7 @@ export interface Definition extends Entry {
   readonly match: (uri: string) => unknown;
   /** Converts and checks what `match` returned. Throws if the resource does not exist. */
   readonly convert?: (uri: string, matched: unknown) => Promise<unknown>;
-  /** Reads the resource. Throws if it does not exist. */
+  /** Reads the resource. Throws if the resource does not exist. */
   readonly invoke: (
     call: Call,
     ctx: undefined,
@@ -65,7 +65,7 @@ export interface Definition extends Entry {
   readonly mapError?: MapError;
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];
-  /** Functions that are called when a URI gets its first subscriber, and when it loses its last. */
+  /** Functions that are called when a URI gets its first subscriber, and when it loses its last subscriber. */
   readonly hooks?: SubscriptionHooks;
   readonly extensions?: HandlerExtensions;
   readonly quota?: BoundQuota;
@@ -133,7 +133,7 @@ export const resources: Feature = {
       },
       isVisible(uri, call) {
         const { allow, definition: { scopes } = {} } = locate(uri) ?? {};
-        // `isAllowed` reports errors of `satisfies`.
+        // `isAllowed` reports the errors of `satisfies`.
         if (scopes && !isAllowed(() => isGranted(core, call.link, scopes), call, core)) return false;
         return isAllowed(allow, call, core);
       },
@@ -150,7 +150,7 @@ interface Found {
   readonly matched: unknown;
 }
 
-// Asks `allow` about this URI.
+// Asks `allow` about the URI of this call.
 function toFound(definition: Definition, matched: unknown): Found {
   const { allow } = definition;
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };

@@ -323,8 +323,8 @@ export interface ToolFactory {
     S extends Services = NoServices,
   >(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>>;
   /**
-   * Creates a tool that is listed like a tool of another server, for proxies. `run` gets the arguments unchanged, and
-   * its result is sent unchanged, because the other server validates both.
+   * Creates a tool that is listed exactly as another server lists it, for proxies. `run` gets the arguments unchanged,
+   * and its result is sent unchanged, because the other server validates both.
    *
    * @throws {TypeError} if the tool cannot be listed, for example because its name is invalid.
    */
@@ -400,7 +400,8 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
-  // Write the JSON Schema now. Otherwise a schema without a JSON Schema would make every tools/list fail.
+  // Write the JSON Schema now. Otherwise every tools/list would fail because of a schema that cannot be written as JSON
+  // Schema.
   output?.json();
   const run = confirmFirst(options, wrapRun(options, place));
   const invoke = (
@@ -438,7 +439,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const variant = await toVariant(options, { call, core, services, define });
-      // All variants of a tool share its quota.
+      // All variants of a tool share the quota of the tool.
       return variant && { ...variant, quota };
     }),
     input,
@@ -459,7 +460,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       icons,
       _meta,
     }),
-    // Within the middleware, so that the middleware runs for a repeated call too.
+    // Apply the key within the middleware, so that the middleware runs for a repeated call too.
     invoke: compose(use, idempotency ? runOnce(idempotency, injected) : injected),
   };
 }
@@ -620,8 +621,8 @@ function toCheckedResult(value: unknown, sending: Sending, output: CompiledSchem
     if (problem !== undefined) {
       return loadResults(sending, given).then((to) => to.ofTool(given, { full, output, problem }));
     }
-    // Send the value that the schema returned. The value of the author may lack defaults, or have properties that the
-    // schema does not list.
+    // Send the value that the schema returned. The value that the handler returned may lack defaults, or have
+    // properties that the schema does not list.
     return full
       ? toFullResult({ ...full, structuredContent: value }, sending, output)
       : toJsonResult(value, sending, output);

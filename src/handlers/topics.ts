@@ -1,5 +1,5 @@
 /**
- * The subscribers of an extension at one server, by key and topic.
+ * The subscribers of an extension on one server, by key and topic.
  *
  * @module
  */
@@ -21,7 +21,7 @@ type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
 /** Receives the notifications of a topic. */
 export type Deliver = (published: Published) => void;
 
-/** The subscribers of an extension at one server. */
+/** The subscribers of an extension on one server. */
 export class Topics {
   readonly #listeners = new Map<string, Set<Deliver>>();
   readonly #subscribers: Subscribers;
@@ -35,7 +35,7 @@ export class Topics {
     this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && toHooks(key, watch)]));
   }
 
-  /** Whether there is a subscriber. */
+  /** Whether any topic has a subscriber. */
   get isUsed(): boolean {
     return this.#listeners.size > 0;
   }

@@ -11,7 +11,7 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ToolAnnotations } from "../protocol/types.ts";
 import type { Schema } from "../schema/schema.ts";
 
-/** The parts of a tool that differ for one caller. Parts that are missing do not differ. */
+/** The parts of a tool that differ for one caller. Missing parts are the same as for all callers. */
 export interface ToolVariant<Input = unknown> {
   /** Name for people. */
   readonly title?: string;
@@ -27,7 +27,7 @@ const OPTIONS: KnownOptions<keyof ToolVariant> = {
   names: { title: true, description: true, input: true, annotations: true },
 };
 
-/** The options of a tool that varies. */
+/** The options of a tool with variants. */
 interface Varying {
   readonly name: string;
   readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;

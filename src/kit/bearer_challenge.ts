@@ -10,10 +10,10 @@ export interface HeaderChallenge {
   readonly params: ReadonlyMap<string, string>;
 }
 
-/** A token. If it is a parameter, its value follows. */
+/** A token. If the token names a parameter, the value of the parameter follows. */
 const WORD = /([\w!#$%&'*+.^`|~/-]+)(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]*))?/g;
 
-/** The number of words that are read, because the server chooses the length of the header. */
+/** Maximum words that are read. A limit is needed because the server chooses the length of the header. */
 const MAX_WORDS = 100;
 
 /**

@@ -13,7 +13,7 @@ const MAX_ID = 4096;
 /** The longest delay that a server can ask for, in milliseconds. */
 const MAX_RETRY_MS = 3_600_000;
 
-/** One event. Without `data`, it only has an id or a retry time. */
+/** One event. Without `data`, the event has only an id or a retry time. */
 export interface StreamEvent {
   readonly type?: string;
   readonly data?: string;
@@ -31,8 +31,8 @@ export async function* readEvents(response: Response, signal?: AbortSignal): Asy
   const decoder = new TextDecoder();
   let rest = "";
   let size = 0;
-  // A line may end in CR, LF or CRLF, and a chunk may end between CR and LF. The LF must then not count as another
-  // line.
+  // A line may end in CR, LF or CRLF, and a chunk may end between CR and LF. In that case, the LF must not count as
+  // another line.
   let endsInReturn = false;
   let fields: string[] = [];
   try {

@@ -73,7 +73,10 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
     : undefined;
 }
 
-/** Lists the values of `enum`, `const`, `oneOf` and `anyOf`. Returns `undefined` if the schema allows other values. */
+/**
+ * Lists the values that `enum`, `const`, `oneOf` or `anyOf` allows. Returns `undefined` if other values are allowed
+ * too.
+ */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   const { enum: values, oneOf, anyOf = oneOf } = schema;
   if ("const" in schema) return new Set([schema.const]);

@@ -1,5 +1,5 @@
 /**
- * Origins in a content security policy.
+ * Checks origins for a content security policy.
  *
  * @module
  */

@@ -4,8 +4,8 @@
  * @module
  */
 
-// Control characters start escape sequences and forge log lines. Invisible format characters reorder the surrounding
-// text, or hide content from people. Lone surrogates are not valid text.
+// Control characters can start escape sequences and forge log lines. Invisible format characters reorder the
+// surrounding text, or hide content from people. Lone surrogates are not valid text.
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 const PICTURE = String.raw`\p{Extended_Pictographic}\ufe0f?\p{Emoji_Modifier}?`;
 // Within an emoji, invisible characters select its form or join several emoji.
@@ -88,9 +88,7 @@ function toJsonEscape(code: number): string {
   return escaped;
 }
 
-/**
- * Escapes the same characters, except for the characters of `kept`. `write` returns the visible text for a code point.
- */
+/** Escapes these characters, except for the characters in `kept`. `write` returns the visible text for a code point. */
 export function escapeUnprintable(text: string, kept: string, write: (code: number) => string): string {
   if (!UNPRINTABLE.test(text)) return text;
   return text.replace(PIECES, (piece) => {

@@ -1,5 +1,5 @@
 /**
- * Reads the stacks of errors. Finds the frames in a stack, and the frames in files of the author of a server.
+ * Reads the stacks of errors. Finds the frames of a stack, and which of them are in files of the server's author.
  *
  * @module
  */
@@ -8,7 +8,7 @@
 export interface Stack {
   /** Name and message of the error. */
   readonly head: string;
-  /** The lines below. */
+  /** The lines below the message. */
   readonly frames: readonly string[];
 }
 
@@ -28,10 +28,10 @@ const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.m
 /** Paths of packages: in the project, in the cache of Bun, or in the cache of Deno. */
 const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
 
-/** Whether a frame is in a file of the user, and not of the runtime, a package or this library. */
+/** Whether a frame is in a file of the server's author, and not of the runtime, a package or this library. */
 export function isOfUser(frame: string): boolean {
   const place = readPlace(frame);
-  // The frames of a runtime have no path, or one such as `ext:core/mod.js` and `node:fs`.
+  // The frames of a runtime have no path, or a path such as `ext:core/mod.js` or `node:fs`.
   return /^(file:|\/|[a-z]:\\)/i.test(place) && !PACKAGES.test(place) &&
     !LIBRARY.some((start) => place.includes(start));
 }
@@ -48,7 +48,7 @@ export function decodePath(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A path with a percent sign of its own.
+    // The path contains a percent sign that does not start an escape sequence.
     return text;
   }
 }

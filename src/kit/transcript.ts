@@ -71,7 +71,7 @@ export class Transcript {
     return this.#names.size;
   }
 
-  /** Returns a text with the values in place of their names. */
+  /** Returns a text in which names are replaced by their values. */
   reveal(text: string): string {
     return text.replace(/<\w+ \d+>/g, (name) => this.#values.get(name) ?? name);
   }

@@ -1,5 +1,5 @@
 /**
- * An audit log: which caller wanted to do what, and how each call ended.
+ * An audit log, which records what each caller wanted to do, and how each call ended.
  *
  * @module
  */
@@ -26,7 +26,7 @@ export interface AuditSubject {
 
 /** The record that is written before a handler runs. */
 export interface AuditIntent extends AuditSubject {
-  /** Tells the intent from the outcome. */
+  /** Distinguishes the intent from the outcome. */
   readonly phase: "intent";
   /** Name and version of the client, if it sent them. They are not verified. */
   readonly client?: { readonly name: string; readonly version: string };
@@ -38,7 +38,7 @@ export interface AuditIntent extends AuditSubject {
 
 /** The record that is written after the handler has run. */
 export interface AuditOutcome extends AuditSubject {
-  /** Tells the outcome from the intent. */
+  /** Distinguishes the outcome from the intent. */
   readonly phase: "outcome";
   /**
    * How the call ended: with a result, with a result whose `isError` is `true`, with questions to the client, with an error,
@@ -64,7 +64,7 @@ export interface AuditOptions {
    */
   readonly redact?: (intent: AuditIntent) => AuditIntent;
   /**
-   * Effect of an intent that cannot be written. With `fail`, the call fails and its handler does not run. With
+   * What happens if an intent cannot be written. With `fail`, the call fails and its handler does not run. With
    * `continue`, the error is printed and the handler runs. Defaults to `fail`.
    */
   readonly onError?: "fail" | "continue";
@@ -151,7 +151,7 @@ class AuditLog {
         throw new Error("Cannot run the call: its audit record could not be written", { cause: error });
       }
       this.#print("intent", id, error);
-      // Leave out the subject, because `redact` might have removed it.
+      // Omit the subject, because `redact` might have removed it.
       return { id, time, method, principal };
     }
   }

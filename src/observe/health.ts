@@ -27,8 +27,8 @@ export interface HealthOptions {
 }
 
 /**
- * The state of one part of a server. `pending`: the part took longer than `timeoutMs`. `none`: the server has no such
- * part, or it is closing.
+ * The state of one part of a server. `pending` means that the part took longer than `timeoutMs`. `none` means that the
+ * server has no such part or is closing.
  */
 export type HealthState = "ok" | "failed" | "pending" | "none";
 
@@ -125,7 +125,7 @@ class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
-  /** Functions that end the wait for a part. */
+  /** Functions that end the wait for a part of the server. */
   readonly #waits = new Set<() => void>();
   /** Time until which the cached state is used, in milliseconds of the monotonic clock. */
   #until = 0;
@@ -133,13 +133,13 @@ class Probe {
   constructor(server: Server, options: ProbeOptions) {
     this.#server = server;
     this.#options = options;
-    // Give up all waits when the server ends. The ticker, whose timeouts would end the waits, stops with the server.
+    // Stop all waits when the server ends. The ticker, whose timeouts would end the waits, stops with the server.
     server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
   }
 
   async read(): Promise<HealthDetails> {
     const { [INTERNALS]: { name } } = this.#server;
-    // Do not check the parts of a closing server: it makes no services, and has closed its store.
+    // Do not check the parts of a closing server, because the server no longer makes services and has closed its store.
     const isClosing = () => this.#server.stats().isClosing;
     const { services, store }: Parts = isClosing() ? { services: "none", store: "none" } : await this.#ask();
     const isReady = (state: HealthState) => state === "ok" || state === "none";
@@ -191,7 +191,7 @@ async function isKnownCaller(server: Server, request: Request, { info }: RouteFa
     if (!authenticator.hasCredentials(request)) return false;
     return await authenticator.authenticate(request, info, { transport: "http" }) instanceof Caller;
   } catch {
-    // The authentication could not be loaded. `server.ready()` reports the error.
+    // The authenticator could not be loaded. `server.ready()` reports the error.
     return false;
   }
 }

@@ -20,7 +20,7 @@ import type {
 import { toPrintableJson } from "../kit/printable.ts";
 import { toTarget } from "./operation.ts";
 
-/** One line of a log, before it becomes text. */
+/** One record of the log, before it is written as a line of text. */
 export interface LogRecord {
   /** Time of the record, as an ISO 8601 date in UTC. */
   readonly time: string;
@@ -53,7 +53,7 @@ const OPTIONS: KnownOptions<keyof JsonLogOptions> = {
   hints: { filter: "redact", sink: "write", output: "write", verbose: "details" },
 };
 
-/** Maximum characters of a text that a client chooses. */
+/** Maximum characters of a text that a client can choose. */
 const MAX_TEXT = 200;
 /** Maximum stack frames of an error. */
 const MAX_FRAMES = 20;
@@ -208,8 +208,8 @@ function mapValues(
 }
 
 /**
- * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. A frame ends with a position: a line of a
- * message that was changed later may also begin with "at".
+ * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. A frame must end with a position, because
+ * a line of a message that was changed later may also begin with "at".
  */
 function isFrame(line: string): boolean {
   return /^at (?:.*:\d{1,9}:\d{1,9}\)?|.*\((?:native(?: code)?|<anonymous>|index \d{1,9})\)|<anonymous>)$/.test(line) ||

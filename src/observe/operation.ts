@@ -47,7 +47,7 @@ export function addNetwork(attributes: Attributes, { transport }: Pick<EventSour
   return attributes;
 }
 
-/** Returns the name of the tool or the prompt that a request uses. The name of its span contains this name. */
+/** Returns the name of the tool or the prompt that a request uses, which becomes part of the name of the span. */
 export function toTarget({ method, subject }: Pick<StartEvent, "method" | "subject">): string | undefined {
   return method === "tools/call" || method === "prompts/get" ? subject : undefined;
 }
@@ -72,7 +72,7 @@ export function describeSession(event: SessionEvent): Attributes {
   return addNetwork({ "mcp.protocol.version": event.revision }, event);
 }
 
-/** Adds the outcome of a call. `input_required` is not an error. */
+/** Adds the outcome of a call. `input_required` does not count as an error. */
 export function addOutcome(
   attributes: Attributes,
   { outcome, code, why }: Pick<CallEvent, "outcome" | "code" | "why">,
@@ -84,7 +84,7 @@ export function addOutcome(
   return attributes;
 }
 
-/** Maximum characters of a text that a client chooses. */
+/** Maximum characters of a text that a client can choose. */
 export const MAX_TEXT = 1000;
 
 /**

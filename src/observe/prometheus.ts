@@ -68,7 +68,7 @@ const MAX_SERIES = 2000;
 
 const OTHER = "other";
 
-/** The methods that labels contain. Other methods count as `other`. */
+/** The methods that labels name. Other methods count as `other`. */
 const METHODS = new Set([
   ...["initialize", "ping", "server/discover", "subscriptions/listen", "completion/complete", "logging/setLevel"],
   ...["tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list"],
@@ -219,7 +219,7 @@ function respond(status: number, body: string, headers: Readonly<Record<string, 
   return new Response(body, { status, headers: { "content-type": type, "cache-control": "no-store", ...headers } });
 }
 
-/** Compares texts in constant time, so that the time does not show how much of a token was right. */
+/** Compares texts in constant time, so that the duration does not reveal how much of a token was correct. */
 function isSame(given: string, expected: string): boolean {
   let difference = given.length ^ expected.length;
   for (let at = 0; at < expected.length; at++) difference |= given.charCodeAt(at) ^ expected.charCodeAt(at);

@@ -30,7 +30,7 @@ const SECRET =
 const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
 
-/** The number of names after which the transcript starts new names. Each name keeps its value in memory. */
+/** The number of names after which the transcript starts with new names. Each name keeps its value in memory. */
 const MAX_NAMES = 10_000;
 
 /**
@@ -108,7 +108,7 @@ class Recorder implements Observer {
   }
 }
 
-/** Parses JSON. Returns `undefined` for a text that is not JSON, which cannot be searched for keys of secrets. */
+/** Parses JSON. Returns `undefined` if the text is not JSON and so has no keys to search for secrets. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

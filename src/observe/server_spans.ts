@@ -65,7 +65,7 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryOptions> = {
 /** The name of the tracer and of the meter. */
 export const NAME = "@x/mcp";
 
-/** Set in the context of each handler, to recognise code that runs within a call. */
+/** Set in the context of each handler, to recognize code that runs within a call. */
 const IN_CALL = createContextKey("@x/mcp call");
 
 /**
@@ -183,7 +183,7 @@ class ServerSpans implements Observer {
     const kind = parent === undefined ? SpanKind.SERVER : SpanKind.INTERNAL;
     const span = this.#tracer.startSpan(name, { kind, links }, base);
     if (span.isRecording()) span.setAttributes(addRequest(describeOperation(event), event));
-    // Without an SDK the trace id is invalid. Then there is no trace to which spans within the handler could belong.
+    // Without an SDK the trace id is invalid. There is then no trace to which spans within the handler could belong.
     else if (span.spanContext().traceId === INVALID_TRACEID) return;
     this.#running.set(id, { span, context: trace.setSpan(base, span).setValue(IN_CALL, true) });
   }
@@ -212,7 +212,7 @@ class ServerSpans implements Observer {
     span.end();
   }
 
-  /** Records a question to the client that has ended. */
+  /** Records a question to the client after the question has ended. */
   asked(event: AskedEvent): void {
     const { parent, method, outcome, durationMs } = event;
     const attributes = addNetwork(addTarget({}, method, undefined), event);
@@ -254,8 +254,8 @@ function isAmbient({ waitedMs, transport }: StartEvent): boolean {
 }
 
 /**
- * Adds attributes that only spans have. In a metric, values that differ for each request would create a time series
- * each.
+ * Adds attributes that only spans have. In a metric, a value that differs for each request would create a time series
+ * per request.
  */
 function addRequest(attributes: Attributes, event: StartEvent): Attributes {
   const { method, subject, request, session, peer } = event;

@@ -1,5 +1,5 @@
 /**
- * How long sessions last.
+ * Measures how long sessions last.
  *
  * @module
  */

@@ -17,18 +17,18 @@ import { makeStep, type SteppedRun } from "./step.ts";
 export interface CacheOptions {
   /** Milliseconds for which a result is kept. */
   readonly ttlMs: number;
-  /** Maximum number of kept results of all tools with this cache. Defaults to 1000. */
+  /** Maximum number of results that are kept, for all tools with this cache. Defaults to 1000. */
   readonly entries?: number;
   /**
    * Maximum bytes of all kept results with their inputs. One client may use a quarter of them. At the limit, its least
-   * recently used results are dropped. The bytes count towards `limits.memory` too. Defaults to 16 MiB.
+   * recently used results are dropped. These bytes also count towards `limits.memory`. Defaults to 16 MiB.
    */
   readonly bytes?: number;
 }
 
 /** A cache for the option `cache` of a tool, made by {@linkcode cache}. Tools with the same object share its limits. */
 export interface ToolCache extends Step<"cache"> {
-  /** Drops all results. Results of calls that are still running are not kept either. */
+  /** Drops all results. The results of calls that are still running are not kept. */
   clear(): void;
 }
 
@@ -42,8 +42,8 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
  * kept for calls with an equal input of the same principal at the same path of the server. Callers without a principal
  * share results.
  *
- * Not kept are errors, results of calls that asked the client or used `ctx.once`, and values that cannot be copied,
- * such as streams and instances of classes. If equal calls run at the same time, each of them runs the tool.
+ * The cache does not keep errors, results of calls that asked the client or used `ctx.once`, and values that cannot be
+ * copied, such as streams and instances of classes. If equal calls run at the same time, each of them runs the tool.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -66,9 +66,9 @@ export function cache(options: CacheOptions): ToolCache {
   const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024 } = options;
   checkNumbers("make a cache", { ttlMs, entries, bytes });
   const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
-  // The first tool names the pot, so that a cache has the same pot on all paths.
+  // The first tool names the pot, so that the cache has the same pot on all paths.
   let pot: string | undefined;
-  // The kept results by the ticker of the server, because all its paths share the ticker.
+  // The kept results by the ticker of the server, because all paths of a server share one ticker.
   const shelves = new WeakMap<Ticker, Shelf>();
   let generation = 0;
   const step = makeStep("cache", (tool) => {
@@ -104,7 +104,7 @@ function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string
   if (kept) return structuredClone(kept.value);
   const returned = next();
   const keep = (value: unknown) => {
-    // After clear(), the server has another shelf.
+    // After clear(), the server has a new shelf.
     if (key !== undefined && !usesRounds() && open(core) === shelf) shelf.keep(key, value, call);
     return value;
   };
@@ -128,7 +128,7 @@ interface Kept {
 interface CacheBounds {
   readonly ttlMs: number;
   readonly bytes: number;
-  /** Minimum bytes that each result counts, which limits the number of results. */
+  /** Minimum bytes that each result counts as, which limits the number of results. */
   readonly least: number;
   /** Name of the pot, which distinguishes it from the pots of other caches. */
   readonly pot: string;
@@ -139,7 +139,7 @@ class Shelf {
   readonly generation: number;
   readonly #bounds: CacheBounds;
   readonly #ticker: Ticker;
-  /** The kept results by key. The oldest is the first. */
+  /** The kept results by key. The least recently used result is the first. */
   readonly #entries = new Map<string, Kept>();
   readonly #sweep: Sweep = (now) => {
     for (const [key, { ends }] of this.#entries) {
@@ -154,10 +154,10 @@ class Shelf {
     this.generation = generation;
   }
 
-  /** Returns the key of a call. Returns `undefined` if its input or its principal cannot be compared. */
+  /** Returns the key of a call. Returns `undefined` if the input or the principal cannot be compared. */
   toKey(name: string, { principal, host: { endpoint } }: Call, input: unknown): string | undefined {
-    // The key contains the scopes and facts of the principal, because the result may depend on them. It does not
-    // contain the expiry, which changes when a credential is renewed.
+    // The key contains the scopes and facts of the principal, because the result may depend on them. The key does not
+    // contain the expiry, because the expiry changes when a credential is renewed.
     const { expiresAt: _, ...caller } = principal ?? {};
     return toKey([endpoint, name, principal ? caller : null, input], this.#bounds.bytes / 4);
   }

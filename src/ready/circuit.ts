@@ -57,7 +57,7 @@ export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
   checkOptions("make a circuit breaker", options, OPTIONS);
   const { failures = 5, retryMs = 10_000, errors } = options;
   checkNumbers("make a circuit breaker", { failures, retryMs });
-  // The failures by the ticker of the server, because all its paths share the ticker.
+  // The failures by the ticker of the server, because all paths of a server share one ticker.
   const states = new WeakMap<Ticker, Streak>();
   const open = (ticker: Ticker) => {
     const streak = states.get(ticker) ?? new Streak({ failures, retryMs, ticker });
@@ -94,7 +94,7 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
     if (!call.ended) streak.clear();
     return value;
   } catch (error) {
-    // Do not count the error of a cancelled call, because its cause is the cancellation.
+    // Do not count the error of a cancelled call, because the cancellation has caused the error.
     if (!call.ended && isFailure(error, errors, place)) streak.fail(call);
     throw error;
   } finally {
@@ -122,8 +122,8 @@ class Streak {
   }
 
   /**
-   * Returns the milliseconds until the next attempt. Returns 0 if the call may run. If the circuit is open, that call
-   * is the attempt.
+   * Returns the milliseconds until the next attempt. Returns 0 if the call may run. If it returns 0 while the circuit
+   * is open, the call is the attempt.
    */
   check(call: Call): number {
     if (!this.#isOpen(toClient(call))) return 0;

@@ -11,7 +11,7 @@ export type SelectErrors = (error: unknown) => boolean;
 
 /**
  * Whether an error is a failure. A `ToolError` and an `McpError` are responses that the handler chose, so they are not
- * failures. A question to the client is an `McpError` too.
+ * failures. A question to the client is also thrown as an `McpError`.
  *
  * @throws {TypeError} if `select` does not return a boolean.
  */

@@ -54,7 +54,7 @@ export interface FolderPart extends Required<ServerPart> {
   readonly handlers: readonly [ResourceTemplate<{ readonly path: string }>, ...Handler[]];
 }
 
-/** Encodes a path for a URI. */
+/** Encodes a path as a part of a URI. */
 export function toUriPath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }

@@ -19,7 +19,7 @@ const PROGRESS_INTERVAL = 100;
 
 /** The phrase and the files to search. */
 export interface SearchQuery {
-  /** The phrase. Upper and lower case are equal. */
+  /** The phrase. Upper and lower case are treated as equal. */
   readonly phrase: string;
   /** Whether to search a file. */
   readonly matches: (path: string) => boolean;

@@ -1,5 +1,6 @@
 /**
- * URLs, headers and bodies that contain arguments. The arguments cannot change the host or the structure of the path.
+ * Builds URLs, headers and bodies that contain arguments. Arguments cannot change the host or the structure of the
+ * path.
  *
  * @module
  */
@@ -10,12 +11,12 @@ import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "
 
 /** Functions that tools and resources with HTTP requests use. */
 export interface HttpOptions {
-  /** Reads environment variables. Without this function, `${…}` is plain text. */
+  /** Reads environment variables. Without this function, `${…}` has no special meaning. */
   readonly readEnv?: ReadEnv;
   readonly toProblem: ToProblem;
 }
 
-/** Parses a template at a path of the request. `optional` lists arguments that may be missing in the template. */
+/** Parses a template at a path of the request. `optional` lists the arguments that may be missing. */
 export type ParseTemplate = (text: string, path: KeyPath, optional?: readonly string[]) => Template;
 
 /** A URL with arguments. */
@@ -28,14 +29,14 @@ export interface UrlTemplate {
 interface TemplateOptions extends HttpOptions {
   readonly path: KeyPath;
   readonly input: ToolInput;
-  /** Names of arguments that may be missing in the template. */
+  /** Names of the arguments that may be missing. */
   readonly optional?: readonly string[];
 }
 
 /**
  * Parses a template of a request.
  *
- * @throws the problem if the template is malformed, or if an argument may be missing that the template requires.
+ * @throws the problem if the template is malformed, or if the template requires an argument that may be missing.
  */
 export function parseHttpTemplate(
   text: string,
@@ -98,7 +99,7 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
   return url;
 }
 
-/** Rejects an empty argument that would leave a segment of the path empty: `DELETE /notes/` may delete all notes. */
+/** Rejects an argument that would leave a segment of the path empty, because `DELETE /notes/` may delete all notes. */
 function checkSegments(template: Template, text: string): void {
   const toSegments = (url: string) => url.split(/[?#]/, 1)[0].split("/");
   const filled = toSegments(text);

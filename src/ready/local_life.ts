@@ -37,10 +37,10 @@ export const LOCAL = {
 /** Option names of other libraries, with the name to use instead. */
 export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
 
-/** The default of `maxBytes`, in bytes. */
+/** Default of the option `maxBytes`, in bytes. */
 export const MAX_BYTES = 1_048_576;
 
-/** Returns a place for error messages, which contains the path. */
+/** Returns the location for error messages, such as `folder "/srv/notes"`. */
 export function toLocalPlace(kind: "folder" | "file", options: unknown): string {
   const path: unknown = isObject(options) ? options.path : undefined;
   return toPlace(kind, { path: path instanceof URL ? path.href : path }, "path");

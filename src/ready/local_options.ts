@@ -9,9 +9,9 @@ import type { GroupedOptions } from "../core/visibility/feature.ts";
 /** Options that {@linkcode folder} and {@linkcode file} have in common. Only `path` is required. */
 export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size"> {
   /**
-   * The path, or a `file:` URL. A relative path is resolved against the working directory of the process. That is
-   * rarely the folder of the program, because clients start servers in any folder. Write `new URL("./notes",
-   * import.meta.url)` for a path relative to the file that contains this expression.
+   * The path, or a `file:` URL. A relative path is resolved against the working directory of the process. The working
+   * directory is rarely the folder of the program, because clients start servers in any folder. Write `new
+   * URL("./notes", import.meta.url)` for a path relative to the file that contains this expression.
    */
   readonly path: string | URL;
   /** Maximum bytes of a file that can be read. Defaults to 1,048,576. */

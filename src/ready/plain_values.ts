@@ -10,13 +10,14 @@ const MAX_DEPTH = 128;
 /** The state of a walk through a value. */
 interface Walk {
   bytes: number;
-  /** The objects above the current one. */
+  /** The objects that contain the current object. */
   readonly open: Set<object>;
 }
 
 /**
- * Returns the bytes that a value takes in memory at most. Returns `undefined` if they exceed `max`, and for values that
- * cannot be copied exactly: streams, functions, instances of classes, and objects that contain themselves.
+ * Returns the bytes that a value takes in memory at most. Returns `undefined` if the bytes exceed `max`, or if the
+ * value cannot be copied exactly. Streams, functions, instances of classes, and objects that contain themselves cannot
+ * be copied.
  */
 export function weighPlain(value: unknown, max: number): number | undefined {
   const walk: Walk = { bytes: max, open: new Set() };

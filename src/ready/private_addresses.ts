@@ -6,8 +6,8 @@
 import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
 
 /**
- * The networks of IPv4 that are not public. They are not public within IPv6 either: mapped, translated (64:ff9b::/96)
- * or tunnelled (2002::/16).
+ * The networks of IPv4 that are not public. These networks are not public within IPv6 either, where they are mapped,
+ * translated (64:ff9b::/96) or tunnelled (2002::/16).
  */
 const PRIVATE = [
   "0.0.0.0/8", // this network
@@ -33,7 +33,7 @@ const PRIVATE = [
 const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
 const PRIVATE_V6 = ["2001::/23", "2001:db8::/32", "3fff::/16"];
 
-/** The lists, made when they are first needed, because making them on Deno loads several modules. */
+/** The lists. They are created when they are first needed, because creating them loads several modules on Deno. */
 let lists: { readonly privateList: AddressList; readonly publicList: AddressList } | undefined;
 
 function openLists(): NonNullable<typeof lists> {

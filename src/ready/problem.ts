@@ -1,5 +1,5 @@
 /**
- * Errors about a value in the definition of a handler, in a config file or a program.
+ * Errors about a value in the definition of a handler, whether in a config file or a program.
  *
  * @module
  */
@@ -10,7 +10,7 @@ export type KeyPath = readonly (string | number)[];
 /** Creates an error about a value of a tool or resource. */
 export type ToProblem = (path: KeyPath, state: string) => Error;
 
-/** Runs a function, and converts its errors to problems of a value. */
+/** Runs a function, and converts its errors to errors about a value. */
 export function withPath<T>(run: () => T, toProblem: ToProblem, path: KeyPath): T {
   try {
     return run();

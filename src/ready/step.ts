@@ -30,7 +30,7 @@ export function makeStep<Name extends StepName>(
     const step = bind(tool);
     return (input, ctx) => {
       const call = toCall(ctx);
-      // Safe, because the calls of a server have the parts of its core.
+      // Safe, because the calls of a server have the parts of the server's core.
       const core = call.host.parts as FeatureParts;
       const { watched, usesRounds } = watchRounds(ctx, call);
       return step({ call, core, input, next: () => run(input, watched), usesRounds });
@@ -45,7 +45,7 @@ function toCall(ctx: Context<never>): Call {
   return Reflect.get(ctx, CALL) ?? ctx;
 }
 
-/** The methods with which a handler asks its client, or keeps a value for its next run. */
+/** The methods with which a handler asks its client, or stores a value for its next run. */
 const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
 
 /** Returns a context that records whether the handler asks its client or uses `ctx.once`. */
@@ -66,7 +66,7 @@ function watchRounds(ctx: Context<never>, call: Call): { watched: Context<never>
   const watched = new Proxy(ctx, {
     get(target, name) {
       if (name === "readResource") return read;
-      // `target` as the receiver, because the getters of a call use its private fields.
+      // Use `target` as the receiver, because the getters of a call use its private fields.
       const value: unknown = Reflect.get(target, name, target);
       return ROUNDS.includes(name) && typeof value === "function" ? note((...args) => value(...args)) : value;
     },

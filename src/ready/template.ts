@@ -8,7 +8,7 @@
 export interface Template {
   /** The names of its arguments, without duplicates. */
   readonly names: readonly string[];
-  /** The name of the argument, if the template consists of a single argument. */
+  /** The name of the argument, if the template consists only of one argument. */
   readonly onlyArgument?: string;
   /** Whether the template begins with an argument. */
   readonly startsWithArgument: boolean;

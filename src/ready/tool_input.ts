@@ -12,7 +12,10 @@ export type Arguments = Readonly<Record<string, unknown>>;
 
 /** The values that an argument may have according to its schema. */
 export interface ArgumentKind {
-  /** Whether the argument may be any text. It may not if it is a number, a boolean, or one of several listed values. */
+  /**
+   * Whether the argument may be any text. `false` if the argument must be a number, a boolean, or one of several listed
+   * values.
+   */
   readonly isText: boolean;
   /** Whether the argument may be a list. */
   readonly isList: boolean;
@@ -52,7 +55,7 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
   };
 }
 
-/** Returns the values that a schema allows. If they cannot be determined, the result allows any text. */
+/** Returns the values that a schema allows. If the values cannot be determined, the result allows any text. */
 function readKind(schema: unknown): ArgumentKind {
   // Ignore keywords beside a reference, because draft-07 ignores them.
   if (!isObject(schema) || "$ref" in schema) return { isText: true, isList: true, namesOption: false };
@@ -73,7 +76,8 @@ function readKind(schema: unknown): ArgumentKind {
 const LIMITED_TYPES = new Set<unknown>(["number", "integer", "boolean", "null"]);
 
 /**
- * Returns the reason why a template cannot always be filled from the input. Returns `undefined` if it can be filled.
+ * Returns the reason why a template cannot always be filled from the input. Returns `undefined` if the template can
+ * always be filled.
  *
  * @param present Names of arguments that are present in addition to `alwaysPresent`.
  */

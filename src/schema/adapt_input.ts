@@ -16,7 +16,7 @@ import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, wei
 export interface AdaptOptions {
   /** Whether missing properties get their `default`. */
   readonly defaults?: boolean;
-  /** Limits of JSON text. If they are set, JSON text is parsed where the schema does not accept a string. */
+  /** Limits of JSON text. If the limits are set, JSON text is parsed where the schema does not accept a string. */
   readonly jsonText?: { readonly depth: number; readonly values: number };
   /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
   readonly revive?: boolean;
@@ -27,10 +27,10 @@ export const KIND = "x-mcp-kind";
 
 // Maximum nested references and alternatives for a single value. Longer chains of references are circular.
 const MAX_STEPS = 64;
-// The number of keys that are small numbers, per value that JSON text may contain. Engines allocate much memory for
-// such keys, and clients are not charged for it.
+// Maximum keys that are small numbers, per value that JSON text may contain. Engines allocate much memory for such
+// keys, and clients are not charged for this memory.
 const INDEXES_PER_VALUE = 1 / 2000;
-// Characters above which a JSON text is parsed only once for all alternatives.
+// Length in characters above which a JSON text is parsed only once for all alternatives.
 const LONG_TEXT = 1000;
 // Limits on the number of tests of a value, or of a part of a value, against an alternative: the minimum, the number
 // for each unit of the weight of the value, and the maximum. When the limit is reached, values stay unchanged. The
@@ -39,26 +39,26 @@ const LONG_TEXT = 1000;
 const MIN_TESTS = 10_000;
 const TESTS_PER_WEIGHT = 10;
 const MAX_TESTS = 1_000_000;
-// The number of names to look up, and of choices to compare, that take as long as one test, as powers of two.
+// Numbers of names to look up, and of choices to compare, that take as long as one test. Both are exponents of two.
 const NAMES_PER_TEST = 3;
 const CHOICES_PER_TEST = 5;
 // Steps to adapt one value to one schema.
 const STEP = 10;
 // The number of adapted values to remember, which bounds the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// Up to this number of properties in a schema, each of them is looked up in the value. Above, the properties of the
-// value are listed, which is then cheaper.
+// If a schema has at most this number of properties, each property is looked up in the value. Otherwise the properties
+// of the value are listed, which is then cheaper.
 const SHORT_SCHEMA = 16;
-// Maximum inserted defaults. Without this limit, a short input could insert very many.
+// Maximum inserted defaults. Without this limit, a short input could cause a very large number of insertions.
 const MAX_DEFAULTS = 10_000;
-// Steps to copy a default, for each unit of its weight, and the largest weight that is measured.
+// Steps to copy a default for each unit of its weight, and the largest weight that is measured.
 const COPY = 5;
 const MAX_DEFAULT = 1_000_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Returns a value adapted to a schema. Parts that do not match stay unchanged, and validation reports them. The given
- * value itself is never changed. Defaults within `anyOf`, `oneOf`, `if` and `not` are not inserted.
+ * Returns a value adapted to a schema. Parts that do not match the schema stay unchanged, and validation reports these
+ * parts. The given value itself is never changed. Defaults within `anyOf`, `oneOf`, `if` and `not` are not inserted.
  *
  * Returns a problem if more than 10,000 defaults would have to be inserted, or if adapting takes too many steps.
  */
@@ -87,7 +87,7 @@ class InputAdapter {
   #mayTestMore = true;
   #valuesLeft: number;
   #indexesLeft: number;
-  /** The schemas to which references lead. */
+  /** The schemas that references lead to. */
   readonly #targets = new Map<unknown, unknown>();
   readonly #texts = new Map<string, JsonText | undefined>();
   readonly #discriminators = new Map<readonly unknown[], Discriminator | null>();
@@ -113,8 +113,8 @@ class InputAdapter {
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
     spend(STEP);
-    // Remember values only after many steps, because most values are reached once, and remembering them would cost more
-    // than it saves.
+    // Remember values only after many steps, because most values are reached once, and remembering all values would
+    // cost more than it saves.
     if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
     const known = this.#adapted[isSure ? 1 : 0];
     if (known.get(schema)?.has(given)) return given;
@@ -297,7 +297,7 @@ class InputAdapter {
     return isObject(target) ? target : undefined;
   }
 
-  /** Marks a part of a parsed JSON text, which may be changed in place like the whole. */
+  /** Marks a part of a parsed JSON text. Like the whole, the part may be changed in place. */
   #toOwn(whole: object, part: unknown): unknown {
     if (typeof part === "object" && part && this.#own.has(whole)) this.#own.add(part);
     return part;
@@ -321,7 +321,9 @@ class InputAdapter {
 /** The properties that a schema defines, and the defaults among them. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
-  /** The defaults. Objects and arrays have a weight, because they must be copied: a handler may change them. */
+  /**
+   * The defaults. Objects and arrays have a weight, because each use needs a copy: a handler may change its arguments.
+   */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
 }
 

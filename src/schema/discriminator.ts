@@ -1,6 +1,6 @@
 /**
- * Finds the property by which the alternatives of a union differ, such as `kind`. With it, a value is checked against a
- * single alternative.
+ * Finds the property by which the alternatives of a union differ, such as `kind`. With this property, a value is
+ * checked against a single alternative.
  *
  * @module
  */
@@ -16,9 +16,9 @@ export interface Discriminator {
 }
 
 /**
- * Finds the discriminator of alternatives. Returns `undefined` if they have none. An object with this property can
- * match only the alternative of its value. `toParts` returns the schemas that apply together in an alternative: the
- * schema itself and the schema that it references.
+ * Finds the discriminator of alternatives. Returns `undefined` if there is no discriminator. An object with this
+ * property can match only the alternative of its value. `toParts` returns the schemas that apply together in an
+ * alternative: the schema itself and the schema that it references.
  */
 export function findDiscriminator(
   forms: readonly unknown[],

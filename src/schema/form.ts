@@ -7,7 +7,7 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Checked, JsonSchema, Schema } from "./schema.ts";
 import { compileSchema } from "./schema_compiler.ts";
 
-/** A form that a client can show, with the function that checks its answer. */
+/** A form that a client can show, with the function that checks the user's answer. */
 export interface Form {
   /** The restricted JSON Schema of `specification/2026-07-28/client/elicitation` (Requested Schema). */
   readonly requestedSchema: JsonSchema;
@@ -23,15 +23,15 @@ const ALLOWED_KEYWORDS: { readonly [type: string]: readonly string[] } = {
   boolean: [],
   array: ["minItems", "maxItems"],
 };
-// Keywords that a form cannot express. Reject them, because clients would send answers that the schema rejects.
+// Keywords that a form cannot express. They are rejected, because clients would send answers that the schema rejects.
 const UNSUPPORTED_KEYWORDS = /^(pattern|multipleOf|exclusive.+|const|enum|...Of|not|if)$/;
 const FORMATS: readonly unknown[] = ["email", "uri", "date", "date-time", undefined];
 
 const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
 /**
- * Converts a schema to a form. Keywords without effect in a form are dropped: the pattern of a known format, and bounds
- * at the ends of the safe integers.
+ * Converts a schema to a form. Keywords without effect in a form are dropped. These are the pattern of a known format,
+ * and bounds at the ends of the safe integers.
  *
  * @throws {TypeError} with the field and the remedy if a form cannot express the schema. `place` names its location.
  */
@@ -95,7 +95,7 @@ function resolve(schema: unknown, $defs: unknown): Record<string, unknown> {
   return { ...(isObject($defs) && Object.hasOwn($defs, name) ? Object($defs[name]) : {}), ...own };
 }
 
-/** Returns the choices of a string field, with titles if any of them has one. */
+/** Returns the choices of a string field. If any choice has a title, all choices are returned with titles. */
 function toChoices({ oneOf, anyOf = oneOf, const: only, enum: all = only && [only], enumNames }: JsonSchema) {
   if (Array.isArray(anyOf) && anyOf.every((one) => typeof one.const === "string")) {
     return anyOf.some((one) => one.title)

@@ -28,7 +28,7 @@ const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
 export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
   const found: HeaderParam[] = [];
 
-  // `path` is `undefined` below a step that is not a property, where a header is not allowed.
+  // `path` is `undefined` below a step that is not a property, where the annotation is not allowed.
   function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
     const header = node["x-mcp-header"];
     // `undefined` counts as missing, because it is not sent to clients.

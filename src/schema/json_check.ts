@@ -1,7 +1,7 @@
 /**
  * Validates values against a raw JSON Schema.
  *
- * `format` and `content…` are annotations without effect. A `pattern` runs unchanged, and only on strings within
+ * `format` and `content…` are annotations without effect. A `pattern` runs unchanged, but only on strings within
  * `maxLength`. The author must avoid patterns with catastrophic backtracking.
  *
  * @module
@@ -31,7 +31,7 @@ type Value = Readonly<Record<string, unknown>>;
 
 // The first issues are enough for a model to correct its call. Thousands of issues would only fill its context.
 const MAX_ISSUES = 20;
-// The costs in steps of a subschema, of an issue, and of a property of an object with very many properties.
+// Costs in steps: of a subschema, of an issue, and of a property of an object with very many properties.
 const STEP = 10;
 const FAILURE = 60;
 const NAME = 12;
@@ -41,7 +41,7 @@ const TRACKED = 8;
 const MAX_MISFIT = 300;
 // The number of outcomes to remember, which bounds the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// Number of keys above which it takes longer to list them again than to remember them.
+// Number of keys above which remembering them is faster than listing them again.
 const MANY_KEYS = 64;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
@@ -185,7 +185,7 @@ class Validator {
       spend(TRACKED * (keys?.size ?? 0));
       return keys?.forEach((key) => seen?.add(key));
     }
-    // If the message of the failure is needed, check again.
+    // If the message of the failure is needed, check the value again.
     if (known === false && this.#isSilent) return this.#fail("");
     const before = this.#found;
     const own = seen && new Set<Key>();
@@ -286,7 +286,8 @@ class Validator {
   }
 
   #checkProperties(sub: Node, value: Value, own: Set<Key> | undefined): void {
-    // If a single issue decides, check first what takes few steps. The values of properties may be large.
+    // If a single issue decides the outcome, start with the checks that take few steps. The values of properties may be
+    // large.
     const isQuick = this.#limit === 1;
     if (isQuick) {
       if (sub.required) this.#checkRequired(sub.required, value);
@@ -304,7 +305,7 @@ class Validator {
     required?.forEach((names) => this.#checkRequired(names, value));
   }
 
-  /** Checks the properties that have an `enum` or `const`, because alternatives often differ by them. */
+  /** Checks the properties that have an `enum` or `const`, because alternatives often differ by these properties. */
   #checkConstants(constants: readonly (readonly [string, Node])[], value: Value): void {
     spend(2 * constants.length);
     for (const [key, sub] of constants) {
@@ -325,10 +326,14 @@ class Validator {
     }
   }
 
-  /** Checks each property, and adds the names that it requires to `required`. Returns the number of properties. */
+  /**
+   * Checks each property, and adds the names that the property requires to `required`. Returns the number of
+   * properties.
+   */
   #checkEach(keys: readonly string[], { sub, value, required, own }: Properties): number {
     const { properties, propertyNames, additionalProperties, dependents } = sub;
-    // If patterns are ignored, any name may match a pattern, so it is unknown which of their schemas apply.
+    // If patterns are ignored, any name may match a pattern, so it is unknown which schemas of `patternProperties`
+    // apply.
     const patternProperties = this.#isPartial ? undefined : sub.patternProperties;
     const isOpen = patternProperties !== sub.patternProperties;
     let count = 0;
@@ -558,7 +563,7 @@ export function countLatestSteps(): number {
 /** An issue whose message is never shown. */
 const SILENT: Issue = { path: "", message: "no match" };
 
-/** The properties of an object, with their schema. */
+/** The properties of an object, with the schema that defines them. */
 interface Properties {
   readonly sub: Node;
   readonly value: Value;
@@ -632,7 +637,7 @@ function toChoices(list: readonly unknown[]): Choices {
   };
 }
 
-// The slice has enough values to fill the text, even if each value has a single digit.
+// The slice has enough values to fill the text, even if each value is a single digit.
 function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }

@@ -6,9 +6,9 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import { spend } from "./steps.ts";
 
-/** Cost in steps of a value. */
+/** Cost in steps of each value. */
 const STEP = 20;
-/** Cost in steps of a name, because names are sorted. */
+/** Cost in steps of each name, because names are sorted. */
 const NAME = 24;
 
 /** Returns a text that is the same for all values that are equal in JSON. */

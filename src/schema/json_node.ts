@@ -9,12 +9,12 @@ import type { JsonSchema } from "./json_schema.ts";
 /** A schema: a node, or whether any value is valid. */
 export type Sub = boolean | Node;
 
-/** Schemas by name. They are in a map, because a name may equal the name of an inherited property. */
+/** Schemas by name. A map holds them, because a name may equal the name of an inherited property. */
 export type Named<T> = ReadonlyMap<string, T>;
 
 /**
- * Keywords with values of their own. The inspection does not check them: a wrong value has no effect, or makes values
- * fail.
+ * Keywords whose values are not schemas. The inspection does not check them: a wrong value has no effect, or makes the
+ * validation fail.
  */
 interface Keywords {
   readonly minimum?: number;
@@ -52,7 +52,7 @@ export interface Node extends Keywords {
   readonly hasItems: boolean;
   /** The schemas of the first items. */
   readonly tuple?: readonly Sub[];
-  /** The schema of the other items. */
+  /** The schema of the items after the first items. */
   readonly items?: Sub;
   readonly uniqueItems: boolean;
   readonly contains?: Sub;
@@ -115,7 +115,7 @@ type Draft = { -readonly [Key in keyof Node]: Node[Key] };
 export class Nodes {
   readonly #known = new Map<unknown, Draft>();
 
-  /** Returns the node of a schema. The same schema always has the same node. */
+  /** Returns the node of a schema. A schema always has the same node. */
   find(schema: unknown): Sub {
     if (!isObject(schema)) return schema !== false;
     const known = this.#known.get(schema);
@@ -146,7 +146,7 @@ export class Nodes {
     node.items = one(isList ? "additionalItems" : "items");
     node.contains = one("contains");
     node.properties = toNamed(schema.properties, (part) => this.find(part));
-    // Collect constants only if another property may take many steps to check. Checking constants first then saves
+    // Collect constants only if another property may take many steps to check. Checking constants first can then save
     // these steps.
     if ([...node.properties?.values() ?? []].some(isDeep)) {
       const isConstant = (entry: [string, Sub]): entry is [string, Node] => hasChoices(entry[1]);
@@ -155,7 +155,8 @@ export class Nodes {
     node.patternProperties = toNamed(schema.patternProperties, (part) => this.find(part));
     node.additionalProperties = one("additionalProperties");
     node.propertyNames = one("propertyNames");
-    // A list in `dependentRequired` or `dependencies` contains names and not schemas. Elsewhere, it has no effect.
+    // A list in `dependentRequired` or `dependencies` contains names and not schemas. In other keywords, a list has no
+    // effect.
     const toDependent = (part: unknown) => Array.isArray(part) ? part : this.find(part);
     node.dependents = [schema.dependentRequired, schema.dependentSchemas, schema.dependencies]
       .flatMap((named) => toNamed(named, toDependent) ?? []);

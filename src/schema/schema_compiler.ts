@@ -39,7 +39,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
   function toRoot(json: JsonSchema): JsonSchema {
     const forms = json.anyOf ?? json.oneOf;
     if (use === "output" || json.type === "object") return json;
-    // Add the type. The protocol requires it, and a union of objects accepts only objects.
+    // Add the type, because the protocol requires it. A union of objects accepts only objects.
     if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
     throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
   }
@@ -93,8 +93,8 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
 }
 
 /**
- * The number of parts of a schema that are searched for the cause of an error. Without this limit, a getter that makes
- * a new part each time would never end the search.
+ * The number of parts of a schema that are searched for the cause of an error. Without this limit, the search would
+ * never end if a getter makes a new part each time.
  */
 const MAX_PARTS = 1000;
 
@@ -140,7 +140,7 @@ function compileShape(
   const json = {
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
-      // A reference to the root of a part must lead to the part's new place.
+      // A reference to the root of a part must lead to the new location of the part.
       const text = JSON.stringify(write(part, [name]));
       return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
     })),
@@ -156,7 +156,7 @@ function compileShape(
   };
 }
 
-/** Code for schemas that few servers need. Most servers describe their input by a Standard Schema. */
+/** Loads code that few servers need, because most servers describe their input by a Standard Schema. */
 export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
 
 function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
@@ -169,8 +169,8 @@ function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
 }
 
 // arktype calls this function for types that JSON Schema cannot express. For dates and similar types it would write
-// `{}`, which accepts values that the schema rejects, so they are an error. Predicates of arktype only narrow a type,
-// so their base is written.
+// `{}`, which accepts values that the schema rejects, so these types are an error. Predicates of arktype only narrow a
+// type, so the base of the predicate is written.
 function fallback({ base, code, domain, proto }: Readonly<Record<string, unknown>>): unknown {
   const odd = domain ?? Object(proto).name ?? (code === "date" && code);
   if (!odd) return base;

@@ -18,7 +18,7 @@ export function validateShape(shape: Shape, value: unknown): StandardResult | Pr
     const result = shape[name]["~standard"].validate(own.get(name));
     if (!isPromiseLike(result)) return result;
     const promise = Promise.resolve(result);
-    // Mark the rejection as handled. If a later schema throws, this promise is never awaited.
+    // Mark the rejection as handled, because this promise is never awaited if a later schema throws.
     promise.catch(() => {});
     return promise;
   });

@@ -10,7 +10,7 @@ export type StandardResult<Output = unknown> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** An issue of validation. */
+/** An issue that validation has found. */
 export interface StandardIssue {
   /** Description for people. */
   readonly message: string;
@@ -19,8 +19,8 @@ export interface StandardIssue {
 }
 
 /**
- * Checks the result of a schema's validation. A result without a value, such as the result of a function of another
- * kind, would accept any input as `undefined`.
+ * Checks the result of a schema's validation. A result without a value, such as the result of a function that is not a
+ * validator, would turn any input into `undefined`.
  *
  * @throws {TypeError} if the result has neither a value nor issues.
  */

@@ -61,7 +61,7 @@ export function spend(count: number): void {
   if (steps > limit) raiseLimit();
 }
 
-/** Whether so many steps have been taken that remembering outcomes saves time. */
+/** Whether the validation has taken so many steps that remembering outcomes saves time. */
 export function areMany(): boolean {
   return steps > MANY;
 }
@@ -102,7 +102,7 @@ export function weigh(whole: unknown, max: number, countsText: boolean): number 
     if (countsText && typeof value === "string") weight += value.length;
     if (typeof value !== "object" || !value) continue;
     if (Array.isArray(value)) {
-      // Stop at `max`, because the rest of a long list cannot change the result, and would take memory.
+      // Stop at `max`, because the rest of a long list cannot change the result, and listing it would take memory.
       for (let i = 0; i < value.length && open.length <= max; i++) open.push(value[i]);
       continue;
     }

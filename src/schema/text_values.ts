@@ -18,5 +18,5 @@ export function readTextValues(schema: CompiledSchema, values: TextValues): Chec
   return adapted.problem === undefined ? schema.validate(adapted.value) : adapted;
 }
 
-// Values of a path or a URI are short, so low limits suffice.
+// Values from a path or a URI are short, so low limits suffice.
 const LIMITS = { depth: 2, values: 100 };

@@ -47,9 +47,9 @@ export interface ServeOptions {
 export interface Serving extends AsyncDisposable {
   /** URL of the endpoint, such as `http://127.0.0.1:3000/mcp`. For `mount`, the URL of its first server. */
   readonly url: string;
-  /** Port that it listens on. */
+  /** Port that the server listens on. */
   readonly port: number;
-  /** Settles when the server has closed, by a signal or by `close()`. */
+  /** Settles when the server has closed, because of a signal or `close()`. */
   readonly finished: Promise<void>;
   /**
    * Closes the server: refuses new requests with HTTP 503, lets running calls finish for `calls.closeMs` milliseconds,
@@ -81,15 +81,15 @@ const REMEDIES: ListenRemedies = {
 };
 
 /**
- * Milliseconds to send the last responses. Without this limit, a client that does not read its response would keep the
- * process running.
+ * Maximum milliseconds to send the last responses. Without this limit, a client that does not read its response would
+ * keep the process running.
  */
 const STOP_MS = 1000;
 
 /**
  * Milliseconds for which a process may still run after a signal has closed its server. With the default of
- * `calls.closeMs`, the process ends within the 10 seconds that containers get. The limit is needed because Deno cannot
- * disconnect a client that does not read.
+ * `calls.closeMs`, the process ends within the 10 seconds that container runtimes allow. The limit is needed because
+ * Deno cannot disconnect a client that does not read.
  */
 const LINGER_MS = 3000;
 

@@ -1,5 +1,5 @@
 /**
- * Digests and texts of the bytes of files.
+ * Computes digests of files, and decodes their bytes as text.
  *
  * @module
  */
@@ -10,7 +10,10 @@ export async function toDigest(bytes: Uint8Array): Promise<string> {
   return `sha256:${Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** Returns bytes as text. Returns `undefined` if they are not UTF-8. Encoding the text again returns the same bytes. */
+/**
+ * Returns bytes as text. Returns `undefined` if the bytes are not UTF-8. Encoding the text again returns the same
+ * bytes.
+ */
 export function toText(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);

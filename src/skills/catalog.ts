@@ -74,7 +74,7 @@ export class Catalog {
     this.#warn = warn;
   }
 
-  /** Returns the skills. They are at most a second old. */
+  /** Returns the skills. The snapshot is at most one second old. */
   async read(): Promise<Snapshot> {
     if (this.#snapshot && performance.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
     return await this.scan();
@@ -210,7 +210,7 @@ function toName(uri: string): string {
 const SKILL = "SKILL.md";
 const UNREADABLE = "its SKILL.md cannot be read as UTF-8";
 
-/** The limits of one skill: clients must accept up to these numbers. */
+/** Limits of one skill, which all clients must accept. */
 const MOST_FILES = 512;
 const MOST_BYTES = 16_777_216;
 

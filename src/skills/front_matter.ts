@@ -7,7 +7,7 @@ import { parse } from "yaml";
 
 /** The front matter of a `SKILL.md`, with all its fields. */
 export interface FrontMatter {
-  /** Name of the skill, which is the name of its folder. */
+  /** Name of the skill, which equals the name of its folder. */
   readonly name: string;
   /** What the skill does, and when to use it. */
   readonly description: string;
@@ -71,7 +71,7 @@ function isMap(value: unknown): value is { readonly [field: string]: unknown } {
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 /**
- * Maximum characters of a front matter. The parser compares each key with all other keys, so four times as many keys
- * take 16 times as long: more than a second.
+ * Maximum characters of a front matter. The parser compares each key with all other keys. With four times as many keys
+ * it would take 16 times as long, which is more than a second.
  */
 const MAX_CHARACTERS = 16_384;

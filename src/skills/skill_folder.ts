@@ -65,7 +65,7 @@ export class SkillFolder {
   async read(path: string, maxBytes: number): Promise<Uint8Array | undefined> {
     const full = `${await this.findRoot()}/${path}`;
     const before = await fs().lstat(full).catch(() => undefined);
-    // Do not open anything but a file: opening a pipe would wait for a writer.
+    // Open only regular files: opening a pipe would wait for a writer.
     if (!before?.isFile() || before.size > maxBytes) return;
     const file = await fs().open(full, "r").catch(() => undefined);
     if (!file) return;

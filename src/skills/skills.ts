@@ -210,7 +210,7 @@ function toBase64(bytes: Uint8Array): string {
 const SKILLS_PER_PAGE = 20;
 const CHILDREN_PER_PAGE = 500;
 
-/** Milliseconds without a change after which the folder is scanned. */
+/** Milliseconds without a change after which the folder is scanned again. */
 const SETTLE_MS = 100;
 
 /** The year of the first revision whose lists have cache fields. */

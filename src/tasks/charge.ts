@@ -8,8 +8,8 @@ import type { WrappedCall } from "../extension.ts";
 /** The bytes that a client is charged for one task. */
 export class Charge {
   /**
-   * Takes bytes of the client's share. Removed when the task has ended, because the function would keep the call in
-   * memory.
+   * Takes bytes of the client's share. The field is removed when the task has ended, because the function would keep
+   * the call in memory.
    */
   #keep?: WrappedCall["keep"];
   #releases: (() => void)[] = [];
@@ -39,7 +39,7 @@ export class Charge {
     this.#keep = undefined;
   }
 
-  /** Gives all bytes back. */
+  /** Releases all bytes. */
   end(): void {
     for (const release of this.#releases.splice(0)) release();
   }

@@ -8,7 +8,7 @@ import type { Clock } from "../library.ts";
 import type { Charge } from "./charge.ts";
 import type { TaskRecord } from "./task_record.ts";
 
-/** Tasks that have ended. */
+/** The tasks of one server that have ended. */
 export class Ended {
   readonly #clock: Clock;
   /** Records by id. The least recently used record is the first. */
@@ -95,8 +95,8 @@ export class Ended {
 }
 
 /**
- * Characters of all remembered tasks. A task that is larger than a hundredth of this is not remembered, but read from
- * the store.
+ * Maximum characters of all remembered tasks. A task that is larger than a hundredth of this maximum is not remembered,
+ * but read from the store.
  */
 const MAX_CHARACTERS = 8_388_608;
 

@@ -19,7 +19,7 @@ export type Announce = (record: TaskRecord) => void;
 export class Jobs implements TakeoverHost {
   readonly server: ExtensionServer;
   readonly store: TaskStore;
-  /** The first characters of the ids of all tasks that this process has begun. */
+  /** The first characters of the ids of all tasks that this process has started. */
   readonly prefix: string = toRandom(6);
   readonly #announce: Announce;
   readonly #running = new Map<string, RunningTask>();
@@ -85,11 +85,11 @@ export class Jobs implements TakeoverHost {
     if (known === undefined || until > this.#knownUntil) {
       const now = this.server.clock.date();
       for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
-      // Write twice the time, so that not every new task needs a write.
+      // Write twice the required time, so that most new tasks need no write.
       const left = 2 * (Math.max(this.#knownUntil, until) - now);
       await this.#setCrew(this.store.lease.id, left, [...this.#prefixes.keys(), prefix]);
-      // Set this only after the write. Without the entry in the store, no other process would find the tasks of this
-      // process after its end.
+      // Set this only after the write has succeeded. Without the entry in the store, no other process could find the
+      // tasks of this process after it has ended.
       this.#knownUntil = now + left;
     }
     this.#prefixes.set(prefix, last);
@@ -135,7 +135,7 @@ export class Jobs implements TakeoverHost {
     return record && isOf(record, caller) ? record : undefined;
   }
 
-  /** Returns all tasks in the store. */
+  /** Returns all tasks that are in the store. */
   async *list(): AsyncGenerator<TaskRecord> {
     for await (const { record } of this.store.list("")) yield record;
   }
@@ -258,7 +258,7 @@ export interface Caller {
   readonly owner: string | undefined;
 }
 
-// Without a caller, an operator asks, who may use all tasks.
+// Without a caller, the request comes from an operator, who may use all tasks.
 function isOf({ owner }: TaskRecord, caller: Caller | undefined): boolean {
   return !caller || owner === caller.owner;
 }
@@ -273,8 +273,8 @@ interface Change {
 const ATTEMPTS = 20;
 
 /**
- * The pattern of an id: 6 bytes that identify a process, and 18 random bytes. They are that many, because for callers
- * without a principal only the id protects a task.
+ * The pattern of an id: 6 bytes that identify a process, and 18 random bytes. An id has this length, because only the
+ * id protects the task of a caller without a principal.
  */
 const ID = /^[\w-]{32}$/;
 

@@ -23,7 +23,7 @@ export interface TaskHost {
 export interface TaskParts {
   readonly host: TaskHost;
   readonly record: TaskRecord;
-  /** Version of the record in the store. `null` if the record was not written yet. */
+  /** Version of the record in the store. `null` before the record is first written. */
   readonly version: string | null;
 }
 
@@ -161,7 +161,8 @@ export class RunningTask {
       const waiting = this.#waiting.get(key);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
-    // Remove these questions now, so that they accept no other answer: the handler must get the answer that is stored.
+    // Remove these questions now, so that they accept no further answers: the handler must get the answer that is
+    // stored.
     const taken = valid.flatMap(([key, value]) => {
       const waiting = this.#waiting.get(key);
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
@@ -178,7 +179,7 @@ export class RunningTask {
     for (const { value, waiting } of taken) waiting.answer(value);
   }
 
-  /** Adopts a change that another process has written: answers of clients, or a cancellation. */
+  /** Adopts a change that another process has written: answers from clients, or a cancellation. */
   async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
       const { work: _, ...record } = this.record;
@@ -261,12 +262,12 @@ export class RunningTask {
         }): a task has at most ${MAX_VALUES} values; combine some`,
       );
     }
-    // Do not make the value, because another process may be making it now.
+    // Do not create the value here, because another process may be creating it now.
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       if (this.charge?.grow(toBytes(json)) === false) throw toFull();
-      // Wait until the record is in the store. A value without a task would stay there.
+      // Wait until the record is in the store. Without its task, a value would stay in the store.
       await this.#writing;
       // The token makes a repeated write safe, because a write whose response was lost may have succeeded.
       const token = crypto.randomUUID();
@@ -308,7 +309,7 @@ export class RunningTask {
     if (this.#isLost || isEnded(this.record)) return;
     if (end.result) return await this.#complete(end.result);
     const { why, error } = end;
-    // The call was refused before its handler started, because this process has no capacity or closes.
+    // The call was refused before its handler started, because this process has no capacity or is closing.
     const isRefused = !this.hasRun && (error.code === BUSY || this.#host.server.signal.aborted);
     if (canResume && (why === "closing" || isRefused)) return await this.#change((record) => ({ ...record, by: null }));
     const message = why === "closing" ? CLOSED : why === "timeout" ? TOO_LONG : error.message;
@@ -411,8 +412,8 @@ export interface Adopted {
   readonly version: string;
   readonly answers?: Params;
   /**
-   * Answers that the other process has not written, because their questions already have an answer. That answer may be
-   * invalid.
+   * Answers that the other process has not written, because the questions already have an answer in the store. The
+   * stored answer may be invalid.
    */
   readonly others?: Params;
   readonly isCancelled?: boolean;
@@ -438,7 +439,7 @@ export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
   return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
 }
 
-/** Removes an answer, unless it was replaced since. */
+/** Removes an answer, unless it has been replaced in the meantime. */
 function withoutAnswer(record: TaskRecord, key: string, value: unknown): TaskRecord {
   const { work } = record;
   if (!work || JSON.stringify(work.answers[key]) !== JSON.stringify(value)) return record;

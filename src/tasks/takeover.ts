@@ -1,5 +1,5 @@
 /**
- * Finds tasks whose processes have ended, and runs them again or lets them fail.
+ * Finds tasks whose processes have ended, and runs these tasks again or lets them fail.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export interface TakeoverHost extends TaskHost {
   readonly prefix: string;
   /** Makes this process responsible for the tasks whose ids begin with a prefix, until the given task has expired. */
   adopt(prefix: string, record: TaskRecord): Promise<void>;
-  /** Adds a task that runs from now on. */
+  /** Adds a task that this process runs from now on. */
   add(task: RunningTask): void;
   /** Notifies the clients that subscribe to a task. */
   announce(record: TaskRecord): void;
@@ -39,7 +39,8 @@ export class Takeover {
   }
 
   /**
-   * Searches at once, and then twice within the time of a lease. Does nothing if no other process can use the store.
+   * Searches immediately, and from then on twice within the duration of a lease. Does nothing if no other process can
+   * use the store.
    */
   start(): void {
     if (!this.#jobs.store.isShared) return;
@@ -79,7 +80,7 @@ export class Takeover {
     }
   }
 
-  /** Tries to run the tasks again for which there was no capacity. */
+  /** Retries the tasks for which there was no capacity. */
   async #takeLeft(): Promise<void> {
     for (const id of [...this.#left]) {
       if (this.#isOver || this.#isFull) return;
@@ -109,7 +110,7 @@ export class Takeover {
       for await (const found of store.list(prefix)) {
         if (this.#isOver) return false;
         if (isEnded(found.record) || await isRun(found.record)) continue;
-        // Leave the task for now. The next search finds it, unless a process with capacity has taken it over.
+        // Leave the task for now. The next search finds the task, unless a process with capacity has taken it over.
         const mustWait = this.#isFull && found.record.work?.canResume;
         isDone = !mustWait && await this.#take(found, prefix) && isDone;
       }
@@ -133,7 +134,7 @@ export class Takeover {
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       // The record has reached the maximum size of a value. Let the task fail, because otherwise each search would fail
-      // at it, and not reach the other tasks.
+      // at this task, and not reach the other tasks.
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;

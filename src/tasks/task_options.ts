@@ -1,5 +1,5 @@
 /**
- * Reads the options of {@linkcode TaskOptions}.
+ * Reads {@linkcode TaskOptions}.
  *
  * @module
  */

@@ -17,7 +17,8 @@ export interface FoundTask {
 }
 
 /**
- * The tasks for which a process is responsible. Other processes take them over when the lease of the process has ended.
+ * The tasks for which a process is responsible. Other processes take over these tasks when the lease of the process has
+ * ended.
  */
 export interface Crew {
   readonly prefix: string;
@@ -146,13 +147,13 @@ export class TaskStore {
     return crews;
   }
 
-  /** Sends a message to the process with a prefix. */
+  /** Publishes a message to the process that is responsible for the tasks with this prefix. */
   async tell(prefix: string, news: unknown): Promise<void> {
     const topic = `c-${prefix}`;
     await this.#store.publish(topic, await this.#seal(topic, news));
   }
 
-  /** Calls `listener` with each message to a prefix. Returns a function that stops listening. */
+  /** Calls `listener` with each message for a prefix. Returns a function that stops listening. */
   async listen(prefix: string, listener: (news: unknown) => void): Promise<() => void> {
     const topic = `c-${prefix}`;
     return await this.#store.subscribe(topic, (text) => {
@@ -179,7 +180,7 @@ export class TaskStore {
   async #open<T>(place: string, text: string): Promise<T | undefined> {
     const opened: unknown = this.isShared ? await this.#server.open(text) : JSON.parse(text);
     if (!Array.isArray(opened) || opened[0] !== FORMAT || opened[1] !== place) return;
-    // Safe, because only this class seals these values, and only servers with the secret can seal.
+    // Safe, because only this class seals these values, and only servers with the secret can seal a value.
     return opened[2] as T;
   }
 }
@@ -187,7 +188,7 @@ export class TaskStore {
 /** The version of the format. A value with another format was written by another version of the library. */
 const FORMAT = 1;
 
-/** Values in one page of a list. */
+/** Values in one page of a list in the store. */
 const PAGE = 100;
 
 /** Maximum values of `once` of one task. */
@@ -202,7 +203,7 @@ const GRACE_MS = 60_000;
 const MAX_TTL_MS = 31_536_000_000;
 
 /**
- * Maximum bytes of the store in memory. It is larger than what extensions may keep for clients, so that this limit is
- * never reached first.
+ * Maximum bytes of the store in memory. The maximum is larger than the bytes that extensions may keep for clients, so
+ * that this limit is never reached first.
  */
 const MEMORY_BYTES = 268_435_456;

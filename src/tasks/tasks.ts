@@ -228,8 +228,8 @@ async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise
 function refuse({ handler, hasSession }: WrappedCall): Result {
   const remedy = `it runs only as a task; use a client that declares the extension ${ID}`;
   const text = `Cannot call ${handler.name}: ${remedy}`;
-  // Return a result instead of an error, because in a session no client can declare the extension, and a model can read
-  // the result and explain it to the user.
+  // Return a result instead of an error. In a session no client can declare the extension, and a model can read the
+  // result and explain it to the user.
   if (hasSession) return { content: [{ type: "text", text }], isError: true };
   throw McpError.missingCapability(text, { requiredCapabilities: { extensions: { [ID]: {} } } });
 }
@@ -360,5 +360,5 @@ function toInfo(record: TaskRecord): TaskInfo {
   return { id, tool, status, statusMessage, owner, ...times, result, error };
 }
 
-/** Milliseconds after which a call becomes a task even if middleware still waits before the handler. */
+/** Milliseconds after which a call becomes a task, even if middleware is still waiting before the handler. */
 const SLOW_MS = 100;

@@ -63,7 +63,8 @@ export interface ConnectTestOptions extends
    */
   readonly era?: "modern" | "legacy";
   /**
-   * The protocol revisions, of which the first is used. Defaults to 2026-07-28, and to 2025-11-25 in the legacy era.
+   * The protocol revisions. The client uses the first revision. Defaults to 2026-07-28, and to 2025-11-25 in the legacy
+   * era.
    */
   readonly revisions?: readonly string[];
   /** The transport. Defaults to `memory`. */
@@ -134,8 +135,8 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
    */
   readonly faults: readonly FaultEvent[];
   /**
-   * The warnings about mistakes in handlers, such as a question without `await`. They are printed too. Empty in the
-   * same cases.
+   * The warnings about mistakes in handlers, such as a question without `await`. They are also printed. Empty over
+   * `stdio`, and for a server with `development: false`.
    */
   readonly warnings: readonly string[];
   /** Subscribes to changes. */
@@ -146,9 +147,9 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * Connects to a server. For `stdio`, `server` is a file that serves over stdio. The server's `development` option is
  * turned on.
  *
- * If a handler fails unexpectedly, the test sees why, although the server sends only "Internal error" and an id: the text
- * of a failed tool has the error and its stack below the id, and a rejection has the error as its `cause`. `transcript`
- * shows what was sent. `development: false` of the server turns this off.
+ * If a handler fails unexpectedly, the test sees why, although the server sends only "Internal error" and an id: the
+ * text of a failed tool has the error and its stack below the id, and a rejection has the error as its `cause`.
+ * `transcript` shows the messages that were sent. `development: false` of the server turns this off.
  *
  * The client does not recover from failures, so that a test sees each of them: it never detects the era, resumes a
  * stream, renews a session or sends a request again. Errors outside of requests fail the running test.
@@ -185,8 +186,8 @@ export async function connectTest(
     const { develop, load } = server[INTERNALS];
     // `develop` of an older copy of the library returns nothing.
     stop = develop?.(log) ?? stop;
-    // Load the code of the first request now, so that the first call takes no longer than later calls. Tests that
-    // advance a clock rely on it.
+    // Load the code that the first request needs now, so that the first call takes no longer than later calls. Tests
+    // that advance a clock rely on this.
     await load?.();
   }
   const isPipe = typeof server === "object" && INTERNALS in server && transport === "pipe";
@@ -305,7 +306,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
       try {
         return await handle(request, signal);
       } catch (error) {
-        // Name the missing option in the message.
+        // Name the missing option in the error message.
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new McpError(
           METHOD_NOT_FOUND,

@@ -84,9 +84,9 @@ export interface FakeContext extends Context<never> {
     | { readonly kind: "resource"; readonly uri: string }
     | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
-  /** The questions, in the order in which they were asked. */
+  /** The questions, in the order in which the handler asked them. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
-  /** The functions that were passed to `defer`, in order. They do not run unless the test calls them. */
+  /** The functions that were passed to `defer`, in order. They run only if the test calls them. */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
   /** Cancels the call. */
   cancel(message?: string): void;

@@ -1,6 +1,6 @@
 /**
- * Shows tests the reason why a handler failed. The responses of the server do not contain the reason, as in production:
- * the error and its response are connected in this process.
+ * Shows tests the reason why a handler failed. The responses of the server do not contain the reason, as in production.
+ * The kit matches each error with its response within this process.
  *
  * @module
  */
@@ -32,7 +32,7 @@ export class FaultLog implements DevelopmentListener {
   explainError(error: unknown): unknown {
     if (!(error instanceof Error) || !("data" in error) || error.cause !== undefined) return error;
     const fault = isObject(error.data) && this.#find(error.data.errorId);
-    // Not enumerable, as in engines, so that comparisons of errors ignore the cause.
+    // The property is not enumerable, as in engines, so that comparisons of errors ignore the cause.
     if (fault) Object.defineProperty(error, "cause", { value: fault.error, writable: true, configurable: true });
     return error;
   }

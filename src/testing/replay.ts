@@ -28,7 +28,7 @@ export interface Replayed {
 /** Maximum number of runs. */
 const MAX_RUNS = 64;
 
-/** The runs of a handler. A question is answered in the next run after the run that asked it. */
+/** The runs of a handler. A question is answered in the run after the run that asked it. */
 class ReplayRounds extends Rounds {
   readonly repeated: string[] = [];
   override readonly reruns: RerunWatch = new RerunWatch(STILL, ({ key, work }) => {
@@ -68,7 +68,7 @@ class ReplayRounds extends Rounds {
   }
 }
 
-// A clock that stands still, because a test on a slow machine would fail if time were measured.
+// A clock that stands still. If time were measured, a test on a slow machine would fail.
 const STILL = { now: () => 0 };
 
 /**

@@ -1,5 +1,5 @@
 /**
- * The common code of the tests of a store: stores whose engines fail on request, and assertions.
+ * Shared code for the tests of a store: stores whose engines fail on request, and assertions.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export interface Faults {
   isDeaf?: boolean;
   /** Whether commands never get a response. */
   stalls?: boolean;
-  /** Whether the existing engines fail from now on. Engines that are created later work. */
+  /** Whether the existing engines fail from now on. Engines that are created later do not fail. */
   isKilled?: boolean;
   /** Called with the name and the arguments of each command. */
   onCommand?: (name: string, args: readonly unknown[]) => void;
@@ -93,7 +93,7 @@ function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
   });
 }
 
-/** Options of a value, and of a log, whose time to live is longer than a test. */
+/** Options of a value and of a log, with a time to live that is longer than a test. */
 export const MINUTE = { ttlMs: 60_000 };
 export const LOG = { ttlMs: 60_000, max: 100 };
 

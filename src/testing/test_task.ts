@@ -79,7 +79,7 @@ export async function testTask<Input>(
 /** The recorded values of a task, and the calls of services outside of `once`. */
 class Journal {
   readonly values = new Map<string, string>();
-  /** The places in the code that called each function of a service. */
+  /** The locations in the code that called each function of a service. */
   readonly calls = new Map<string, string[]>();
 }
 
@@ -89,7 +89,7 @@ interface Test<Input> {
   readonly options: TestTaskOptions;
 }
 
-/** A run of the handler that ends at its last place, as in a crash. */
+/** A run of the handler that ends at its last place, as it would in a crash. */
 class CrashingRun extends Rounds {
   /** The number of values and questions so far. */
   places = 0;

@@ -89,7 +89,7 @@ class Exposed {
     else ready();
   }
 
-  // Announce the end from within the thread, because Deno does not announce it to the server.
+  // Announce the end of the thread from within it, because Deno does not report the end to the server.
   #announceEnd(): void {
     if (!deno) return;
     for (const [owner, name] of [[this.#thread, "close"], [deno, "exit"]] as const) {
@@ -138,8 +138,7 @@ class Exposed {
 }
 
 /**
- * Id of the last request to the server. Ids are never used twice, because a response may arrive after its call has
- * ended.
+ * Id of the last request to the server. Ids are never reused, because a response may arrive after its call has ended.
  */
 let lastId = 0;
 
@@ -205,8 +204,8 @@ class ExposedCall {
     const { message, schema, singleUse } = options;
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);
     const asked = { message, schema: form.requestedSchema, singleUse };
-    // The schema validates the answer here, because the server has only the JSON Schema of the form. Safe, because the
-    // server returns the answer to a form.
+    // The schema validates the answer here, because the server has only the JSON Schema of the form. The cast is safe,
+    // because the server returns the answer to a form.
     const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
     if (answer.action !== "accept") return answer;
     const checked = await form.check(answer.content);
@@ -258,8 +257,9 @@ function withhold(principal: Principal, names: readonly string[]): void {
 }
 
 /**
- * Returns the signal of a call. Its properties read shared memory, so that they are also right while the handler blocks
- * its thread and receives no messages. Such a handler must check the signal, because Deno cannot end a blocked thread.
+ * Returns the signal of a call. Its properties read shared memory, so that they are also correct while the handler
+ * blocks its thread and receives no messages. Such a handler must check the signal, because Deno cannot end a blocked
+ * thread.
  */
 function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
   const { signal } = controller;

@@ -36,7 +36,7 @@ export type FromThread =
   /** Uses the context of the call. With an `id`, the thread waits for the answer. */
   | { readonly kind: "use"; readonly name: string; readonly args: readonly unknown[]; readonly id?: number };
 
-/** An error as a structured clone. Clones of error classes lose their fields. */
+/** An error as a structured clone. The clone of an instance of an error class loses its fields. */
 export type SentError =
   | { readonly kind: "mcp"; readonly code: number; readonly message: string; readonly data?: unknown }
   | { readonly kind: "cancelled"; readonly why: CancelReason; readonly message: string }
@@ -85,7 +85,7 @@ function isCloneable(value: unknown): boolean {
 export function isCopyable(value: unknown): boolean {
   if (!isCloneable(value)) return false;
   const clones = new Map<unknown, unknown>([[value, structuredClone(value)]]);
-  // The loop also visits the entries that it adds.
+  // The loop also visits the entries that it adds while it runs.
   for (const [each, clone] of clones) {
     if (typeof each !== "object" || each === null) continue;
     const prototype: unknown = Object.getPrototypeOf(each);

@@ -46,7 +46,8 @@ export class Pool {
    */
   readonly #waiting = new FairQueue<Waiter>();
   /**
-   * Threads that may use a processor: threads that run calls or are idle, and terminated threads that have not ended.
+   * Threads that may use a processor: threads that run calls or are idle, and terminated threads that have not ended
+   * yet.
    */
   readonly #threads = new Set<Thread>();
 
@@ -71,7 +72,7 @@ export class Pool {
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
-      // The thread has crashed while idle, because of code that a handler left running.
+      // The thread crashed while it was idle, because a handler left code running.
       this.#threads.delete(thread);
     }
     if (this.#isLost()) throw toBusy(LOST);
@@ -107,7 +108,7 @@ export class Pool {
     return this.#threads.size >= this.#options.size && [...this.#threads].every(({ isLost }) => isLost);
   }
 
-  // Refuse the waiting calls, because it is unknown whether a thread that never waits will ever end.
+  // Reject the waiting calls, because it is unknown whether a thread that never waits will ever end.
   #refuseWaiting(): void {
     while (this.#isLost()) {
       const next = this.#waiting.take();
@@ -154,10 +155,12 @@ export class Pool {
 type Waiter = (find: () => Thread) => void;
 
 const LOST = "run the call: all threads still run cancelled calls (size of the worker)";
-/** Milliseconds that a terminated thread may take to end. A thread that is still running after them never waits. */
+/**
+ * Milliseconds that a terminated thread may take to end. A thread that is still running after this time never waits.
+ */
 const ENDING_MS = 500;
 
-/** A worker thread, which runs one call at a time. */
+/** A worker thread. It runs one call at a time. */
 class Thread {
   /** Whether the thread cannot run calls any more. */
   hasEnded = false;
@@ -209,7 +212,9 @@ class Thread {
     return job.result.promise;
   }
 
-  /** Settles when the thread runs no handler. A terminated thread may run its handler for any time. */
+  /**
+   * Settles when the thread is not running a handler. A terminated thread may continue to run its handler for any time.
+   */
   settled(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
@@ -325,10 +330,10 @@ class Job {
   readonly #send: (message: ToThread) => void;
   /** Shared memory: the number of processed messages, and the reason of a cancellation. */
   readonly #done = new Int32Array(new SharedArrayBuffer(8));
-  /** Values of `once` that the thread is making. */
+  /** Values of `once` that the thread is creating, by key. */
   readonly #made = new Map<unknown, PromiseWithResolvers<unknown>>();
   readonly #kept = new Map<unknown, Promise<unknown>>();
-  /** Errors that were sent to the thread, by their content. The handler may throw them again. */
+  /** Errors that were sent to the thread, by their content. The handler may throw these errors again. */
   readonly #sent = new Map<string, Error>();
 
   constructor(input: unknown, ctx: Context, send: (message: ToThread) => void) {
@@ -401,7 +406,7 @@ class Job {
     return name === "log" ? method(args[1], { logger: args[2] }) : method(...args);
   }
 
-  // Tells the thread to make the value if the call does not know it yet.
+  // Asks the thread to create the value if the call does not have the value yet.
   #askOnce(key: unknown): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const kept = this.#ctx.once(String(key), () => {

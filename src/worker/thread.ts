@@ -1,5 +1,5 @@
 /**
- * Starts worker threads: with the `Worker` of the web on Deno and Bun, and with `worker_threads` on Node.
+ * Starts worker threads: with the web API `Worker` on Deno and Bun, and with `worker_threads` on Node.
  *
  * @module
  */

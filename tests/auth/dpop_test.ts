@@ -31,7 +31,7 @@ interface ProofParts {
 async function prove(key: IssuerKey, token: string, { claims = {}, header = {}, signer = key }: ProofParts = {}) {
   const iat = Math.floor(Date.now() / 1000);
   const all = { htm: "POST", htu: RESOURCE, ath: await hash(token), iat, jti: crypto.randomUUID(), ...claims };
-  // jose may refuse to sign with this header, which some tests need.
+  // The cast is safe, because some tests need a header that jose may refuse to sign.
   const protectedHeader = { typ: "dpop+jwt", alg: key.alg, jwk: publicOf(key), ...header } as JWTHeaderParameters;
   return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(signer.privateKey);
 }

@@ -191,7 +191,7 @@ Deno.test("hostile: a key set that is down is requested once in 30 seconds, and 
   assertMatch(faults[0], /Cannot load the keys of the issuer .*: .*\/jwks responds with status 500/);
   issuer.overrides.clear();
   assertEquals((await callWith(server, token)).status, 200);
-  // The keys that are loaded are used for an hour without the issuer.
+  // The loaded keys are used for an hour while the issuer does not answer.
   issuer.overrides.set("/jwks", () => new Response("down", { status: 500 }));
   await clock.advance(1_200_000);
   assertEquals((await callWith(server, await signLong(issuer, { claims: { jti: "2" } }))).status, 200);

@@ -1,4 +1,4 @@
-// Delays of the event loop in development: those that no handler is named for are reported without a name.
+// Delays of the event loop in development. If no handler caused a delay, it is reported without the name of a handler.
 import { assertEquals, assertMatch, assertNotMatch } from "@std/assert";
 import { LagWatch } from "../../src/cli/lag_watch.ts";
 import { connect } from "../../src/client/client.ts";

@@ -201,8 +201,8 @@ function listRest(before: Sample, after: Sample): string[] {
   const ended = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts")).at(-1);
   return Object.entries(after.maps).flatMap(([place, size]) => {
     const more = size - (before.maps[place] ?? 0);
-    // Pages of lists are built once. The server watches changes from its first session on, and tracks ended ids from
-    // then on. Sets of young exchanges are replaced, so the sets of the start are no longer in use.
+    // The pages of lists are built once. The server starts to watch changes and to track ended session ids at its first
+    // session. Sets of recent exchanges are replaced, so the sets from the start are no longer in use.
     const most = place === ended
       ? LIMITS.connections.sessions
       : place.startsWith("core/visibility/pagination.ts")

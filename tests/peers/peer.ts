@@ -37,7 +37,7 @@ export interface Peer extends AsyncDisposable {
   readonly heard: Heard[];
   /** The text of every elicitation, in order. */
   readonly asked: string[];
-  /** Errors that the client reported. */
+  /** Errors that the client has reported. */
   readonly errors: unknown[];
   callTool(name: string, args?: Result, options?: CallOptions): Promise<Result>;
   listTools(): Promise<{ readonly tools: readonly Result[] }>;
@@ -60,7 +60,7 @@ export interface Peer extends AsyncDisposable {
 /** The capabilities that a client declares. */
 export const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
-/** The answers of every client's user and model. */
+/** The answers that the user and the model of every client give. */
 export function answerForm(
   message: string,
 ): { action: "accept" | "decline"; content?: Record<string, string | number | boolean> } {
@@ -246,7 +246,8 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     name: "reports progress before the result",
     async run(peer) {
       const seen: Progress[] = [];
-      // The clients drop progress that arrives in one chunk with the result, so the result waits for the last value.
+      // The clients drop progress that arrives in one chunk with the result, so the handler delays its result until the
+      // last value has arrived.
       let going: Promise<Result> | undefined;
       const onprogress = (progress: Progress) => {
         if (seen.push(progress) === 3) going = peer.callTool("go");
@@ -297,7 +298,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
       peer.heard.length = 0;
       await peer.callTool("shrink");
       await peer.callTool("touch", { uri: "note://1" });
-      // Twice the time for which changes are batched, and a round trip after it.
+      // Wait for twice the time for which changes are batched, plus a round trip.
       await new Promise((resolve) => setTimeout(resolve, 30));
       assert(!namesOf((await peer.listTools()).tools).includes("extra"), "the tool is still there");
       assertEquals(peer.heard.filter(({ method }) => method === "notifications/resources/updated"), []);

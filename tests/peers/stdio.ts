@@ -1,4 +1,4 @@
-// The server for peers over stdio, for a client that starts a process.
+// Serves the server for peers over stdio, so that a client can start it as a process.
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import server from "./server.ts";
 

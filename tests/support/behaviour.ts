@@ -1,6 +1,6 @@
 // Runs one behaviour in every era and over every transport, because it must not depend on either. With QUICK=1, as in
-// the fast tier, it runs over the two ways that differ most. With INSTANCES, it runs over HTTP on three instances that
-// share a store.
+// the fast tier, it runs only in the two combinations that differ most. With INSTANCES, it runs over HTTP on three
+// instances that share a store.
 import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
@@ -28,7 +28,7 @@ export interface Told {
 export interface Fixture {
   readonly client: Connection;
   readonly server: Server;
-  /** Returns the errors of `observer.fault` and marks them as expected: any other error fails the test. */
+  /** Returns the errors of `observer.fault`, and marks these errors as expected. Any other error fails the test. */
   takeFaults(): readonly Told[];
   /** Connects another client to the same server. */
   join(options?: ConnectTestOptions): Promise<Connection>;
@@ -46,7 +46,7 @@ export interface BehaviourOptions {
   readonly transports?: readonly Way["transport"][];
   /** Legacy revisions. Defaults to the newest revision only. */
   readonly versions?: readonly string[];
-  /** The reason why the behaviour is limited to one instance. It then runs on a single instance. */
+  /** The reason why the behaviour is limited to one instance. The behaviour then runs on a single instance. */
   readonly perInstance?: PerInstance;
 }
 
@@ -79,7 +79,7 @@ export function behaviour(
   const { perInstance } = options;
   for (const way of listWays(options)) {
     const { era, version, transport } = way;
-    // No behaviour may leak a timer or a socket. The client of a database may take a moment to end.
+    // No behaviour may leak a timer or a socket. A database client may take a moment to end.
     const strict = { sanitizeOps: !hasInstances, sanitizeResources: !hasInstances };
     Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
       const faults: Told[] = [];
@@ -111,7 +111,7 @@ export function textOf({ content }: { readonly content: readonly unknown[] }): s
   return typeof first === "object" && first && "text" in first ? String(first.text) : JSON.stringify(first);
 }
 
-/** Waits until a condition holds. Fails after a timeout, which is long because a loaded machine is slow. */
+/** Waits until a condition holds. Fails after a timeout, which is long because machines may be slow. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = performance.now() + 20_000;
   while (!(await condition())) {
@@ -120,7 +120,9 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   }
 }
 
-/** Waits for turns of the event loop, during which all work runs that waits for no timer and no other process. */
+/**
+ * Waits for turns of the event loop. In these turns, all work runs that does not wait for a timer or another process.
+ */
 export async function turn(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setTimeout(resolve, 0));
 }
@@ -133,7 +135,7 @@ export const fenced = resource({ uri: FENCE, name: "fence", read: () => "" });
 
 /**
  * Waits until subscriptions that watch {@linkcode FENCE} have received all changes announced so far. The first fence
- * ends the burst; `allow` and `to` that return promises have decided before the second fence.
+ * ends the batch. Promises of `allow` and `to` have settled before the second fence.
  */
 export async function fence(server: Server, ...subscriptions: readonly Subscription[]): Promise<void> {
   for (const round of ["first", "second"]) {
@@ -158,7 +160,7 @@ export function gate(): { readonly pass: Promise<void>; readonly open: () => voi
   return { pass: promise, open: resolve };
 }
 
-/** A promise that may reject before it is awaited, as it does when its test has failed. */
+/** A promise that may reject before the test awaits it, as happens after the test has failed. */
 export function started<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -1,4 +1,4 @@
-// Helpers of tests that run processes, on Deno and Bun.
+// Helpers for tests that run processes, on Deno and Bun.
 import { targets } from "./import_map.ts";
 
 /** Whether this runtime is not Deno. Deno starts the processes of both runtimes. */

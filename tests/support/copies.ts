@@ -1,4 +1,4 @@
-// A second copy of the library, as a package of handlers may depend on it.
+// A second copy of the library, such as a package of handlers may depend on.
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { pathToFileURL } from "node:url";

@@ -2,8 +2,8 @@
 import process from "node:process";
 
 /**
- * Starts a measurement. The returned function gives the milliseconds of work since then: of the clock or of the CPU,
- * whichever is less. Other programs delay the clock, and tests that run in the same process use the CPU.
+ * Starts a measurement. The returned function returns the milliseconds of elapsed time or of CPU time since then,
+ * whichever is less. Other programs increase the elapsed time, and tests in the same process increase the CPU time.
  */
 export function startCost(): () => number {
   const since = performance.now();
@@ -15,7 +15,7 @@ function toMs({ user, system }: { readonly user: number; readonly system: number
   return (user + system) / 1000;
 }
 
-/** The minimum cost of several runs in milliseconds, because other work disturbs single runs. */
+/** The minimum cost of several runs in milliseconds. The minimum is used because other work disturbs single runs. */
 export function leastCost(run: () => unknown, runs = 7): number {
   let best = Infinity;
   for (let i = 0; i < runs; i++) {

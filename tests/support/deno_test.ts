@@ -12,7 +12,7 @@ interface Step {
   step(first: string | Run | (Definition & { fn: Run }), run?: Run): Promise<boolean>;
 }
 
-/** Registers one test. `kind` is set if it must not run, or must run alone. */
+/** Registers one test. `kind` is set if the test must be skipped, or must run alone. */
 export type Register = (name: string, run: () => Promise<void>, kind: "skip" | "only" | undefined) => void;
 
 function toDefinition(args: readonly unknown[]): Required<Definition> {

@@ -1,4 +1,4 @@
-// Wraps engines of stores, to delay, count or break their commands.
+// Wraps store engines, to delay, count or break their commands.
 import { assertEquals } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
@@ -58,7 +58,9 @@ export function createLosable(options: StoreOptions = {}, shared: Store = memory
   return losable;
 }
 
-/** Uses a store until it has checked twice for another file, and tests that it still has its value. */
+/**
+ * Uses a store until the store has checked twice whether its file was replaced, and tests that the value still exists.
+ */
 export async function assertKeptByLooks(store: Store): Promise<void> {
   await store.set("key", "kept", { ttlMs: 60_000 });
   const began = performance.now();

@@ -1,4 +1,4 @@
-// Environment variables of this process, which all test files of one run and the programs that they start share.
+// Environment variables of this process. All test files of one run share them with the programs that they start.
 import process from "node:process";
 
 /** Runs `use` with variables, and restores the environment, so that no program of another test inherits them. */

@@ -3,7 +3,9 @@ import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url).pathname;
 
-/** The file or package of an entry of the import map; `undefined` if other runtimes resolve the key themselves. */
+/**
+ * The file or package of an entry of the import map; `undefined` if other runtimes can resolve the key without the map.
+ */
 function toTarget(key: string, value: string): string | undefined {
   if (value.startsWith("./")) return root + value.slice(2);
   const parts = /^npm:\/?((?:@[^/]+\/)?[^@/]+)(?:@([^/]+))?(\/.*)?$/.exec(value);
@@ -17,7 +19,7 @@ function toTarget(key: string, value: string): string | undefined {
   return isSecond ? `${root}node_modules/.deno/${name}@${version}/node_modules/${name}${path}` : name + path;
 }
 
-/** The target of each name: the path of a file, or a package. */
+/** The target of each name in the map: the path of a file, or a package. */
 export const targets: Map<string, string> = new Map();
 for (const [key, value] of Object.entries(config.imports)) {
   const target = toTarget(key, value);

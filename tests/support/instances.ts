@@ -13,7 +13,10 @@ import { CLIENTS } from "./redis/clients.ts";
 /** Whether behaviours run on several instances. */
 export const hasInstances = process.env.INSTANCES !== undefined;
 
-/** A machine under load answers late, and instances lose changes while the store does not answer. */
+/**
+ * A long timeout, because a machine under load responds late, and because instances lose changes while the store does
+ * not respond.
+ */
 const TIMEOUT_MS = 20_000;
 
 const SECRET = "a secret of at least thirty-two characters";
@@ -39,7 +42,7 @@ async function openSqlite(path: string): Promise<SqliteDatabase> {
   return new DatabaseSync(path);
 }
 
-/** Handlers that change at all instances. */
+/** Handlers that change on all instances. */
 function toHandlers(all: readonly Server[]): Server["handlers"] {
   return {
     ...all[0].handlers,
@@ -67,15 +70,13 @@ export const PER_INSTANCE = {
 /** A reason why a behaviour is limited to one instance. */
 export type PerInstance = keyof typeof PER_INSTANCE;
 
-/**
- * Creates instances. The returned object stands for the actions of an operator on one instance, or on all instances.
- */
+/** Creates instances. The returned object stands for an operator's actions on one instance or on all instances. */
 export function createInstances(options: ServerOptions, count: number): Server {
   const open = chooseStore();
   const stores = Array.from({ length: count }, open);
   const servers = stores.map((store) => createServer({ secret: SECRET, ...options, store }));
   const one = () => servers[below(count)];
-  // A program announces its changes at the instance that made them.
+  // A program announces its changes on the instance that made the changes.
   const { resourceUpdated, listChanged, log } = one();
   return {
     ...servers[0],

@@ -15,7 +15,7 @@ export interface IssuerKey {
 /** Responds to a request for one path. Returns `undefined` to use the response of the issuer. */
 export type Override = (request: Request) => Response | undefined | Promise<Response | undefined>;
 
-/** The claims of a token, in addition to valid defaults. A claim that is `undefined` is left out. */
+/** The claims of a token, in addition to valid defaults. A claim that is `undefined` is omitted. */
 export interface TokenParts {
   readonly claims?: Record<string, unknown>;
   readonly header?: Record<string, unknown>;
@@ -31,13 +31,13 @@ export async function makeKey(alg = "ES256", kid: string | undefined = crypto.ra
 
 /** An authorization server that is running. */
 export class TestIssuer implements AsyncDisposable {
-  /** The public keys that it publishes. */
+  /** The public keys that the issuer publishes. */
   keys: JWK[] = [];
   /** Paths that were requested. */
   readonly paths: string[] = [];
-  /** Responses that replace its own responses, by path. */
+  /** Responses that replace the issuer's own responses, by path. */
   readonly overrides = new Map<string, Override>();
-  /** Additional fields of its metadata. */
+  /** Additional fields of the issuer's metadata. */
   metadata: Record<string, unknown> = {};
   readonly name: string;
   readonly origin: string;
@@ -54,7 +54,7 @@ export class TestIssuer implements AsyncDisposable {
     this.#wellKnown = wellKnown;
   }
 
-  /** Starts an issuer. `path` is the path of its name, and `wellKnown` the path of its metadata. */
+  /** Starts an issuer. `path` is the path of its issuer URL, and `wellKnown` the path of its metadata. */
   static async start(
     { alg, path = "", wellKnown = "/.well-known/oauth-authorization-server" }: {
       readonly alg?: string;
@@ -65,7 +65,7 @@ export class TestIssuer implements AsyncDisposable {
     return new TestIssuer(await makeKey(alg), { path, wellKnown });
   }
 
-  /** The number of requests for its key set. */
+  /** The number of requests for the issuer's key set. */
   get keyFetches(): number {
     return this.paths.filter((path) => path === "/jwks").length;
   }
@@ -75,7 +75,7 @@ export class TestIssuer implements AsyncDisposable {
     const now = Math.floor(Date.now() / 1000);
     const all = { iss: this.name, aud: RESOURCE, sub: "ada", client_id: "app", iat: now, exp: now + 600, ...claims };
     const { kid } = key.jwk;
-    // jose may refuse to sign with this header, which some tests need.
+    // The cast is safe, because some tests need a header that jose may refuse to sign.
     const protectedHeader = { alg: key.alg, typ: "at+jwt", ...kid && { kid }, ...header } as JWTHeaderParameters;
     return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(key.privateKey);
   }

@@ -17,7 +17,7 @@ registerHooks({
   },
   load(url, context, next) {
     if (!url.startsWith(`${own}tests/`) || !url.endsWith(".ts")) return next(url, context);
-    // A test without `Deno` checks which runtime it runs on, and must get a correct answer.
+    // Without `Deno`, a test detects its runtime, and must get a correct result.
     const source = readFileSync(new URL(url), "utf8").replaceAll(/\bDeno\.test\b/g, "__denoTest");
     const code = transformSync(source, { loader: "ts", target: "node22", sourcemap: "inline", sourcefile: url }).code;
     return { format: "module", source: code, shortCircuit: true };
@@ -55,7 +55,7 @@ class Stack {
   }
 }
 
-globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // The part that the tests use.
+globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // The members that the tests use.
 Object.assign(globalThis, {
   __denoTest: createDenoTest((name, run, kind) => {
     test(name, { timeout, skip: kind === "skip", only: kind === "only" }, run);

@@ -4,7 +4,7 @@
 /** The oldest and the newest version. */
 export const NODE_VERSIONS = ["22.23.3", "24.21.0"] as const;
 
-/** The path of a Node, or the reason why it is missing. */
+/** The path of a Node executable, or the reason why it is missing. */
 export type FoundNode = { readonly path: string } | { readonly missing: string };
 
 async function runOrThrow(command: string, args: readonly string[], cwd: string): Promise<void> {

@@ -1,6 +1,6 @@
 /**
  * The options of a task: options with a value, and flags as an empty string. A task may run for a quarter of an hour,
- * so an unknown option is refused before it starts.
+ * so an unknown option is rejected before the task starts.
  */
 export function readOptions(
   args: readonly string[],
@@ -20,7 +20,7 @@ export function readOptions(
   return given;
 }
 
-/** The number of an option, or its default; a whole number unless fractions are allowed. */
+/** The number of an option, or the default. A whole number unless fractions are allowed. */
 export function readNumber(
   options: ReadonlyMap<string, string>,
   name: string,

@@ -3,7 +3,7 @@
 /** The working folder and the environment of a program. */
 export interface RunOptions {
   readonly cwd?: string;
-  /** The content of standard input, which ends after it. */
+  /** The content of standard input, which is closed after the content. */
   readonly input?: string;
   /** Variables in addition to the variables of an empty home folder. */
   readonly env?: Readonly<Record<string, string>>;

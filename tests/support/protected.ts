@@ -48,7 +48,7 @@ export async function callWith(
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await server.fetch(toRequest("tools/call", { name }, { ...authorization, ...headers }));
   const text = await response.text();
-  // A call that takes long becomes a stream.
+  // A call that takes a long time gets a stream as its response.
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
   const json = isStream ? text.split("\n").findLast((line) => line.startsWith("data: {"))?.slice(6) : text;
   const { result, error } = JSON.parse(json ?? "{}");

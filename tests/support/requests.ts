@@ -47,7 +47,7 @@ export async function ask(server: Target, method: string, params: Json = {}): Pr
   return await readAnswer(await server.fetch(toRequest(method, params)));
 }
 
-/** Reads the JSON of a response. A call that takes long, as on a busy machine, becomes a stream. */
+/** Reads the JSON of a response. If a call takes a long time, as on a busy machine, its response is a stream. */
 export async function readAnswer(response: Response): Promise<Answer> {
   const text = await response.text();
   const json = response.headers.get("content-type")?.startsWith("text/event-stream")
@@ -57,7 +57,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
   return { status: response.status, result, error };
 }
 
-/** The result of a request that must succeed. */
+/** Returns the result of a request that must succeed. */
 // deno-lint-ignore no-explicit-any
 export async function call(server: Target, method: string, params: Json = {}): Promise<any> {
   const { result, error } = await ask(server, method, params);
@@ -65,7 +65,7 @@ export async function call(server: Target, method: string, params: Json = {}): P
   return result;
 }
 
-/** The error of a request that must fail. */
+/** Returns the error of a request that must fail. */
 export async function fail(server: Target, method: string, params: Json = {}): Promise<NonNullable<Answer["error"]>> {
   const { result, error } = await ask(server, method, params);
   if (!error) throw new Error(`${method} did not fail: ${JSON.stringify(result)}`);

@@ -2,7 +2,9 @@
 // REQUIRE_ALL=1, as in continuous integration, they fail.
 import process from "node:process";
 
-/** The name and the first fields of a test. `missing` is the reason why it cannot run; `undefined` if it can run. */
+/**
+ * The name and the options of a test. `missing` is the reason why the test cannot run, and `undefined` if it can run.
+ */
 export function needs(
   name: string,
   missing: string | undefined,

@@ -1,4 +1,4 @@
-// Rounds of a call in 2026-07-28: the call, and the same call with the answers to its questions.
+// Rounds of a call in revision 2026-07-28: the call, and then the same call with the answers to its questions.
 import type { Server } from "../../mod.ts";
 import { readAnswer, toRequest } from "./requests.ts";
 
@@ -34,7 +34,7 @@ export async function sendRound(
   principal?: string,
 ): Promise<Round> {
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
-  // The response is never a stream, however slow the machine is.
+  // The response is never a stream, no matter how slow the machine is.
   const headers = { accept: "application/json" };
   const request = toRequest("tools/call", { name, ...more, _meta }, headers);
   const response = await server.fetch(

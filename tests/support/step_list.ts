@@ -7,9 +7,9 @@ export interface TierStep extends Step {
   readonly tier: Tier;
 }
 
-/** Tests wait more than they compute, so more files than cores may run concurrently. */
+/** Number of concurrent test files. It exceeds the number of cores, because tests wait more than they compute. */
 const JOBS = 4;
-/** The number of runs of each test that kills processes. */
+/** Number of runs of each test that kills processes. */
 const KILLS = 5;
 
 /** Tasks of deno.json that no step runs, with the reason. */
@@ -113,7 +113,7 @@ function documents(): TierStep {
 
 interface Options {
   readonly env?: Readonly<Record<string, string>>;
-  /** A part of the names of the tests that run. */
+  /** A part of the names of the tests that this step runs. */
   readonly filter?: string;
 }
 

@@ -7,7 +7,7 @@ export interface Step {
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * How the verdict is read: "check" passes or fails as a whole, "report" writes a JUnit file, and "count" ends with a
+   * How the outcome is read: "check" passes or fails as a whole, "report" writes a JUnit file, and "count" ends with a
    * line such as `12 passed, 0 failed, 1 skipped`.
    */
   readonly kind: "check" | "report" | "count";
@@ -63,7 +63,7 @@ export async function runStep(step: Step, progress: (output: string) => void = (
     })();
     const { success } = await child.status;
     clearTimeout(alarm);
-    // A process that the step has left running holds the pipe open.
+    // The pipe stays open if the step has left a process running.
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, 1000))]);
     if (isLate) output += `\nStopped after ${step.minutes} minutes\n`;
     const seconds = (performance.now() - start) / 1000;

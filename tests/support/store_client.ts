@@ -65,8 +65,8 @@ function connect(origin: string, faults: Faults): StoreEngine {
   const client = crypto.randomUUID();
   const closed = new AbortController();
   /**
-   * Operations whose last response was lost. Their next response is delivered, because a store fails after several
-   * attempts.
+   * Operations whose last response was lost. The next response to the same operation is delivered, because a store
+   * gives up after several attempts.
    */
   const lost = new Set<string>();
   async function run({ signal }: EngineOptions, operation: string, ...args: readonly unknown[]) {
@@ -108,7 +108,7 @@ function connect(origin: string, faults: Faults): StoreEngine {
   };
 }
 
-/** Rings until the stream ends. Returns the error that ended the stream. */
+/** Sends notifications until the stream ends. Returns the error that ended the stream. */
 async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: string) => void): Promise<unknown> {
   let rest = "";
   try {

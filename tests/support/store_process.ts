@@ -13,7 +13,7 @@ interface Command {
 }
 
 let engine = new MemoryEngine({ clock: systemClock, bytes: 2 ** 28 });
-/** The streams of rings, by client. */
+/** The streams of notifications, by client. */
 const bells = new Map<string, (log: string) => void>();
 const deaf = new Set<string>();
 let stopBells = () => {};

@@ -44,7 +44,7 @@ export function toTier(path: string): Tier {
   return entries.length ? "slow" : "fast";
 }
 
-/** Tests whether a test file has behaviours, which run over fewer ways in the fast tier. */
+/** Tests whether a test file has behaviours, which run in fewer combinations in the fast tier. */
 export async function hasWays(path: string): Promise<boolean> {
   return /from "\.\.\/support\/(?:behaviour|ways_in)\.ts"/.test(await Deno.readTextFile(new URL(path, root)));
 }

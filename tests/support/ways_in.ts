@@ -61,13 +61,13 @@ export async function enter(
 /** The client's end of a connection, in the form of a server. */
 function toPipe(receive: Pipe["receive"], close: () => void): Pipe {
   const idle = () => Promise.resolve();
-  // The test kit uses no other member of a pipe.
+  // The cast is safe, because the test kit uses no other member of a pipe.
   return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, unanswered: 0 } as unknown as Pipe;
 }
 
 function openSocket(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
   const port = serve(webSocket(server));
-  // Both runtimes accept headers besides the list of protocols, which is all the standard allows.
+  // The cast is safe, because both runtimes also accept headers, whereas the standard allows only a list of protocols.
   const socket = new WebSocket(`ws://${port.host}/ws`, { headers: toSigned(name) } as unknown as string[]);
   const opened = new Promise((resolve) => socket.addEventListener("open", resolve));
   socket.addEventListener("message", ({ data }) => write(data));

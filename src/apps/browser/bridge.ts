@@ -83,7 +83,7 @@ async function respond(id: unknown, method: unknown, reason: unknown): Promise<v
 }
 
 addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
-  // Accept only messages of the host, because frames in the page and other windows can send messages too.
+  // Accept only messages from the host, because frames in the page and other windows can send messages too.
   if (source !== host || data?.jsonrpc !== "2.0") return;
   const { id, method, params = {}, result, error } = data;
   if (method === undefined) {
@@ -106,7 +106,7 @@ async function start(): Promise<AppHost> {
     await Promise.resolve(); // Wait until `page` is initialised, because this function is called before.
   }
   if (host === window) throw new Error("Cannot connect the app: no host shows this page");
-  // Safe, as far as the host follows the protocol.
+  // Safe, provided that the host follows the protocol.
   const introduced = await send("ui/initialize", {
     protocolVersion: "2026-01-26",
     appInfo: { name: document.title || "app", version: "1.0.0" },
@@ -134,7 +134,7 @@ const page: AppPage = {
     if (past.has(event)) queueMicrotask(() => own.has(each) && each(past.get(event)));
     return () => own.delete(each);
   },
-  // Safe here and below, as far as the host follows the protocol.
+  // Safe here and below, provided that the host follows the protocol.
   callTool: (name, args = {}) => request("tools/call", { name, arguments: args }) as Promise<AppToolResult>,
   readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>, // Safe, see above.
   async openLink(url) {

@@ -175,7 +175,7 @@ const unread = (name: string, count: number, make: (server: Abused) => Promise<S
   count,
   async begin(server, open) {
     const { method = "POST", headers, body } = await make(server);
-    // Every method is sent in the same way.
+    // The cast is safe, because `toWire` writes every method in the same way.
     const wire = toWire(server.port, { method: method as "POST", headers, body });
     const connection = await openUnread(server.port, wire);
     open.add(() => connection.close());

@@ -1,5 +1,5 @@
 // A server in the style of FastMCP for TypeScript: schemas of several libraries as parameters, `execute` functions that
-// return texts, blocks, files or nothing, and report progress by their second argument.
+// return texts, blocks, files or nothing, and progress reports through the second argument.
 import { type } from "arktype";
 import * as v from "valibot";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";

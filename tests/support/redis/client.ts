@@ -1,4 +1,4 @@
-// A small client of Redis: commands in a pipeline, and channels.
+// A small Redis client: commands in a pipeline, and channels.
 import { connect, type Socket } from "node:net";
 
 /** A response of Redis. */
@@ -81,7 +81,7 @@ interface Found {
   readonly end: number;
 }
 
-/** Parses a response. Returns `undefined` if it is not complete. */
+/** Parses a response. Returns `undefined` if the response is not complete. */
 function read(bytes: Uint8Array, at: number): Found | undefined {
   const end = bytes.indexOf(10, at);
   if (end < 0) return;

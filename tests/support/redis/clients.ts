@@ -1,4 +1,4 @@
-// The clients of Redis that the store supports, each created as a user would create it.
+// The Redis clients that the store supports, each created as a user would create it.
 import type { RedisClient } from "../../../src/stores/redis/redis.ts";
 
 /** Creates clients of one kind, for a server by the path of its socket. */

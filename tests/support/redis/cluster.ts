@@ -1,4 +1,4 @@
-// A real cluster of three nodes of Redis.
+// A real cluster of three Redis nodes.
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:net";
 import { until } from "../behaviour.ts";
@@ -11,7 +11,7 @@ export interface RedisCluster extends AsyncDisposable {
   readonly nodes: readonly RedisServer[];
 }
 
-/** Starts three nodes, and joins them. */
+/** Starts three nodes, and joins the nodes to a cluster. */
 export async function startCluster(): Promise<RedisCluster> {
   const [first, second, third, ...buses] = await findPorts(6);
   const ports = [first, second, third];
@@ -42,7 +42,7 @@ function ask(port: number, ...words: readonly string[]): string {
     return execFileSync("redis-cli", args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   } catch (error) {
     if (isTool) throw error;
-    return ""; // It has not started yet.
+    return ""; // The node has not started yet.
   }
 }
 

@@ -1,4 +1,4 @@
-// Real servers of Redis that tests start, pause and kill.
+// Real Redis servers that tests start, pause and kill.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import process from "node:process";
 
 const folders = (process.env.PATH ?? "").split(":");
 
-/** The program, or `undefined` if it is not installed. */
+/** The path of the program, or `undefined` if Redis is not installed. */
 export const redisServer: string | undefined = folders.map((folder) => `${folder}/redis-server`).find((file) =>
   existsSync(file)
 );
@@ -22,17 +22,21 @@ export interface RedisServer extends AsyncDisposable {
   readonly socket: string;
   /** Starts the server again. */
   start(): void;
-  /** Kills the process immediately. Without options that write to disk, its data is lost. */
+  /** Kills the process immediately. Data is lost, unless options make the server write to disk. */
   kill(): Promise<void>;
   /** Stops the process until `resume`. */
   pause(): void;
   resume(): void;
 }
 
-// The server ends with this process, which may end before its last test: then the standard input of the shell closes.
+// The server ends with this process, even if this process ends before its last test: the standard input of the shell is
+// then closed.
 const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
 
-/** Starts a server that writes nothing to disk, unless options change this. It accepts connections a little later. */
+/**
+ * Starts a server that writes nothing to disk, unless options change this. The server accepts connections shortly
+ * afterwards.
+ */
 export function startRedis(...options: readonly string[]): RedisServer {
   const folder = mkdtempSync(`${tmpdir()}/redis-`);
   const [socket, pidFile] = [`${folder}/redis.sock`, `${folder}/redis.pid`];

@@ -154,7 +154,7 @@ const wrong: readonly [name: string, options: unknown, message: string][] = [
 
 for (const [name, options, message] of wrong) {
   Deno.test(`an app with ${name} is refused`, () => {
-    // The types refuse most of these mistakes too.
+    // The types reject most of these mistakes too.
     assertThrows(() => app(options as AppOptions), TypeError, message);
   });
 }
@@ -195,7 +195,7 @@ Deno.test("an origin is a scheme and a host, and contains no character that coul
   ) {
     csp(origin)();
   }
-  // As above.
+  // The type is wrong on purpose.
   assertThrows(() => make({ csp: { frameDomains: "https://a.example" as never } }), TypeError, "is not a list");
 });
 
@@ -246,7 +246,7 @@ Deno.test("the check of a long document with unclosed tags takes time proportion
 });
 
 const read = async (html: string) => {
-  const contents = await make({ html }).read("ui://chart", {} as never); // The function uses nothing of its context.
+  const contents = await make({ html }).read("ui://chart", {} as never); // The function does not use its context.
   return String(Object(contents)[0].text).replace(script, "");
 };
 const put = `<meta charset="utf-8"><script></script>`;
@@ -273,7 +273,7 @@ Deno.test("the bridge script is placed before all other scripts, after the decla
 Deno.test("a file is read at the start, and refused if it is missing, is not text, or loads another file", () => {
   const folder = new URL("../../tests/apps/", import.meta.url);
   const file = new URL("chart.html", folder);
-  // The function uses no context.
+  // The function does not use its context.
   const [contents] = Object(app({ uri: "ui://chart", file }).read("ui://chart", {} as never));
   assertStringIncludes(contents.text, "<title>Chart</title>");
   assertEquals(Object(app({ uri: "ui://chart", file: file.pathname }).read("", {} as never))[0].text, contents.text);
@@ -296,10 +296,10 @@ Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an u
       TypeError,
       "Cannot connect a tool to an app: it is not an app; make it with app()",
     ); // Wrong on purpose.
-    assertThrows(() => canShow({} as never, odd as never), TypeError, "it is not an app"); // As above.
+    assertThrows(() => canShow({} as never, odd as never), TypeError, "it is not an app"); // Wrong on purpose.
   }
   for (const visibility of [[], ["user"], "app", [undefined], null]) {
-    // As above.
+    // Wrong on purpose.
     assertThrows(() => ui(make(), { visibility: visibility as never }), TypeError, 'visibility must list "model"');
   }
 });
@@ -310,7 +310,7 @@ Deno.test("the apps entry throws in a page without the bridge script", () => {
 
 Deno.test({
   name: "a server without apps loads no module of the apps entry",
-  ignore: !isDeno, // `deno info` lists the modules
+  ignore: !isDeno, // `deno info` lists the modules.
   async fn() {
     const modules = await listModules("mod.ts");
     assertEquals(modules.filter((path) => path.startsWith("src/apps/")), []);

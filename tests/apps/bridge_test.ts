@@ -10,7 +10,7 @@ const toHtml = (body: string): string => {
   const read = app({ uri: "ui://a", html: `<!doctype html><title>An app</title><body>${body}</body>` }).read(
     "",
     {} as never,
-  ); // The function uses no context.
+  ); // The function does not use its context.
   return Object(read)[0].text;
 };
 

@@ -24,7 +24,7 @@ Deno.test({
 interface Sample {
   readonly path: string;
   readonly source: string;
-  /** The rule that must report an error, on line 1 by default; `undefined` if no rule may report an error. */
+  /** The rule that must report an error, on line 1 by default; `undefined` if the code must pass all rules. */
   readonly rule?: string;
   readonly line?: number;
 }

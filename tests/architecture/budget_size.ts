@@ -7,7 +7,7 @@ export const BUNDLE_KIB = 107;
 /** The size of a bundle, in bytes. */
 export interface Weight {
   readonly bytes: number;
-  /** In bytes, with each file compressed. */
+  /** The size in bytes, with each file compressed. */
   readonly gzip: number;
 }
 

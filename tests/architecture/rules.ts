@@ -14,7 +14,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   "src/kit": [],
   "src/protocol": ["src/kit"],
   "src/schema": ["src/kit", "src/protocol"],
-  // Each row of the core may import only the rows above it.
+  // A row may import only the rows above it.
   ...Object.fromEntries(
     core.map((row, at) => [row, ["src/kit", "src/protocol", "src/schema", "src/runtime.ts", ...core.slice(0, at)]]),
   ),
@@ -94,7 +94,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "src/cli": ["zod", "acorn", "yaml", "jsonc-parser", "smol-toml"],
 };
 
-// Apps have protocol revisions of their own.
+// Apps have their own protocol revisions.
 const eraRooms = ["src/apps/", "src/eras/", "src/testing/", "src/client/", "src/cli/", "src/library.ts"];
 const eraWord = /legacy|modern|\b20\d\d-\d\d-\d\d\b/gi;
 const specPage = /\bspecification\/20\d\d-\d\d-\d\d\b/g;
@@ -109,7 +109,7 @@ function findRoom(path: string): string | undefined {
     .sort((a, b) => b.length - a.length)[0];
 }
 
-/** The reason why the file may not import the specifier, or undefined if it may. */
+/** The reason why the file must not import the specifier. `undefined` if the import is allowed. */
 function refuseImport(path: string, specifier: string): string | undefined {
   const room = findRoom(path);
   if (!room) return "lies in no room of src/";
@@ -221,7 +221,7 @@ const runtimeGlobal = rule((context) => {
     Literal(node) {
       if (runtimeGlobals.includes(String(node.value))) context.report({ node, message: `names ${node.value}` });
     },
-    // A cast declares the type of a global that the platform lacks.
+    // A cast declares the type of a global that may be missing on the platform.
     "TSAsExpression > Identifier[name='globalThis']"(node: Deno.lint.Identifier) {
       context.report({ node, message: "types globalThis" });
     },

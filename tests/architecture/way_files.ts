@@ -17,7 +17,7 @@ interface Range {
   readonly count: number;
 }
 
-/** How often each function of the project ran, by file and position in the file. */
+/** The number of runs of each function of the project, by file and position in the file. */
 type Counts = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
 async function count(way: Way, calls: number): Promise<Counts> {
@@ -44,7 +44,7 @@ async function count(way: Way, calls: number): Promise<Counts> {
   }
 }
 
-/** Returns the files of src/ whose functions run in each further call on a way, with these functions. */
+/** Returns the files of src/ with functions that run in each further call on a way, together with these functions. */
 export async function listWayFiles(way: Way): Promise<ReadonlyMap<string, readonly string[]>> {
   const [few, many] = await Promise.all([count(way, 3), count(way, 9)]);
   const files = new Map<string, readonly string[]>();

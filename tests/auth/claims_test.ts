@@ -63,7 +63,7 @@ Deno.test("handlers get the output of the schema, without claims that the schema
     roles: z.array(z.string()).default([]),
     born: z.string().transform((text) => text.length).optional(),
   });
-  // A schema other than the default.
+  // A schema that differs from the default schema.
   const server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
   const { principal } = await callWith(server, await issuer.sign({ claims: { born: "abc", secret: "x", scope: "a" } }));
   assertEquals(principal.claims, { roles: [], born: 3 });

@@ -27,7 +27,7 @@ interface ProofParts {
   readonly signer?: IssuerKey;
 }
 
-/** Signs a proof for a call with a token. A claim whose value is `undefined` is left out. */
+/** Signs a proof for a call with a token. A claim whose value is `undefined` is omitted. */
 async function prove(key: IssuerKey, token: string, { claims = {}, header = {}, signer = key }: ProofParts = {}) {
   const iat = Math.floor(Date.now() / 1000);
   const all = { htm: "POST", htu: RESOURCE, ath: await hash(token), iat, jti: crypto.randomUUID(), ...claims };

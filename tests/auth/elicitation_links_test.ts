@@ -61,7 +61,7 @@ Deno.test("a link with singleUse opens once, even for concurrent requests", asyn
     const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
     await links.elicit(ctx, "k", { message: "m", url: PAGE, singleUse: true });
     const link = String(ctx.asked[0].params.url);
-    // A refusal for another reason does not use the link up.
+    // If the server refuses the link for another reason, the link stays valid.
     assertEquals(await links.open(link, "eve"), undefined);
     assertEquals(await links.open(link.replace("/pay", "/news"), "ada"), undefined);
     const opened = await Promise.all(Array.from({ length: 10 }, () => links.open(link, "ada")));

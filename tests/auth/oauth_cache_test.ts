@@ -52,6 +52,6 @@ Deno.test("concurrent requests load a value once, at most once in 30 seconds, an
   await assertRejects(() => value.get(4_000_000), Unavailable, "Cannot load it: down");
   await assertRejects(() => value.get(4_000_001), Unavailable, "it could not be loaded");
   isDown = false;
-  // A clock that is set back does not block loading for long.
+  // If a clock is set back, this does not block loading for long.
   assertEquals([await value.get(1_000_000), loads], [6, 6]);
 });

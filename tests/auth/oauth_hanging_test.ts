@@ -1,4 +1,4 @@
-// User functions that never settle and ignore their signal.
+// Functions of the server's author that never settle and ignore their signal.
 import { assertEquals, assertRejects } from "@std/assert";
 import { sendJson } from "../../src/auth/oauth/http.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";

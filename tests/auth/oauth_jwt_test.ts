@@ -223,7 +223,7 @@ Deno.test("hostile: keys inside a token, or at a URL in a token, are never used"
   ) {
     const { status } = await callWith(server, await issuer.sign({ key: own, header }));
     assertEquals(status, 401, JSON.stringify(header));
-    // Some issuers add such headers to their own tokens: the server ignores them.
+    // Some issuers add such headers to their own tokens. The server ignores these headers.
     assertEquals((await callWith(server, await issuer.sign({ header: { jku: url } }))).status, 200);
   }
   assertEquals(fetched, 0);

@@ -90,7 +90,7 @@ for (const era of ["modern", "legacy"] as const) {
     ];
     const refused = 'Bearer error="invalid_token", error_description="the token was not issued for this server", ';
     for (let round = 0; round < 3; round++) {
-      // Send the token of bee to another tenant first.
+      // First, send the token of the tenant bee to another tenant.
       const wrong = await call(server, "acme", { token: bee, era });
       assertEquals(
         [wrong.status, wrong.challenge],
@@ -232,7 +232,7 @@ Deno.test("two spellings of a path identify one resource", async () => {
     assertMatch((await call(server, spelling, { token })).text, /ada of acme/);
     assertEquals((await call(server, spelling)).challenge, `Bearer resource_metadata="${toMetadata("acme")}"`);
   }
-  // A path that is escaped twice belongs to another tenant.
+  // A path that is percent-encoded twice belongs to another tenant.
   assertEquals((await call(server, "%2561cme", { token })).status, 401);
   await server.close();
 });

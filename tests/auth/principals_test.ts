@@ -28,7 +28,7 @@ function start(options: Partial<ServerOptions> = {}) {
   return { server: createServer({ name: "x", version: "1.0.0", handlers, observer, ...options }), faults, ran };
 }
 
-/** A principal that has no scopes intentionally. */
+/** A principal without any scopes, on purpose. */
 const NONE = { id: "ada", scopes: [] };
 
 /** Promises, which `authenticate` may return, but which are not principals. */
@@ -39,7 +39,7 @@ const promises: readonly (() => unknown)[] = [
 ];
 
 /**
- * Functions that make values that are not a principal, or grant nothing. A valid principal would have the scope
+ * Functions that return a value that is not a principal or that grants nothing. A valid principal would have the scope
  * `notes:write`.
  */
 function makeOdd(): readonly (() => unknown)[] {
@@ -205,7 +205,7 @@ Deno.test("an invalid principal opens no WebSocket and no HTTP+SSE stream, and f
       const info = auth ? undefined : { principal: odd };
       const headers = { upgrade: "websocket", connection: "upgrade", "sec-websocket-version": "13" };
       const socket = await webSocket(server).fetch(new Request("http://localhost/ws", { headers }), info);
-      // A caller without scopes may open a socket. Here the upgrade request is incomplete, or there is no runtime to
+      // A caller without scopes may open a socket. Here either the upgrade request is incomplete, or no runtime can
       // upgrade it.
       assert([400, 401, 500, 501].includes(socket.status), `socket ${at}: ${socket.status}`);
       const events = await httpSse(server).fetch(new Request("http://localhost/sse"), info);

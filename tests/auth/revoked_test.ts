@@ -46,7 +46,7 @@ function watch(response: Response): { readonly ended: () => boolean; readonly ca
 
 type Started = ReturnType<typeof start>;
 
-/** Opens a stream over one transport. Returns a function that tells whether the stream has ended. */
+/** Opens a stream over one transport. Returns a function that tests whether the stream has ended. */
 const openings: Readonly<
   Record<string, (started: Started) => Promise<{ readonly ended: () => boolean; readonly cancel: () => unknown }>>
 > = {
@@ -75,7 +75,8 @@ const openings: Readonly<
   },
   async WebSocket({ server }) {
     const port = serve(webSocket(server));
-    // Both runtimes accept headers besides the list of protocols, which is all the standard allows.
+    // The cast is safe, because both runtimes also accept headers, whereas the standard allows only a list of
+    // protocols.
     const socket = new WebSocket(`ws://${port.host}/ws`, { headers: TOKEN } as unknown as string[]);
     let ended = false;
     const closed = new Promise<void>((resolve) =>

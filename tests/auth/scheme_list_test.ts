@@ -207,7 +207,7 @@ async function exchange(
 
 Deno.test("a list throws at the start if two schemes match the same credential", () => {
   const refuse = (auth: readonly unknown[], ...texts: readonly string[]) => {
-    // The types allow some of these lists, and a program may run without a type check.
+    // The types forbid only some of these lists, and a program may run without a type check.
     const error = assertThrows(() => start(auth as readonly Authentication[]), TypeError);
     for (const text of texts) assertStringIncludes(error.message, text);
   };
@@ -490,7 +490,7 @@ Deno.test("the streams of each scheme are renewed and checked by that scheme alo
   const third = await listen({ "x-key": "x" });
   await clock.advance(65_000);
   await until(() => asked.filter((each) => each === "renew renewed:b").length >= 2, "renewals");
-  // A credential that may be valid only once has an expiry, and is not checked again.
+  // A credential that may be valid only once has an expiry, and the server does not check it again.
   assertEquals(asked.filter((each) => each === "once").length, 1);
   assertEquals([first.ended, second.ended, third.ended], [false, false, false]);
   isLocked = true;

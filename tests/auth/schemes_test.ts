@@ -162,7 +162,7 @@ Deno.test("an API key may be in a header, a cookie or the query, but not in two 
 Deno.test("a function may look up the owner of an API key", async () => {
   const find = (key: string) =>
     key === "none" ? undefined : key === "banned" ? refuseRequest(403) : { id: key, scopes: ["a"] };
-  // A query builder has a method `then`, and is not a promise.
+  // A query builder has a method `then`, but is not a promise.
   const builder = (key: string) => ({ then: (settle: (found: unknown) => void) => settle(find(key)) });
   for (const keys of [find, async (key: string) => await find(key), builder]) {
     const server = start(apiKey({ keys: keys as never }));
@@ -260,7 +260,7 @@ Deno.test("an unknown option of an authentication is refused", () => {
     ],
   ];
   for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
-  // An option that was computed and is undefined.
+  // A computed option whose value is undefined.
   apiKey({ keys: { ada: ADA }, headerName: undefined } as never);
 });
 

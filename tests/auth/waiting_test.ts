@@ -1,4 +1,4 @@
-// Unknown tokens cannot block callers whose token is cached, and use up a budget of their address.
+// Unknown tokens cannot block callers whose tokens are cached, and count towards a budget of the sender's address.
 import { assertEquals } from "@std/assert";
 import type { Authentication } from "../../mod.ts";
 import { createServer, tool } from "../../mod.ts";

@@ -58,7 +58,7 @@ behaviour("admit decides on each request with the facts known at that time", asy
 
 behaviour("admit may refuse a session, return a promise, or throw", async (connect, way) => {
   let decide: () => Promise<unknown> = () => Promise.resolve(true);
-  // The type does not allow this return value.
+  // The types do not allow this return value.
   const { client, join, takeFaults } = await connect({ handlers: [hello], admit: async () => await decide() as true });
   assertEquals(textOf(await client.callTool("hello")), "hello");
   decide = () => Promise.resolve(refuseRequest(403));
@@ -105,7 +105,7 @@ behaviour(
       "notifications/roots/list_changed",
       `notifications/${"x".repeat(230)}`.slice(0, 200),
     ]);
-    // Without metadata or a session, a notification states no revision.
+    // Without metadata or a session, a notification does not state a revision.
     const revision = way.transport === "pipe" && !isLegacy ? undefined : way.version;
     assertEquals(heard.map(({ revision }) => revision), heard.map(() => revision));
     if (isLegacy) {

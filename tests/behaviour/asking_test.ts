@@ -314,7 +314,8 @@ behaviour(
       } else assertEquals(textOf(await client.callTool("order")), "fallback");
       assertEquals(asked, 5);
     }
-    // Open questions do not count as errors that a handler can catch, but they may pass through its catch blocks.
+    // Open questions do not count as errors that a handler can catch, although catch blocks of the handler may receive
+    // them.
     assert(caught.length >= 2);
   },
   { eras: ["modern"] },
@@ -518,7 +519,7 @@ behaviour("a question where the server cannot wait for an answer throws an error
       return await next();
     }],
   }, { answer: () => ({ action: "accept", content: { ok: true } }) });
-  // A session in which a question was asked earlier behaves like any other session.
+  // A session in which a question was asked before behaves like any other session.
   assertEquals(textOf(await client.callTool("asked")), "accept");
   const ref = { type: "ref/resource", uri: "x://{id}" };
   for (ask of Object.values(asks)) {

@@ -1,4 +1,4 @@
-// Other development warnings of a server: handlers that block all other calls, and promises in results.
+// Further development warnings of a server: handlers that block all other calls, and promises in results.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { listEndpoints } from "../../src/host.ts";

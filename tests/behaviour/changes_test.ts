@@ -193,12 +193,12 @@ behaviour("listChanged with `to` reaches only the callers that `to` selects", as
   const only = (id: string) => ({ to: (ctx: Context) => ctx.principal?.id === id });
   server.listChanged("tools", only("ada"));
   assertEquals(await count(), [0, 1, 0]);
-  // Here a handler calls listChanged, and afterwards `to` is asynchronous.
+  // In this case a handler calls listChanged, and then `to` is asynchronous.
   await client.callTool("work");
   assertEquals(await count(), [0, 1, 1]);
   server.listChanged("tools", { to: async (ctx) => await only("bob").to(ctx) });
   assertEquals(await count(), [0, 1, 2]);
-  // Within one burst, each call adds its callers.
+  // Within one batch of changes, each call adds its callers.
   server.listChanged("tools", only("ada"));
   server.listChanged("tools", only("bob"));
   assertEquals(await count(), [0, 2, 3]);

@@ -57,11 +57,11 @@ behaviour("the default report of an error names the handler of the call", async 
         { ref: { type: "ref/resource", uri: "note://{id}" }, argument: { name: "id", value: "" } },
         ['in completion/complete of "note://{id}":'],
       ],
-      // A list belongs to no single tool, whatever the client sends.
+      // A request for a list does not belong to a single tool, whatever the client sends.
       ["tools/list", { name: "broken" }, ["in tools/list:"]],
     ];
   await collect(async (printed) => {
-    // The first request is repeated at the end, so that a report too many for the last request would be found.
+    // The first request is repeated at the end, so that the test would find an additional report for the last request.
     for (const [method, params, expected] of [...requests, requests[0]]) {
       await client.request(method, params).catch(() => {});
       await until(() => printed.length >= expected.length, `${method} to be printed`);

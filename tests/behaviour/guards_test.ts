@@ -73,7 +73,7 @@ behaviour("an input guard keeps, changes or refuses the input of a tool, a resou
   assertEquals([refused.isError, textOf(refused)], [true, "The path is outside; stay below the folder."]);
   await assertRejects(() => client.readResource("file://out"), Error, "outside");
   await assertRejects(() => client.getPrompt("show", { path: "out" }), Error, "outside");
-  // A guard sees only input that the schema accepts.
+  // A guard gets only input that the schema accepts.
   seen.length = 0;
   assertEquals((await client.callTool("read", { path: 5 })).isError, true);
   assertEquals(seen, []);

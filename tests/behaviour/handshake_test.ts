@@ -100,7 +100,7 @@ behaviour("handlers see the same facts about the client in every era", async (co
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
   });
-  // Another instance may receive the log level a moment later.
+  // Another instance may receive the log level shortly afterwards.
   await until(async () => {
     seen.length = 0;
     await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });

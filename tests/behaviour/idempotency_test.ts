@@ -201,7 +201,7 @@ for (const [title, options] of Object.entries(stores)) {
     const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
     for (const { message } of errors) assertStringIncludes(message, "it took longer than 200 ms");
     open();
-    // The handler has continued, so its effect has happened. On a loaded machine, a call may time out again.
+    // The handler has continued, so its effect has occurred. On a loaded machine, a call may time out again.
     let last: unknown;
     await until(async () => {
       last = await other.callTool("pay", { key: "a" }).then((result) => result.structuredContent, () => undefined);

@@ -78,7 +78,7 @@ behaviour(
     if (era === "modern") {
       for (let i = 0; i < 3; i++) await fail("subscriptions/listen", { notifications: {} });
       refused = "";
-      // The refused subscriptions occupy no slot.
+      // The refused subscriptions do not occupy slots.
       await (await client.subscribe({ toolsListChanged: true })).close();
       await fail("server/discover");
     } else {
@@ -192,7 +192,7 @@ behaviour(
     if (transport === "pipe") await client.notify("notifications/cancelled", { requestId: "a" });
     open();
     await until(() => opened === 2, "the waiting subscriptions continue");
-    // Their slots are free again.
+    // The slots of these calls are free again.
     assertEquals((await client.listTools()).length, 1);
     void first;
   },

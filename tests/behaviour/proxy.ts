@@ -1,5 +1,5 @@
-// A proxy as a module on published entry points, which a test checks: one connection to an upstream server for all
-// callers, of both eras. Each question of the upstream server reaches the caller whose request caused it.
+// A proxy that uses published entry points only, which a test checks. It has one connection to an upstream server for
+// all callers of both eras. Each question of the upstream server reaches the caller whose request caused it.
 import { type Context, createServer, type Server, tool } from "@x/mcp";
 import { type Client, connect, type ListedTool, type Target } from "@x/mcp/client";
 

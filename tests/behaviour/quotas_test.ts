@@ -381,7 +381,7 @@ behaviour("a client may call a handler up to its rate limit", async (connect, wa
   if (way.transport === "http") {
     assert(client.transcript.some((line) => /^← 429/.test(line)), client.transcript.join("\n"));
   }
-  // A principal has its own rate.
+  // Each principal has its own rate.
   if (way.transport !== "pipe") {
     const ada = await join({ principal: { id: "ada" } });
     assertEquals(textOf(await ada.callTool("t")), "t");

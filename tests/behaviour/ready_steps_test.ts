@@ -1,4 +1,4 @@
-// The steps directly around the function of a tool: its cache, its retries and its circuit breaker.
+// The steps around the function of a tool: its cache, its retries and its circuit breaker.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { service, tool, ToolError } from "../../mod.ts";
@@ -309,8 +309,8 @@ behaviour("retries stop when the call ends, and before its timeout", async (conn
     assertEquals(runs, 1);
   }
   runs = 0;
-  // Each further run has a chance of 1 in 1000 that the random delay is within the last millisecond, which fails the
-  // test.
+  // In each further run, the random delay is within the last millisecond with a probability of 1 in 1000. The test then
+  // fails.
   assert((await client.callTool("short")).isError);
   assert(runs < 5, `${runs} runs`);
   takeFaults();
@@ -338,7 +338,7 @@ behaviour("a circuit opens after consecutive failures, and allows one call per i
   });
   const call = async (words = false) => textOf(await client.callTool("search", { words }));
   for (let i = 0; i < 2; i++) await call();
-  // A ToolError is an answer: the tool works.
+  // A ToolError is a deliberate response, so the tool works.
   assertEquals(await call(true), "nothing found");
   await call();
   assertEquals(takeFaults().length, 3);

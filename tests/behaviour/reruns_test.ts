@@ -1,4 +1,4 @@
-// Work before a question: in development the server warns of it, because the work is repeated for clients without a
+// Work before a question. In development the server warns about this work, because it is repeated for clients without a
 // session.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";

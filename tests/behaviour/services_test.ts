@@ -162,7 +162,7 @@ behaviour("a call that is cancelled while a service is made does not run", async
   const log: string[] = [];
   const tx = service("tx", async ({ signal }) => {
     log.push("making");
-    // Over HTTP, the server detects a disconnected client some time later.
+    // Over HTTP, the server detects a disconnected client only after some time.
     await until(() => signal.aborted, "the call is cancelled");
     log.push(`aborted: ${signal.aborted}`);
     return 1;
@@ -406,7 +406,7 @@ behaviour("a service that fails in allow hides the handler and is reported", asy
 Deno.test("a service that fails for a call does not delay the end of the server", async () => {
   const broken = service("broken", () => Promise.reject(new Error("no database")), { per: "call" });
   const handlers = [tool({ name: "use", services: { broken }, run: () => "" })];
-  // A clock that stands still: a close that waits for a timeout never ends.
+  // A clock that stands still. With it, a `close` that waits for a timeout never ends.
   const server = createServer({ name: "s", version: "1.0.0", handlers, clock: fakeClock(), observer: { fault() {} } });
   await using client = await connectTest(server);
   assertEquals((await client.callTool("use")).isError, true);

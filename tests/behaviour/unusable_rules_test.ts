@@ -1,4 +1,4 @@
-// A change of visibility that cannot be applied throws at its call, and changes nothing.
+// A change of visibility that cannot be applied throws when it is made, and changes nothing.
 import { assertEquals, assertThrows } from "@std/assert";
 import { extension, tool } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";

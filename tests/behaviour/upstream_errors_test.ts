@@ -1,4 +1,4 @@
-// The errors of another server, which a handler calls.
+// Errors from another server, which a handler calls.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, prompt, resource, type Server, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";

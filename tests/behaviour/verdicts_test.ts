@@ -1,5 +1,5 @@
-// The return values of the author's deciding functions: only `true` grants access. Any other value refuses, and is
-// reported to the observer.
+// The return values of the author's `allow` and similar functions: only `true` grants access. Any other value denies
+// access, and is reported to the observer.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { group, resource, type Schema, tool } from "../../mod.ts";
 import type { StandardResult } from "../../src/schema/standard_schema.ts";
@@ -107,7 +107,7 @@ behaviour("a schema that returns neither a value nor issues refuses every input"
       "~standard": {
         version: 1,
         vendor: "own",
-        validate: () => result as StandardResult, // as an author without types would
+        validate: () => result as StandardResult, // The cast acts as an author without types would.
         jsonSchema: { input: () => ({ type: "object" }), output: () => ({ type: "object" }) },
       },
     };

@@ -118,7 +118,7 @@ behaviour("handlers are disabled for some callers, and only these callers are no
   // No caller's list has changed.
   server.handlers.enable({ tag: "admin" }, isAda);
   await expectChanged([], []);
-  // Changes within one burst that cancel each other out are not announced.
+  // Changes that cancel each other out within one batch are not announced.
   server.handlers.disable({ tag: "admin" }, isAda);
   server.handlers.enable({ tag: "admin" }, isAda);
   await expectChanged([], []);

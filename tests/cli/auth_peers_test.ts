@@ -35,7 +35,8 @@ interface SignedIn extends AsyncDisposable {
 interface Peer {
   readonly name: string;
   /**
-   * Whether the client requests the scopes that it already has again, as it should. Otherwise it loses these scopes.
+   * Whether the client requests its existing scopes again together with new scopes, as it should. Otherwise it loses
+   * the existing scopes.
    */
   readonly keepsScopes: boolean;
   connect(url: URL, agent: UserAgent): Promise<SignedIn>;

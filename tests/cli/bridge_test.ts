@@ -58,7 +58,7 @@ for (const { name, program } of runtimes) {
       server.stop();
       const error = await assertRejects(() => client.callTool("hello"), McpError);
       assertStringIncludes(error.message, `Cannot use ${server.url}: got 502`);
-      // The new process has no such session.
+      // The new process does not have this session.
       server.restart();
       assertEquals(textOf(await client.callTool("hello")), "Hello!");
       if (era === "legacy") {

@@ -106,7 +106,7 @@ const INSTALLED = [
   "s.py",
 ];
 
-/** The defects that no message may have. */
+/** The defects that a message must not have. */
 function findFault({ stdout, stderr }: Finished): string | undefined {
   const text = stdout + stderr;
   if (/[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}/u.test(text)) return "control characters";
@@ -143,7 +143,7 @@ for (const { name, program } of runtimes) {
           ...examined.code === 1 && /problem/.test(examined.stdout)
             ? []
             : [`doctor: ${examined.code} ${examined.stdout} ${examined.stderr}`],
-          // The client authenticates later.
+          // The client authenticates itself later.
           ...!installed || installed.code === (path === "basic" ? 0 : 2)
             ? []
             : [`install: ${installed.code} ${installed.stderr}`],
@@ -260,7 +260,7 @@ for (const { name, program } of runtimes) {
       const linked = await run([...program, "new", "weather"], { cwd });
       assertEquals([linked.code, linked.stderr.split(";")[0]], [2, "Cannot write weather_test.ts: it already exists"]);
       assertEquals(listNames(cwd).includes("weather.ts"), false);
-      // Not even root can write there.
+      // Not even root can write to this folder.
       const nowhere = await run([...program, "new", "weather"], { cwd: "/proc" });
       assertEquals([nowhere.code, findFault(nowhere)], [2, undefined]);
       assert(/^Cannot write weather\.ts: .*; check the folder\n$/.test(nowhere.stderr), nowhere.stderr);

@@ -214,7 +214,7 @@ for (const { name, program, file } of runtimes) {
       await withFiles({ "server.ts": source }, async (cwd) => {
         await using server = await start([...program, "server.ts"], { cwd });
         await server.waitFor(/ready/);
-        await new Promise((resolve) => setTimeout(resolve, 800)); // The time between loading and serving.
+        await new Promise((resolve) => setTimeout(resolve, 800)); // The time between loading the file and serving it.
         server.kill(signal);
         assertEquals((await server.finished).code, 0);
       });

@@ -174,7 +174,7 @@ for (const { name, program } of runtimes) {
           await Deno.writeTextFile(`${cwd}/${target}`, toText("first"));
           await using client = await connect(url, { era });
           await until(async () => (await client.listTools())[0].name === "first", "the first version");
-          await new Promise((done) => setTimeout(done, 100)); // Any output about this change has been printed by then.
+          await new Promise((done) => setTimeout(done, 100)); // By now, any output about this change has been printed.
           await using changes = await client.subscribe({ toolsListChanged: true });
           const next = changes[Symbol.asyncIterator]().next();
           await Deno.writeTextFile(`${cwd}/${target}`, kind === "config" ? "{" : "export default {};");

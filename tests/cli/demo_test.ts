@@ -1,4 +1,4 @@
-// The demonstration: a tool that elicits, a task, an app, a resource and a prompt.
+// The demonstration server: a tool that elicits, a task, an app, a resource and a prompt.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { demo } from "../../src/cli/demo.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";

@@ -1,4 +1,4 @@
-// Redirects: doctor sends nothing to any other origin than the origin that it examines.
+// Redirects: doctor sends requests only to the origin that it examines.
 import { assert, assertEquals } from "@std/assert";
 import { examine } from "../../src/cli/doctor/examination.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -19,7 +19,7 @@ Deno.test("doctor sends nothing to another origin", async () => {
       : new Response(null, { status: 307, headers: { location } });
   });
   try {
-    // Each run is redirected some requests later than the previous run, until a run has no redirect.
+    // Each run is redirected a few requests later than the previous run, until a run has no redirect.
     for (let isRedirected = true; isRedirected; first += 3) {
       count = 0;
       const url = `${named.origin}/mcp`;

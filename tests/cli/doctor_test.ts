@@ -68,7 +68,9 @@ Deno.test("doctor finds no problem with a server of this library", async () => {
 interface Broken {
   readonly title: string;
   readonly fetch: (request: Request, next: Fetch) => Promise<Response> | Response;
-  /** Patterns of the findings in addition to the findings for a correct server, as `level: check: message`. */
+  /**
+   * Patterns of the findings that come in addition to the findings for a correct server, as `level: check: message`.
+   */
   readonly found: readonly RegExp[];
   readonly server?: Partial<ServerOptions>;
   readonly options?: Partial<ExamineOptions>;

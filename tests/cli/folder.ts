@@ -26,7 +26,7 @@ export async function withServer(
 
 /** The text of a result, and whether the tool failed. */
 export function toOutcome(result: { readonly content: readonly unknown[]; readonly isError?: boolean }) {
-  // A tool of a config file returns text.
+  // The cast is safe, because a tool of a config file returns text.
   const texts = (result.content as { text?: string }[]).map(({ text }) => text ?? "");
   return { text: texts.join("\n"), isError: result.isError ?? false };
 }

@@ -9,7 +9,7 @@ import { runtimes } from "./runtimes.ts";
 /** The delay in a warning. */
 const toMs = (warning: string | undefined) => warning && Number(/for (\d+) ms/.exec(warning)?.[1]);
 
-/** A watch that has seen a call. Returns the function that lets time pass. */
+/** A watch that has observed a call. Returns the function that advances the time. */
 function warm(): {
   readonly watch: LagWatch;
   readonly pass: (ms: number, isRunning?: boolean) => number | string | undefined;

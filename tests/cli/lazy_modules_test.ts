@@ -17,7 +17,7 @@ Deno.test("loadAll loads every module in its list", async () => {
 
 Deno.test({
   name: "the graph of ./cli contains every lazy module, so that a cache contains the whole command line",
-  ignore: typeof Deno === "undefined", // lists the sources
+  ignore: typeof Deno === "undefined", // Deno lists the sources.
   async fn() {
     const used = new Set<string>();
     for (const path of await listSources("src/cli/")) {
@@ -43,7 +43,7 @@ Deno.test("a lazy module is loaded by its path", async () => {
 
 Deno.test({
   name: "the module graph of the library does not contain the command line",
-  ignore: typeof Deno === "undefined", // the graph comes from Deno
+  ignore: typeof Deno === "undefined", // Deno provides the graph.
   async fn() {
     const list = async (entry: string) => {
       const { stdout } = await new Deno.Command("deno", { args: ["info", "--json", root + entry] }).output();

@@ -24,7 +24,7 @@ export default shout();`,
 }`,
 };
 
-/** A file, the message, and the positions that come first. */
+/** A file, the expected message, and the positions that must be printed first. */
 const cases: readonly (readonly [file: string, message: string, places: readonly string[]])[] = [
   ["tool.ts", 'TypeError: Cannot make tool "a b": a name is', ["my tools (1).ts:4:11", "tool.ts:3:"]],
   ["read.ts", "Error: ENOENT", ["read.ts:2:"]],

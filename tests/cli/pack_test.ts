@@ -123,7 +123,7 @@ for (const { name, program } of runtimes) {
           const validated = await run([node, program, "validate", `${folder}/manifest.json`]);
           assertEquals(validated.code, 0, validated.stdout + validated.stderr);
           await checkManifest(folder);
-          // Only the unpacked folder is left.
+          // Only the unpacked folder still exists.
           await Deno.remove(`${cwd}/server.ts`);
           await forNodes(t, async (node) => {
             await checkCalls(node, folder);

@@ -39,7 +39,7 @@ const clients: readonly { readonly name: string; connect(where: Where): Promise<
     name: "the official client, version 1",
     async connect({ url, ...command }) {
       const client = new V1Client({ name: "v1", version: "1.0.0" });
-      // The client's transport types differ from its parameter types in an optional member.
+      // The cast is needed because the client's transport types differ from its parameter types in an optional member.
       await client.connect(
         (url ? new V1Http(new URL(url)) : new V1Stdio(command)) as Parameters<typeof client.connect>[0],
       );

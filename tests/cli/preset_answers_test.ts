@@ -1,4 +1,4 @@
-// `--answer` fills in forms: for every value and every form, the value fits its field or is refused.
+// `--answer` fills in forms. For every value and every form, the value either fits its field or is refused.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { findFormMisfit } from "../../src/kit/form_answer.ts";
 import type { Params } from "../../src/protocol/jsonrpc.ts";

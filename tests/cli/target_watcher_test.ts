@@ -1,4 +1,4 @@
-// Reloads of a watched target: no change is lost, whenever it happens.
+// Reloads of a watched target: no change is lost, at whatever moment it happens.
 import { assertEquals } from "@std/assert";
 import type { Loaded } from "../../src/cli/loaded.ts";
 import { watchTarget } from "../../src/cli/target_watcher.ts";
@@ -10,7 +10,7 @@ import { withFolder, writeFiles } from "./folder.ts";
 const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const server = createServer({ name: "watched", version: "1.0.0" });
 
-/** Watches `a.ts` of a folder. Each reload takes some time after it has read the file. */
+/** Watches `a.ts` of a folder. After it has read the file, each reload takes some time. */
 async function watch(reloadMs: number, use: (write: (text: string) => Promise<void>, seen: string[]) => Promise<void>) {
   await withFolder({ "a.ts": "first" }, async (folder) => {
     const path = `${folder}/a.ts`;

@@ -43,7 +43,7 @@ Deno.test("team notes: handlers run without a server", async () => {
   const writing = fakeContext({ services: { notes } });
   assertEquals(Object(await write.run({ title: "tea", text: "Buy tea" }, writing)).uri, "note://ada/tea");
   assertEquals(all.tea, "Buy tea");
-  // Only a result is announced.
+  // Only a successful result is announced.
   for (const end of ["error", "result"] as const) writing.deferred[0](end);
   assertEquals(writing.announced, [{ kind: "resource", uri: "note://ada/tea" }]);
 

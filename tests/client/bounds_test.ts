@@ -39,7 +39,7 @@ Deno.test("the total size of all pages is limited, in characters", async () => {
 
 Deno.test("the total time of all pages is limited", async () => {
   const server = listing(async (_, page) => {
-    await new Promise((resolve) => setTimeout(resolve, 40)); // A page takes less than the timeout of each request.
+    await new Promise((resolve) => setTimeout(resolve, 40)); // Each page takes less time than the timeout of a request.
     return { resultType: "complete", tools: [], nextCursor: `${page}` };
   });
   await using client = await connect(url, { fetch: server.fetch });

@@ -1,5 +1,5 @@
-// The bridge between a client over stdio and a server over HTTP, in one process: the messages that it forwards, leaves
-// out and restores. tests/cli/bridge_test.ts runs it as a program.
+// The bridge between a client over stdio and a server over HTTP, in one process: the messages that it forwards, omits
+// and restores. tests/cli/bridge_test.ts runs it as a program.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
@@ -54,7 +54,7 @@ class LineClient implements AsyncDisposable {
 
   async find(isIt: (message: Json) => boolean): Promise<Json> {
     await until(() => this.received.some(isIt), "the message arrives");
-    return this.received.find(isIt)!; // The message was just found.
+    return this.received.find(isIt)!; // Safe, because the message was found before.
   }
 
   async open(): Promise<void> {
@@ -242,7 +242,7 @@ Deno.test("bridge: a new session has the log level, the subscriptions and the st
   restarting.restart();
   restarting.methods.length = 0;
   await before.close();
-  // The client sends no request: the end of the stream shows that the session was lost.
+  // The client sends no request. Only the end of the stream shows that the session was lost.
   const done = ["GET 200", "resources/subscribe 200"];
   await until(() => done.every((each) => restarting.methods.includes(each)), "the session and its stream are back");
   assertEquals(restarting.methods.filter((each) => !each.startsWith("GET")), [

@@ -30,7 +30,8 @@ export interface FakeHttp {
 export const url = "http://fake.test/mcp";
 
 /**
- * A server that responds to each request with the result of the function; for `undefined` it refuses the HTTP method.
+ * A server that responds to each request with the result of the function; if the result is `undefined`, the server
+ * refuses the HTTP method.
  */
 export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   const heard: Heard[] = [];
@@ -91,7 +92,7 @@ export function stream(events: readonly unknown[], end: "end" | "open" | "break"
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** A server at the other end of a pipe. `say` writes to the client. */
+/** A server at the other end of a pipe. `say` writes a message to the client. */
 export function fakePipe(
   receive: (message: Message, say: (message: object) => void) => void,
 ): { readonly [INTERNALS]: { readonly openPipe: typeof open }; readonly heard: readonly Message[] } {

@@ -649,7 +649,7 @@ Deno.test("a server that refuses to watch a resource fails the subscription", as
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning() {} });
   await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), McpError);
-  // Resources watched before the refusal are no longer watched.
+  // Resources that were watched before the refusal are no longer watched.
   assertEquals(methodsOf(server).filter((method) => method === "resources/unsubscribe").length, 2);
 });
 

@@ -329,7 +329,7 @@ behaviour("the client subscribes to a task, and polls immediately after each cha
     await turn();
   }
   assert(count("tasks/get") - polls <= 1, `${count("tasks/get") - polls} polls`);
-  // A change before the subscription is open is found by a poll.
+  // A change that happens before the subscription is open is found by a poll.
   state = completed();
   await until(async () => {
     notify({ taskId: "t1" });

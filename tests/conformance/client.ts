@@ -27,7 +27,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   "elicitation-sep1034-client-defaults": (client) => client.callTool("test_client_elicitation_defaults"),
   "sse-retry": (client) => client.callTool("test_reconnection"),
   async "sep-2322-client-request-state"(client) {
-    // One call runs during a question of another call: neither call may get messages of the other call.
+    // One call runs during a question of another call. Neither call may get messages of the other call.
     await Promise.all([client.callTool("test_mrtr_echo_state"), client.callTool("test_mrtr_unrelated")]);
     await client.callTool("test_mrtr_no_state");
     await client.callTool("test_mrtr_no_result_type");

@@ -34,7 +34,7 @@ async function test(command: string, name: string, spec: string): Promise<Scenar
       ...EXTENSIONS.includes(name) ? ["--force"] : [],
     ]);
     const [scenario] = await readScenarios(output, "client", [name], EXTENSIONS.includes(name));
-    // The program failed, or did not end.
+    // The program has failed, or has not ended.
     const trouble = /CLIENT TIMED OUT|CLIENT EXITED WITH ERROR/.exec(text)?.[0];
     // The suite warns about forbidden uses of tokens, such as another grant after a refusal.
     if (!trouble) {

@@ -1,4 +1,4 @@
-// A call whose client disconnects while it is prepared does not run.
+// A call does not run if its client disconnects while the server prepares the call.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";

@@ -74,7 +74,7 @@ Deno.test("a /56 network has twice the share of one client, and counts as one cl
   let opened = 0;
   for (let sub = 0; sub < 256; sub++) if (at(1, sub).openStream(() => false)) opened++;
   assertEquals(opened, 16);
-  // Sixteen networks fill the common part, and the other networks have one place each in the reserve.
+  // Sixteen networks fill the common part, and each of the other networks has one place in the reserve.
   for (let net = 2; net <= 16; net++) for (let sub = 0; sub < 256; sub++) at(net, sub).openStream(() => false);
   assertEquals(accounts.streams.used, 48 + 13);
   assert(accounts.find("peer 192.0.2.1").openStream(() => false));

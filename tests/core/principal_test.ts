@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** Connection facts as Bun passes them: their methods are not own properties, so a copy lacks them. */
+/** Connection facts as Bun passes them. Their methods are not own properties, so a copy lacks these methods. */
 class BunLike {
   readonly #address: string;
   constructor(address: string) {

@@ -1,4 +1,4 @@
-// The calls that are measured, and the moment when a connection has no more work.
+// The calls that are measured, and the moment at which a connection has no more work.
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { Call } from "../../src/core/call/call.ts";
@@ -50,7 +50,7 @@ function createCall({ accounts, host }: Engine, id: number): Call {
     open() {},
     release() {},
   };
-  const session = () => () => undefined as never; // No test reads this value.
+  const session = () => () => undefined as never; // The tests do not read this value.
   return new SilentCall({ host, session }, link, message, { version: "2026-07-28", capabilities: {} });
 }
 
@@ -65,7 +65,7 @@ Deno.test("at most 16 running calls are not yet measured", async () => {
   assertLess(calls[39].weight, guess / 10);
   open();
   await Promise.all(outcomes);
-  // Later calls can take the places of calls that ended.
+  // Later calls can take the slots of calls that have ended.
   const later = createCall(engine, 0);
   await engine.scheduler.run(later, runner);
   assertEquals(later.weight, guess);

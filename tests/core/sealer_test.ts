@@ -1,4 +1,4 @@
-// A sealed value opens unchanged under the same secret and purpose, and under no other secret or purpose.
+// A sealed value opens unchanged with the same secret and purpose, and does not open with any other secret or purpose.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
 import { Sealer } from "../../src/core/call/sealer.ts";
 

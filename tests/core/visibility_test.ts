@@ -182,7 +182,8 @@ for (const era of ["modern", "legacy"] as const) {
     Deno.test(`a handler of another tenant does not exist for a tenant (${era} over ${transport})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
-        // A hidden handler belongs to the other tenant. `allow` hides no handler from the caller of this test.
+        // A hidden handler belongs to the other tenant. In this test, `allow` does not hide any handler from the
+        // caller.
         const made = Array.from({ length: 8 }, (_, at): Made => {
           const isHidden = random.below(2) === 0;
           return { isHidden, handler: make(random, at, false) };
@@ -410,7 +411,7 @@ for (const era of ["modern", "legacy"] as const) {
             rules = [...rules, { selector, isShown, callers }];
           }
           for (const uri of uris) server.resourceUpdated(uri);
-          await clients.bob.listTools(); // The rules module is loaded at this point.
+          await clients.bob.listTools(); // The module for rules is loaded at this point.
           await fence(server, ...subscriptions);
           for (const caller of BOTH) {
             const place = `seed ${seed}, step ${step}, ${caller}`;

@@ -122,7 +122,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     const ended = await flood(nat, 1500);
     const late = await begin(nat);
     assertEquals([await use(nat, used), await use(nat, late)], [200, 200]);
-    // A store has no entry for a session that was never used.
+    // The store has no entry for a session that was never used.
     assertEquals(await use(nat, fresh), makeStore ? 404 : 200);
     assertEquals(await use(other, far), 200);
     for (const id of ended) assertEquals(await use(nat, id), 404);
@@ -236,12 +236,12 @@ Deno.test("two instances with one store: a flood at one instance does not end a 
   const ended = await flood(there, 400);
   assertEquals([await use(there, used), await use(here, used)], [200, 200]);
   for (const id of ended) assertEquals([await use(here, id), await use(there, id)], [404, 404]);
-  // No request has used the session at the other instance, and only this instance has recorded that it is new.
+  // No request has used the session on the other instance, and only this instance has recorded that the session is new.
   assertEquals(await use(there, idle), 404);
   assertEquals(await end(there, used), 204);
   await until(async () => await use(here, used) !== 200, "the end reaches this instance");
   assertEquals([await use(here, used), await use(there, used)], [404, 404]);
-  // The end applies to an instance that starts later too.
+  // The end also applies to an instance that starts later.
   const c = open({ store });
   for (const id of [...ended, used]) assertEquals(await use({ server: c, address }, id), 404);
   for (const server of [a, b, c]) await server.close();
@@ -276,13 +276,13 @@ Deno.test("without a response of the store, ending a session gets 503, and it is
   assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
   assertStringIncludes((await waiting.json()).error.message, "the end waits for it; try again later");
   assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
-  // The session is ended at this instance; no other instance has a record of the pending end.
+  // The session has ended on this instance. The other instances have no record of the pending end.
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
   fragile.isSilent = false;
   let status = 503;
   await until(async () => (status = await end(here, id)) !== 503, "the store answers again");
   assertEquals(status, 204);
-  // The end of the session without a repeated request is written too.
+  // The end of the session is also written if no request repeats it.
   await until(async () => await use(there, untold) !== 200, "the other end is written");
   assertEquals([await use(there, id), await use(there, untold)], [404, 404]);
   assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);

@@ -1,4 +1,4 @@
-// An era that loads with its first message: loads that fail, and code that throws.
+// An era that loads with its first message. Its load may fail, and its code may throw.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import type { Era } from "../../src/core/era.ts";
 import type { Link } from "../../src/core/call/link.ts";
@@ -10,7 +10,7 @@ import { soon, toCall } from "../hostile/attack.ts";
 import { until } from "../support/behaviour.ts";
 
 const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
-const link = {} as Link; // The field is not read.
+const link = {} as Link; // No test reads this field.
 
 /** An era whose load succeeds at the second attempt. */
 function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T, era: Era): T {

@@ -200,7 +200,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
           const [one, other] = [startServer({ secret }), startServer({ secret, ...secret && { name: "elsewhere" } })];
           const id = await shake(one);
           for (let i = 0; i < 3; i++) assertEquals(await isGood(other, id), false);
-          // A session that has ended, or a text that is not an id, is not reported as foreign.
+          // A session that has ended, or a text that is not a session id, is not reported as foreign.
           await end(one, id);
           assertEquals([await isGood(one, id), await isGood(one, "short")], [false, false]);
           assertEquals(warnings.length, count, warnings.join("\n"));
@@ -376,7 +376,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     const held = start({ limits: { connections: { sessions: 1 } } });
     const [first, used] = [await shake(held), await shake(held)];
     assertEquals([await end(held, first), await isGood(held, used)], [204, true]);
-    // This is more than one client may end.
+    // This number exceeds the sessions that one client may end.
     const ended: string[] = [];
     for (let i = 0; i < 300; i++) {
       const id = await shake(held);

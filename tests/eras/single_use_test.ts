@@ -1,4 +1,4 @@
-// An answer with `singleUse` is accepted once, however often and at whichever instance its request is sent.
+// An answer with `singleUse` is accepted once, however often and to whichever instance its request is sent.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
@@ -154,7 +154,7 @@ Deno.test("without a store, only the process that asked accepts the answer", asy
   const refused = await call(other, "pay", answer(state));
   assertEquals([refused.status, refused.code], [400, -32602]);
   assertStringIncludes(refused.says, "only the process that asked knows");
-  // A process with a store refuses it too, because the store does not contain the memory of the first process.
+  // A process with a store also refuses the answer, because the store does not contain the memory of the first process.
   const stored = open({ secret: SECRET, store: memoryStore() });
   assertEquals((await call(stored, "pay", answer(state))).code, -32602);
   const { state: ofStore } = await call(stored, "pay");

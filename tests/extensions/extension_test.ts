@@ -65,7 +65,7 @@ function toLoop(): Record<string, unknown> {
 
 for (const [name, options, message] of mistakes) {
   Deno.test(`an extension with ${name} is refused`, () => {
-    // The types refuse most of these mistakes too.
+    // The types reject most of these mistakes too.
     assertThrows(() => extension(options as Parameters<typeof extension>[0]), TypeError, message);
   });
 }
@@ -796,7 +796,7 @@ behaviour("synchronous questions and messages of a handler reach the redirection
             return Promise.resolve({ action: "decline" });
           },
         });
-        // A slow wrap misses no message.
+        // A slow attribute does not miss any message.
         await turn(3);
         assertEquals(call.isAsking, false);
         return await ending;

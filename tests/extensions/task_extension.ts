@@ -41,7 +41,7 @@ export interface Tasks {
 export function createTasks(): Tasks {
   const tasks = new Map<string, Task>();
 
-  // A task of another caller is unknown.
+  // For this caller, a task of another caller does not exist.
   function find(taskId: string, { principal }: Context): Task {
     const task = tasks.get(taskId);
     if (task && task.owner === principal?.id) return task;
@@ -119,8 +119,8 @@ export function createTasks(): Tasks {
             void (state.task ? change(state.task, { statusMessage: message }) : direct()),
           ask: (question, direct) => state.task ? wait(state.task, question) : direct(),
         });
-        // An invalid input, and a result that is available soon, need no task. Questions before the task are rounds of
-        // the call.
+        // Invalid input, and a result that is available soon, do not need a task. Questions before the task are rounds
+        // of the call.
         if (!await isLong(call, ending, after) || call.isAsking) return await ending;
         const { principal } = call.ctx;
         const cancel = () => {

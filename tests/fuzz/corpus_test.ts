@@ -1,6 +1,6 @@
-// Inputs with wrong responses in the past, or likely wrong responses. Each file of the corpus is replayed as a whole. A
-// line is one input in the form that the fuzzer prints; SESSION and "STATE" are replaced by values that the server
-// issued.
+// Inputs whose responses were wrong in the past, or are likely to be wrong. Each file of the corpus is replayed as a
+// whole. A line is one input in the form that the fuzzer prints. SESSION and "STATE" are replaced by values that the
+// server issued.
 import { assertEquals } from "@std/assert";
 import { replay } from "./drive.ts";
 

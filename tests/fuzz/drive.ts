@@ -13,7 +13,7 @@ import { createTarget, LINE_BYTES, type Target } from "./target.ts";
 /** An input with an unexpected response. */
 export interface Failure {
   readonly reason: string;
-  /** The options that make the same input again. */
+  /** The options that produce the same input again. */
   readonly seed: number;
   /** The input, as a line of a corpus. */
   readonly input: string;
@@ -34,7 +34,7 @@ export interface Run {
 
 const HANG_TICKS = 10;
 const TICK_MS = 250;
-/** Longer than a busy machine suspends a process. */
+/** Milliseconds that exceed the time for which a busy machine suspends a process. */
 const STANDSTILL_MS = 4000;
 
 /** Sends inputs directly to `fetch`. */
@@ -144,7 +144,7 @@ interface Driver {
   end(): Promise<void>;
 }
 
-// Several attempts run concurrently: input of one client must not affect another client.
+// Several attempts run concurrently, because the input of one client must not affect another client.
 async function drive({ seed, count }: Run, lanes: number, start: (target: Target) => Driver): Promise<Tally> {
   const target = createTarget();
   const driver = start(target);
@@ -152,7 +152,7 @@ async function drive({ seed, count }: Run, lanes: number, start: (target: Target
   const failures: Failure[] = [];
   const running = new Map<number, { ticks: number; readonly giveUp: () => void }>();
   let last = performance.now();
-  // Ticks of this process are counted instead of time, because a suspended machine is not a hang.
+  // Ticks of this process are counted instead of time, because a suspended machine does not mean that the server hangs.
   const watch = setInterval(() => {
     const stood = performance.now() - last - TICK_MS;
     last += stood + TICK_MS;
@@ -471,7 +471,7 @@ function expectAnswers(bytes: Uint8Array): Map<string, readonly [least: number, 
     if (!new TextDecoder().decode(line).trim()) continue;
     if (kind.kind === "request") add(toKey(kind.id), kind.method === "subscriptions/listen" ? 0 : 1);
     if (kind.kind === "broken") add(toKey(kind.id), 1);
-    // A pipe of this revision accepts one message at a time.
+    // A pipe of this revision accepts only one message at a time.
     if (kind.kind === "batch") add(toKey(null), 1);
     if (kind.kind === "note" && kind.method === "notifications/cancelled") cancelled.add(toKey(kind.requestId));
   }

@@ -59,7 +59,7 @@ function measureDepth(text: string): number {
   return deepest;
 }
 
-/** The fault of a response, or `undefined` if the response is correct. */
+/** Returns what is wrong with a response. `undefined` if the response is correct. */
 export function judge(method: string, kind: Kind, { status, type, body, isOpen }: Outcome): string | undefined {
   if (status >= 500 && status !== 503) return `status ${status}`;
   const secret = findSecret(body);

@@ -190,7 +190,7 @@ export function toMirror(message: Json): [name: string, value: string][] {
       ? [["mcp-param-region", region], ["mcp-param-count", count]] as [string, Json | undefined][]
       : [],
   ];
-  // Runtimes refuse a head of more than 16 KB themselves.
+  // The runtimes themselves refuse a head of more than 16 KB.
   return said.flatMap(([header, value]): [string, string][] =>
     typeof value === "string" || typeof value === "number" ? [[header, encode(String(value).slice(0, 2000))]] : []
   );
@@ -203,6 +203,6 @@ function encode(value: string): string {
 
 /** The fields of an object; an empty object for any other value. */
 export function toObject(value: unknown): { readonly [key: string]: Json } {
-  // The fields are read only, one after another.
+  // The fields are only read, in sequence.
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as JsonObject : {};
 }

@@ -1,4 +1,4 @@
-// The messages that the fuzzer damages: undamaged, they reach every handler and get a result.
+// The messages that the fuzzer damages. Without damage, each message reaches its handler and gets a result.
 import { assert, assertEquals } from "@std/assert";
 import { createVisitor, fetchOutcome, toInput } from "./drive.ts";
 import { capabilities, fillIn, MODERN, modern, toMirror } from "./samples.ts";

@@ -157,7 +157,7 @@ Deno.test("a caller gets no values for a hidden prompt or a hidden resource", as
     const error = await fail(server, "completion/complete", { ref, argument });
     assertEquals(error.code, -32602);
     assertMatch(error.message, /^Unknown /);
-    // The other checks do not reveal whether the handler exists either.
+    // The other checks must not reveal whether the handler exists either.
     assertEquals((await fail(server, "completion/complete", { ref })).message, error.message);
     const { completion } = await call(server, "completion/complete", {
       ref,

@@ -108,7 +108,7 @@ Deno.test("z.coerce turns arguments into numbers and booleans, and every name is
       text: z.coerce.string(),
     }),
     run({ count, ratio, step, loud, text }) {
-      // The types are the types of the values.
+      // The types of the arguments match their values.
       const sum: number = count + (ratio ?? 0) + step;
       const isLoud: boolean = loud;
       return `${sum} ${isLoud} ${text.length}`;
@@ -351,6 +351,6 @@ Deno.test("a prompt may ask the client, and uses the answer", async () => {
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals(messages[0].content.text, "file:///home");
-  // A question is not an error.
+  // A question does not count as an error.
   assertEquals(reported, []);
 });

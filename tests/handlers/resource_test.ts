@@ -538,7 +538,7 @@ Deno.test("a resource may ask the client, and its result uses the answer", async
     inputResponses: { roots: { roots: [{ uri: "file:///home" }] } },
   });
   assertEquals([contents[0].text, ttlMs], ["file:///home", 0]);
-  // A question is not an error.
+  // A question does not count as an error.
   assertEquals(reported, []);
 });
 

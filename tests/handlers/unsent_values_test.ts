@@ -1,4 +1,5 @@
-// Values that are not sent after all: their open streams are closed, and the replacement is sent completely.
+// Values that the server replaces instead of sending: their open streams are closed, and the replacement is sent
+// completely.
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import type { Schema } from "../../src/schema/schema.ts";

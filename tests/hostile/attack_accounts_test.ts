@@ -58,7 +58,7 @@ Deno.test("calls that are charged late release no more memory than they were cha
   const server = start({ handlers, limits: { memory: { bytesPerClient: 120_000 } } });
   const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
-  // Not charged yet: together the calls are within the limits of one client.
+  // These bytes are not charged yet: together the calls are within the limits of one client.
   const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
   await until(() => running === 1, "the first call runs");
   const open = [await listen(), await listen()];
@@ -153,7 +153,7 @@ Deno.test("the bodies of one client do not displace the bodies of another client
   const bob = open("bob");
   await turn(10);
   const eve = Array.from({ length: 4 }, () => open("eve"));
-  // The bodies of the other client displace each other.
+  // The bodies of the other client evict each other.
   const isRefused = (await Promise.race(eve.map(({ answer }) => answer))).status === 503;
   const status = await Promise.race([bob.answer.then((response) => response.status), turn(10)]);
   assert(isRefused, "no body is displaced");

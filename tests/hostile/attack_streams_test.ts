@@ -17,7 +17,7 @@ Deno.test("a session whose client accepts only events is idle once its call has 
   };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "later" } };
   await (await server.fetch(toLegacy(call, { ...EVENTS, ...await begin() }), as("eve"))).text();
-  // There is room for one session, so the first session has to become evictable.
+  // There is room for one session, so the first session must become evictable.
   const ping = { jsonrpc: "2.0", id: 2, method: "ping" };
   const { status } = await server.fetch(toLegacy(ping, await begin()), as("eve"));
   await server.close();

@@ -81,7 +81,7 @@ Deno.test("options with a prototype are refused, because copies of them would lo
   for (const options of [new Options(), inherited]) {
     assertThrows(() => tool(options), TypeError, "its options have a prototype; write a plain object");
   }
-  // Objects without any prototype are plain.
+  // Objects without a prototype are plain objects.
   const bare = Object.assign(Object.create(null), { name: "a", run: () => "" });
   assertEquals(tool(bare).name, "a");
   assertThrows(() => tool(Object.assign(bare, { scope: ["admin"] })), TypeError, "unknown option scope");

@@ -15,10 +15,13 @@ export const META = "io.modelcontextprotocol/";
 /** The runtime that runs the tests. */
 export const runtime: "deno" | "bun" = "Bun" in globalThis ? "bun" : "deno";
 
-/** Header lines: a list becomes several lines of one name, `null` removes a line, `undefined` changes nothing. */
+/**
+ * Header lines. A list becomes several lines with the same name, `null` removes a line, and `undefined` changes
+ * nothing.
+ */
 export type HeaderLines = Readonly<Record<string, string | readonly string[] | null | undefined>>;
 
-/** A handwritten request. Omitted parts are the parts of a valid call. */
+/** A handwritten request. Omitted parts are taken from a valid call. */
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;

@@ -32,7 +32,7 @@ cases("only the endpoint's own HTTP methods are served", {}, () => [
     status: 405,
     ...refusal,
     has: both,
-    // Bun itself drops methods that it does not know.
+    // Bun itself rejects methods that it does not support.
     dropped: { bun: "closed" as const },
   })),
   ...["GET", "DELETE"].map((method) => ({
@@ -188,7 +188,7 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
       headers: { "content-length": "10000000000" },
       status: 413,
       ...refusal,
-      dropped: { bun: 413 }, // above 128 MiB Bun itself refuses
+      dropped: { bun: 413 }, // Above 128 MiB, Bun itself refuses the request.
     },
     {
       name: "a length just over the limit is refused immediately",
@@ -398,7 +398,7 @@ Deno.test("pipelined requests on one connection get responses in order", async (
   );
   await connection.write(Uint8Array.from(requests.flatMap((bytes) => [...bytes])));
   for (const id of ids) assertEquals(JSON.parse((await connection.read())?.body ?? "").id, id);
-  // After a refusal comes a new request or the end, never the rest of the refused body.
+  // After a refusal, either a new request or the end follows, never the rest of the refused body.
   const inner = new TextDecoder().decode(toBytes(fixture.port, fixture.good, {}));
   fixture.ran.length = 0;
   await connection.write(

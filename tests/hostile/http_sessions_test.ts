@@ -279,7 +279,7 @@ Deno.test("the newest stream of a session replaces an older stream, even if the 
   assertEquals((await second.readHead())?.status, 200);
   fixture.server.handlers.add(tool({ name: "added", run: () => "" }));
   assertMatch(await second.readUntil(/notifications\/tools\/list_changed/), /data: /);
-  // The first stream ends, and gets no message that the second stream got.
+  // The first stream ends, and does not get messages that were sent to the second stream.
   assertNotMatch(await first.readUntil(/\r\n0\r\n\r\n$/), /list_changed/);
   second.close();
   const third = await fixture.connect();

@@ -244,7 +244,7 @@ function cancelled(client: Connection, name: string): { readonly cancel: () => v
 
 for (const limit of ["running", "runningPerClient"]) {
   const limits = { calls: { [limit]: 1 } };
-  // Over HTTP every call of the modern era counts as a separate client.
+  // Over HTTP, the server counts every call of the modern era as a separate client.
   const eras = limit === "running" ? undefined : (["legacy"] as const);
 
   behaviour(
@@ -361,7 +361,7 @@ Deno.test("a cancellation that races with the end of a call causes at most one r
     };
     const call = (id: number) =>
       end.receive(JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "race", _meta: meta } }));
-    call(0); // Loads the era. Messages that wait for it do not race.
+    call(0); // This call loads the era. Messages that wait for the load do not race.
     await end.idle();
     for (let id = 1; id <= 10_000; id++) {
       call(id);

@@ -7,7 +7,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
-/** Runs with the sanitizers on: a leaked timer, listener or stream fails the test. */
+/** Runs a test with all sanitizers: a leaked timer, listener or stream fails the test. */
 function clean(name: string, fn: () => Promise<void>): void {
   Deno.test({ name, fn, sanitizeOps: true, sanitizeResources: true });
 }

@@ -1,4 +1,5 @@
-// Clients never see each other's data, although all clients number their requests alike and share one server object.
+// Clients never get each other's data, although all clients number their requests in the same way and share one server
+// object.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";

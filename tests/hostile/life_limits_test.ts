@@ -132,7 +132,7 @@ function callLarge(held: Held, principal: string): Promise<Response> {
   return held.server.fetch(...toRequest("tools/call", large, { principal }));
 }
 
-/** A server with a tool whose result needs most of the limit of 4400 bytes. */
+/** A server with a tool whose result needs most of a limit of 4400 bytes. */
 function startKeyed(limits: LimitOptions) {
   const held = start(limits);
   held.server.handlers.add(tool({
@@ -657,12 +657,12 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(await ping(third, ada), [503, true]);
     const other = await startSession(url, eve);
     assertEquals(await ping(other, eve), [200, false], "another principal has room");
-    // An idle session of the same principal is evicted, and no session of another principal.
+    // An idle session of the same principal is evicted, not a session of another principal.
     await streams[0].body?.cancel();
     assertEquals(await ping(third, ada), [200, false]);
     assertEquals(await ping(busy[0], ada), [200, false], "its state is restored when there is room again");
     await streams[1].body?.cancel();
-    // Sessions without a principal count towards the common limit only.
+    // Sessions without a principal count only towards the common limit.
     const nobody = await Promise.all([1, 2, 3].map(() => startSession(url, held.server.fetch)));
     for (const session of nobody) assertEquals(await ping(session, held.server.fetch), [200, false]);
     // An ended session no longer counts; the other sessions of its principal still count.
@@ -736,7 +736,9 @@ const toPaths = (limits: Bounds) =>
 Deno.test("this file has a test for every limit", () =>
   assertEquals(Object.keys(cases).sort(), toPaths(BOUNDS).sort()));
 
-/** Bounds on the server's own messages. No client can exceed them, so they are never reported to an observer. */
+/**
+ * Limits on the server's own messages. No client can exceed these limits, so they are never reported to an observer.
+ */
 const unheard: readonly string[] = ["calls.pageItems", "streams.openAfterMs", "streams.heartbeatMs"];
 
 for (const [name, run] of Object.entries(cases)) {

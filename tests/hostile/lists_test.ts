@@ -152,7 +152,7 @@ behaviour("a client's subscriptions are its own, and bounded in number and lengt
   await watch("a://none", "unsubscribe");
   await watch("a://10");
   for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
-  // As many characters as ten URIs of an ordinary length.
+  // As many characters as ten URIs of average length.
   assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
   await watch("a://" + "x".repeat(2000));
   assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);

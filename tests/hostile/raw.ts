@@ -9,7 +9,7 @@ export interface RawAnswer {
 
 /** A connection to a server on this machine. */
 export interface RawConnection {
-  /** Sends bytes, or a string as UTF-8. Ignores an error because the other side no longer accepts bytes. */
+  /** Sends bytes, or a string as UTF-8. Ignores errors, because the other side may no longer accept bytes. */
   write(data: string | Uint8Array): Promise<void>;
   /** The next response; `undefined` if the connection ends first. Throws on a timeout. */
   read(options?: ReadOptions): Promise<RawAnswer | undefined>;

@@ -69,7 +69,7 @@ function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
 async function read(body: ReadableStream<Uint8Array> | null, { below }: Random): Promise<void> {
   const reader = body?.getReader();
   const way = below(10);
-  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // Longer than the server waits.
+  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // This delay exceeds the server's timeout.
   for (let i = way < 3 ? 0 : below(40); i > 0; i--) {
     if ((await soon(reader?.read() ?? Promise.resolve(undefined), 20))?.done) return;
   }

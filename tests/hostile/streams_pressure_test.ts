@@ -73,7 +73,7 @@ for (const era of eras) {
       const messages = 2500;
       const clients = await Promise.all([0, 1, 2, 3, 4].map((n) => fixture.open(era, n, { messages, by })));
       const taken = await fixture.settle(clients.length);
-      // About 4 MB are in the kernel; the rest of 10 MB was never produced.
+      // About 4 MB are in the kernel. The rest of the 10 MB was never produced.
       for (const bytes of taken) assert(bytes < 7 * MB, `${taken}`);
       assertEquals([fixture.ended.size, fixture.aborted.size], [0, 0]);
       const quick = await (await fetch(fixture.url, toCall("quick"))).json();

@@ -163,7 +163,7 @@ behaviour("a result that is too large is refused with the name of the limit, and
 Deno.test("an author's mistake is reported immediately, with the name of the handler", () => {
   const good = tool({ name: "same", run: () => "" });
   const info = { name: "author", version: "1.0.0" };
-  // The arguments are wrong intentionally: plain JavaScript allows calls that a type checker refuses.
+  // The arguments are wrong on purpose: plain JavaScript allows calls that a type checker rejects.
   const wrong = (value: unknown): never => value as never;
   const mistakes: readonly (readonly [make: () => unknown, says: string])[] = [
     [() => createServer({ ...info, handlers: [good, tool({ name: "same", run: () => "" })] }), '"same"'],

@@ -4,7 +4,7 @@ import { createServer, tool } from "../../mod.ts";
 import { readData, startSession, toCall } from "../hostile/unread.ts";
 import { random } from "../support/random.ts";
 
-// One of them is defined.
+// Only the global of the current runtime is defined.
 const { Deno: deno, Bun: bun } = globalThis as { Deno?: { args: string[] }; Bun?: { argv: string[] } };
 const [answers, pairs] = (deno?.args ?? bun?.argv.slice(2) ?? []).map(Number);
 const { below } = random(8);

@@ -77,7 +77,7 @@ async function measureBeside(runtime: Runtime, clients: number, rounds: number) 
   for (let i = 0; i < rounds; i++) {
     quiet.push(quantile(await ping(server.url, 1000), 0.99));
     const open = await openFloods(server, clients, false);
-    // Until the buffers of the system are full, and the handler waits.
+    // Continue until the buffers of the system are full, and the handler waits.
     for (let taken = -1, now = 0; taken !== now;) {
       await sleep(500);
       taken = now;

@@ -70,7 +70,7 @@ async function time(parse: (text: string) => unknown, text: string): Promise<num
     try {
       await parse(text);
     } catch {
-      // A refusal counts as a result.
+      // A refused input counts as a result.
     }
     best = Math.min(best, performance.now() - start);
   }

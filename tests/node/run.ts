@@ -62,7 +62,7 @@ async function runTests(node: string, files: readonly string[]): Promise<Counts>
   return counts;
 }
 
-/** The part of a report that explains failures. */
+/** The part of a test report that explains failures. */
 function toFailures(text: string): string {
   const blocks = [...text.matchAll(/^ *not ok [^]*?^ +\.\.\.$/gm)].map(([block]) => block);
   return blocks.length ? blocks.join("\n") : text;

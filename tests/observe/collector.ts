@@ -7,11 +7,11 @@ export interface CollectedSpan {
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
-  /** 1 is internal, 2 is server, 3 is client. */
+  /** The kind of the span: 1 is internal, 2 is server, 3 is client. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
-  /** 2 is an error. */
+  /** The status of the span: 2 is an error. */
   readonly status: { readonly code?: number; readonly message?: string };
 }
 

@@ -34,7 +34,7 @@ function install(): () => Promise<void> {
   };
 }
 
-/** A database client that makes spans. Its queries take different times, so they end in a different order. */
+/** A database client that creates spans. Its queries take different times, so they end in a different order. */
 async function query(n: number): Promise<number> {
   return await tracer.startActiveSpan("query", { kind: SpanKind.CLIENT, attributes: { n } }, async (span) => {
     await new Promise((resolve) => setTimeout(resolve, n % 7));

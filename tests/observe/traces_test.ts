@@ -53,7 +53,7 @@ function checkTrees(spans: readonly CollectedSpan[]): number {
       path.unshift(parent);
       at = parent;
     }
-    // A parent may have been dropped on its way here.
+    // The parent may have been dropped before it reached the collector.
     const names = path.map(({ name, kind }) => [name.replace(/^root .*/, "root"), kind]);
     assertEquals(names, PATH.slice(-names.length).map((each) => [...each]), "a span has a wrong parent");
     assert(path.every(({ traceId }) => traceId === query.traceId), "a child is in another trace");
@@ -98,7 +98,7 @@ function checkNames(spans: readonly CollectedSpan[], metrics: readonly Collected
     for (const { attributes } of calls) {
       const { "mcp.session.id": session, ...rest } = attributes;
       const others: Record<string, unknown> = rest;
-      // These differ between calls and runs.
+      // The values of these attributes differ between calls and runs.
       for (const name of ["jsonrpc.request.id", "server.port", "mcp.protocol.version"]) {
         if (name in others) others[name] = typeof others[name];
       }

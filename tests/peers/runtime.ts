@@ -3,7 +3,7 @@ import type { ConnectionInfo } from "../../src/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** A service on a port; only Bun uses `websocket`. */
+/** A service on a port. Only Bun uses the field `websocket`. */
 export interface Service {
   readonly fetch: Fetch;
   readonly websocket?: object;
@@ -84,7 +84,10 @@ export interface Wire {
   lose(method: "GET" | "POST"): void;
   /** Ends the connections of open streams of this method, as a network would. */
   cut(method: "GET" | "POST"): void;
-  /** The same, but the server does not detect it: its connections stay open, with a reader that stalls. */
+  /**
+   * Ends the connections like `cut`, but the server does not detect it: its connections stay open, with a reader that
+   * stalls.
+   */
   vanish(method: "GET" | "POST"): void;
 }
 
@@ -95,7 +98,7 @@ interface Strand {
   vanish(): void;
 }
 
-/** Creates a wire. */
+/** Creates a `fetch` whose connections can be lost. */
 export function createWire(): Wire {
   const strands = new Set<Strand>();
   const listOf = (method: string) => [...strands].filter((strand) => strand.method === method);

@@ -202,7 +202,7 @@ async function beginStory(stack: AsyncDisposableStack) {
   const { peer, wire, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // Awaited at the end; another failure may occur before.
+  result.catch(() => {}); // The call is awaited at the end. Another failure may occur before.
   const ctx = await begun;
   await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
@@ -280,7 +280,7 @@ Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => 
   const { peer, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // Awaited at the end; another failure may occur before.
+  result.catch(() => {}); // The call is awaited at the end. Another failure may occur before.
   const ctx = await begun;
   await ctx.log.info("before");
   ctx.closeStream(20);

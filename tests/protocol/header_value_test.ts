@@ -27,16 +27,16 @@ Deno.test("header value: a value that only resembles the encoded form is literal
 
 Deno.test("header value: malformed values are refused", () => {
   const malformed = [
-    "=?base64?SGVsbG8?=", // padding is missing
-    "=?base64?SGVsbG8==?=", // too much padding
+    "=?base64?SGVsbG8?=", // The padding is missing.
+    "=?base64?SGVsbG8==?=", // There is too much padding.
     "=?base64?SGVs!!!bG8=?=",
     "=?base64?SGVs bG8=?=",
     "=?base64?SGVs\tbG8=?=",
-    "=?base64?SGVsbG9=?=", // bits after the last byte
-    "=?base64?_-_-?=", // the URL-safe alphabet
-    "=?base64?/w==?=", // 0xFF is not UTF-8
-    "=?base64?7aCA?=", // neither is a surrogate
-    "=?base64?wIA=?=", // nor an overlong form
+    "=?base64?SGVsbG9=?=", // There are bits after the last byte.
+    "=?base64?_-_-?=", // The text uses the URL-safe alphabet.
+    "=?base64?/w==?=", // 0xFF is not valid in UTF-8.
+    "=?base64?7aCA?=", // A surrogate is not valid in UTF-8.
+    "=?base64?wIA=?=", // An overlong form is not valid in UTF-8.
     "caf\u00e9",
     "世界",
     "a\u0000b",

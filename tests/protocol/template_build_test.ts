@@ -1,4 +1,4 @@
-// URIs built from a template: they parse back to the same values, or the values are refused.
+// URIs built from a template: either they parse back to the same values, or the values are refused.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { resource } from "../../mod.ts";
 import { parseTemplate } from "../../src/protocol/uri_template.ts";
@@ -22,7 +22,7 @@ const TEMPLATES = [
   "x:{a}{;b}{?c}",
 ];
 
-/** Whether a template can represent any value of a variable: a percent-encoded variable in the query can. */
+/** Whether a template can represent any value of a variable. Only a percent-encoded variable in the query can. */
 const carriesAll = (template: string, name: string) => new RegExp(`\\{[?&][^}]*${name}`).test(template);
 
 Deno.test("every URI that is built parses back to the same values, and every refusal names a variable", () => {
@@ -40,7 +40,7 @@ Deno.test("every URI that is built parses back to the same values, and every ref
       uri = template.build(values, "x");
     } catch (error) {
       assert(error instanceof TypeError && /^Cannot build a URI of "x": [abc] /.test(error.message), String(error));
-      // The expansion would not have parsed back, or does not exist.
+      // The expansion would not parse back to the value, or does not exist.
       const isWhole = Object.values(values).every((value) => value.isWellFormed());
       if (isWhole) {
         const read = template.match(template.expand(values));

@@ -1,4 +1,4 @@
-// Large results: the pages that are kept, their lifetime, and truncation.
+// Large results: the pages that the server keeps, their time to live, and truncation.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, media, prompt, resource, tool } from "../../mod.ts";

@@ -143,7 +143,7 @@ behaviour("a file that becomes a link out of its folder is not read", async (con
       await symlink("../secret.md", `${root}/in/${name}`);
       await assertRejects(() => client.readResource(`file:///${name}`), Error, "Resource not found");
     }
-    // A folder that is replaced by a link to another folder keeps its position.
+    // If a folder is replaced by a link to another folder, the handler still reads the original path.
     await rename(`${root}/in`, `${root}/moved`);
     await symlink(".", `${root}/in`);
     await writeFiles(root, { "a.md": "OUTSIDE" });

@@ -1,4 +1,4 @@
-// Creating a server at the top level of a module: some platforms forbid randomness, timers and requests there.
+// Creating a server at the top level of a module. There, some platforms forbid randomness, timers and requests.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";

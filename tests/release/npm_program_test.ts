@@ -192,7 +192,7 @@ Deno.test({
         ];
         for (const { name, words, path } of starters) {
           await t.step(name, async () => {
-            // The caches of this machine are empty for this run.
+            // This run uses empty caches instead of the caches of this machine.
             const caches = await Deno.makeTempDir({ prefix: "mcp-caches-" });
             const env = {
               NPM_CONFIG_REGISTRY: registry.url,

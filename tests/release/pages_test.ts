@@ -86,7 +86,7 @@ function cutAt(markdown: string, anchor: string | undefined): string {
   return markdown.slice(0, end.index);
 }
 
-/** Words of a page with its code. Marks such as `|` are not words. */
+/** The words of a page and of its code. Marks such as `|` do not count as words. */
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 Deno.test({

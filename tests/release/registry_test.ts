@@ -97,7 +97,7 @@ Deno.test({
         try {
           child.kill("SIGKILL");
         } catch {
-          // The process has already exited.
+          // Ignore the error, because the process has already exited.
         }
         await child.stdout.cancel();
         await child.status;

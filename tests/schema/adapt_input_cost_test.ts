@@ -67,7 +67,7 @@ for (
       adapted = Object(adaptInput(given, { type: "object", properties: { x } }, { jsonText }))
     );
     assert(adapted.x === parsed[0], "the result is a copy");
-    // The texts inside it are JSON texts too, until the limit on values is reached.
+    // The texts inside this text are also JSON texts, until the limit on values is reached.
     const texts = { "numbers as text": jsonText.values - KEYS - 1, "a known name": 1 }[String(name)] ?? 0;
     assert(parsed.length <= 1 + texts + 1, `${parsed.length} texts were parsed`);
     assertEquals(adapted.x?.key7, name === "a known name" ? 1 : expected ?? value);

@@ -548,7 +548,7 @@ Deno.test("json schema: hostile values cost bounded time and memory", () => {
   // Exceeding the limit must not count as a success where `not` expects a failure.
   assertEquals(issues({ not: exploding, $defs }, "x"), [`: ${refusal}`]);
 
-  // It must not affect the next check either.
+  // Exceeding the limit must not affect the next check either.
   const check = compileJsonSchema({ properties: { a: { not: exploding }, b: { type: "number" } }, $defs });
   assertEquals(check({ a: "x" }).length, 1);
   assertEquals(check({ b: "" }), [{ path: "b", message: "expected number, got string" }]);

@@ -52,7 +52,7 @@ import { behaviour } from "../support/behaviour.ts";
 import { random } from "../support/random.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
-/** Options that are not type-checked, as from JavaScript. */
+/** Options without a type check, as from JavaScript. */
 // deno-lint-ignore no-explicit-any
 type Untyped = any;
 
@@ -259,7 +259,7 @@ const FACTORIES: Readonly<Record<string, readonly Sample[]>> = {
     resource: "https://a.example",
     scopes: ["a"],
   }]],
-  // No caller has a token here, which is detected after the check.
+  // In this case no caller has a token. This mistake is detected only after the names are checked.
   "./oauth exchangeToken": [[async (options) => {
     try {
       await exchangeToken({}, options);

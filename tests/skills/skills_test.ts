@@ -165,7 +165,7 @@ behaviour("no path outside of the folder can be read", async (connect) => {
   ) {
     await assertRejects(() => client.readResource(`skill://${path}`), McpError, undefined, path);
   }
-  // A file that becomes a symbolic link after it was listed.
+  // Replace a file by a symbolic link after the file was listed.
   await rename(`${folder.path}/fine/a.txt`, `${folder.path}/fine/b.txt`);
   await symlink(`${outside.path}/secret.txt`, `${folder.path}/fine/a.txt`);
   await assertRejects(() => client.readResource("skill://fine/a.txt"), McpError);

@@ -8,7 +8,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
-/** An engine in memory, of which some methods are replaced. */
+/** An engine in memory, in which some methods are replaced. */
 async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
   const engine = await memoryStore()[INTERNALS].connect();
   const own = change(engine);
@@ -174,7 +174,7 @@ Deno.test("a value of an engine without a version is refused, because a write wi
 const MINUTE = { ttlMs: 60_000 };
 const LOG = { ttlMs: 60_000, max: 100 };
 
-/** An engine that fails while a flag is set, and counts of its creations and closings. */
+/** An engine that fails while a flag is set. It counts how often it was created and closed. */
 function makeMortal(options?: Parameters<typeof customStore>[1]) {
   const memory = memoryStore();
   const mortal = { made: 0, closed: 0, commands: 0, isDead: false };

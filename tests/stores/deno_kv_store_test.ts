@@ -92,7 +92,7 @@ test("expired logs are removed from the file", async () => {
     const lives = new Set<unknown>();
     await other.append("log", "x", { ttlMs, max: 1 }); // Each write is retried if the file was locked.
     for await (const { key } of kv.list({ start: ["mcp", "entry"], end: ["mcp", "entry~"] })) lives.add(key[2]);
-    // The last life of the log, which expired less than a minute ago, and the life of the other log.
+    // The last epoch of the log, which expired less than a minute ago, and the epoch of the other log.
     return lives.size <= 2;
   }, "the entries of earlier lives are gone");
   kv.close();

@@ -16,7 +16,7 @@ const secret = "a secret of at least thirty-two characters";
 /** A server of one version of the library. */
 interface Version {
   readonly server: Server;
-  /** The keys of the values that it has written. */
+  /** The keys of the values that the server has written. */
   readonly written: Set<string>;
 }
 

@@ -1,4 +1,4 @@
-// Idempotency keys with several processes, of which one is killed while its handler runs.
+// Idempotency keys with several processes. One process is killed while its handler runs.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -18,8 +18,8 @@ const input = z.object({ key: z.string(), amount: z.number().default(1) });
 type Run = (input: { readonly amount: number }, ctx: { readonly idempotencyToken?: string }) => unknown;
 
 /**
- * An instance. It can be killed, or disconnected from the store: then nothing from it reaches the other instances any
- * more.
+ * An instance. It can be killed, or disconnected from the store. After that, the other instances receive nothing from
+ * it.
  */
 function startInstance(
   shared: Store,
@@ -187,7 +187,7 @@ Deno.test("after a crash a tool with rerun runs again, and its token makes the e
     assertEquals(result.structuredContent, { count: 1 });
   }
   assertEquals(runs, 2);
-  // The instance was only disconnected. Its result is the result of both calls.
+  // The instance was only disconnected. Both calls get its result.
   a.state.isLost = false;
   open();
   assertEquals((await first).structuredContent, { count: 1 });
@@ -212,7 +212,7 @@ Deno.test("two runs of one key give one result to all callers", async () => {
   assertEquals((await there.callTool("pay", { key: "a" })).structuredContent, { run: 2 });
   a.state.isLost = false;
   open();
-  // Its engine is connected again after at most a second.
+  // The engine of the instance is connected again after at most a second.
   for (const client of [here, there]) {
     await until(async () => {
       const known = await client.callTool("pay", { key: "a" }).catch(() => undefined);
@@ -456,7 +456,7 @@ Deno.test("a repeated call gets the handle of the first call while its handler c
   };
   const { result } = await call(a);
   assertEquals([result.resultType, result.status], ["task", "working"]);
-  // The time that passes is longer than the lifetime of the key.
+  // The elapsed time exceeds the time for which the key is remembered.
   const since = performance.now();
   while (performance.now() - since < 1500) {
     for (const instance of [a, b]) {

@@ -241,7 +241,7 @@ together("the subscriptions of a session have one limit, at whichever instances 
   const accepted = uris.filter((_, i) => texts[i].includes('"result"'));
   assertEquals(accepted.length, 5);
   assertEquals(texts.filter((text) => text.includes("too many resources are watched")).length, 7);
-  // Refused subscriptions occupy no room.
+  // Refused subscriptions do not occupy any room.
   assertStringIncludes(await send(b, accepted[0], "unsubscribe"), '"result"');
   assertStringIncludes(await send(b, "note://new"), '"result"');
   assertStringIncludes(await send(a, "note://newer"), "too many resources are watched");
@@ -300,7 +300,7 @@ together("changes reach subscribers of 2026-07-28 at the other instance, each ch
     "notifications/resources/updated",
     "notifications/tools/list_changed",
   ]);
-  // The list of the other instance has not changed.
+  // The list on the other instance has not changed.
   a.server.handlers.add(tool({ name: "added", run: () => "" }));
   await settle();
   assertEquals(subscription.received.length, 2);
@@ -380,7 +380,7 @@ together("an answer and a cancellation at one instance reach the call at the oth
   const answer = { id, result: { action: "accept", content: { name: "Ada" } } };
   assertEquals(await toStatus(b.send(answer, session)), 202);
   assertStringIncludes(await asking.read(), "Hello, Ada");
-  // An answer that no call waits for.
+  // An answer for which no call is waiting.
   assertEquals(await toStatus(b.send(answer, session)), 202);
   steps = [gate()];
   await using running = new Events(await a.send(work, session));
@@ -463,7 +463,8 @@ Deno.test("an instance that reads a session takes notice of changes that another
     await until(() => held > 0, "the second instance reads the session");
     if (change === "end") assertEquals(await toStatus(a.send(undefined, { ...session, method: "DELETE" })), 204);
     else await toStatus(a.send(request("resources/subscribe", { uri: "note://1" }), session));
-    // News arrives in order, so the second instance has had the news of the session when this change arrives.
+    // Notifications arrive in order. When this change arrives, the second instance has therefore received the earlier
+    // notifications of the session.
     a.server.resourceUpdated("note://2");
     assertStringIncludes(await watched.read("note://2"), "note://2");
     isHolding = false;
@@ -500,7 +501,7 @@ Deno.test("a change reaches a client that subscribed at another instance before,
   isHolding = true;
   assertEquals(await toStatus(a.send(subscribe, session)), 200);
   b.server.resourceUpdated("note://1");
-  // The instance has announced the change to the client that it knows.
+  // The instance has announced the change to the client that is connected to it.
   assertStringIncludes(await first.read("note://1"), "note://1");
   isHolding = false;
   open();
@@ -673,7 +674,7 @@ Deno.test("a server closes while operations are pending, and an observer that th
   const ms = performance.now() - since;
   assert(ms < 5000, `closing took ${ms} ms`);
   for (const status of await Promise.all(pending)) assert([200, 204, 404, 503].includes(status), `status ${status}`);
-  // The unavailable store, and the end that was not written.
+  // Two events: the store is unavailable, and the end of the session was not written.
   assertEquals(heard, 2);
   await stream.read();
 });

@@ -1,4 +1,4 @@
-// A result behind a resource link can be read at any instance, by the caller that got the link, for as long as the
+// A result behind a resource link can be read on any instance, by the caller that got the link, for as long as the
 // result is kept.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";

@@ -1,4 +1,4 @@
-// The lease of a process: other processes detect soon that it has ended.
+// The lease of a process. When a process has ended, other processes detect this soon.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -8,7 +8,7 @@ import { wrapEngine } from "../support/engines.ts";
 
 const LEASE_MS = 300;
 
-/** A store of a process that can be killed: nothing from it reaches other processes any more. */
+/** The store of a process that can be killed. After that, other processes receive nothing from the process. */
 function makeProcess(shared: Store) {
   const process = { isKilled: false, commands: [] as string[] };
   const store = customStore(async () =>
@@ -120,7 +120,7 @@ Deno.test("a stream whose instance was killed ends at the next instance, and can
   const since = performance.now();
   const next = await b.send(undefined, { ...session, "last-event-id": id });
   assertEquals(next.status, 200);
-  // It ends without a result.
+  // The call ends without a result.
   const text = await next.text();
   assert(!text.includes("result"), text);
   assert(performance.now() - since < 10_000);

@@ -98,7 +98,7 @@ Deno.test("a notification to many listeners on several instances is one append, 
   assertEquals(asked.filter((name) => name === "append").length, 1);
   assert(asked.filter((name) => name === "read").length <= servers.length, asked.join());
   assertEquals(asked.filter((name) => !["append", "read"].includes(name)), []);
-  // A burst of changes of one resource is written once.
+  // A batch of changes of one resource is written once.
   for (let i = 0; i < 100; i++) servers[1].resourceUpdated("note://1");
   await Promise.all(subscriptions.map((each) => each.take(2)));
   assertEquals(take().filter((name) => name === "append").length, 1);

@@ -48,7 +48,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
     b.link.isLost = true;
-    // Calls that need no store run at both instances.
+    // Calls that do not need the store run on both instances.
     for (const client of [here, there]) {
       assertEquals(textOf(await client.callTool("quick")), "quick");
       assertEquals((await client.listTools()).length, 2);
@@ -57,7 +57,7 @@ for (const era of ["modern", "legacy"] as const) {
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
     const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not answer");
     assertEquals([error.code, runs], [-31503, 1]);
-    // A change reaches the clients of its own instance.
+    // A change reaches the clients that are connected to the same instance.
     a.server.resourceUpdated("note://1");
     await near.take(1);
     b.server.resourceUpdated("note://1");

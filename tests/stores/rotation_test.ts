@@ -1,4 +1,4 @@
-// Three instances that are restarted one after another get another secret, and no request of a client fails.
+// Three instances are restarted one after another with another secret, and no request of a client fails.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";

@@ -1,4 +1,4 @@
-// A handler that one instance disables for all callers is disabled at all instances, even after a restart.
+// A handler that one instance disables for all callers is disabled on all instances, even after a restart.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -350,7 +350,7 @@ for (const era of ["modern", "legacy"] as const) {
       }
       const other = await fleet.join(fleet.start(), { era, transport });
       await untilNames(other, "read");
-      // From now on, no call needs the store.
+      // From now on, calls do not need the store.
       losable.isLost = true;
       for (const each of [client, other]) {
         assertEquals([await names(each), textOf(await each.callTool("read"))], ["read", "Read."]);
@@ -735,7 +735,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(await names(await fleet.join(later, toTenant("other"))), all);
       assertEquals(await names(await fleet.join(later, toTenant("acme"))), hidden);
       assertEquals(await names(await fleet.join(later, toTenant("new"))), hidden);
-      // A path in use, and an unused path, at an instance that has just started.
+      // A path in use and an unused path, on an instance that has just started.
       later.handlers.enable(wipe);
       const last = await fleet.join(start(), toTenant("new"));
       await untilNames(last, all);
@@ -763,7 +763,7 @@ for (const era of ["modern", "legacy"] as const) {
         ahead = 0;
         a.handlers.disable(wipe);
         for (const each of [client, other]) await untilNames(each, "read,reset,reveal");
-        // The rule is made once more: it exists already, but is newer than the rule of the path.
+        // The rule is made once more. It exists already, but it is now newer than the rule of the path.
         ahead = 2000;
         await other.callTool("reveal");
         await untilNames(client, "read,wipe,reset,reveal");

@@ -1,4 +1,4 @@
-// A shared rate applies to all instances together.
+// A rate that is shared by all instances together.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -103,7 +103,7 @@ Deno.test("shared is supported only for a rate without burst", () => {
   for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
     assertThrows(() => quota(wrong), TypeError, "shared is for a rate without burst");
   }
-  // Without a store the rate applies in the process.
+  // Without a store, the rate applies to the single process.
   createServer({
     name: "polite",
     version: "1.0.0",

@@ -14,7 +14,7 @@ import { until } from "../support/behaviour.ts";
 import { createLosable, wrapEngine } from "../support/engines.ts";
 import { startTenantInstance, type TenantInstance, toHeld, type Way } from "../support/tenant_instance.ts";
 
-/** A lease that outlasts delays of a busy machine, and another lease that outlasts the test. */
+/** A lease that outlasts the delays of a busy machine, and a lease that outlasts the test. */
 const LEASE_MS = 1500;
 const LONG_MS = 600_000;
 
@@ -180,7 +180,7 @@ Deno.test("a burst exceeds the limit by at most the limit of each other instance
   const ended = all.map((each) => each.pop());
   const calls = all.flat();
   assert(calls.length + ended.length <= instances.length * limit, `${calls.length} calls`);
-  // Each instance has room by its own limit until it receives the counts of the other instances.
+  // Each instance has room within its own limit until it receives the counts of the other instances.
   for (const each of ended) await each?.end();
   for (const each of instances) await until(() => isRefused(each, "acme"), "the instance has received the burst");
   for (let i = 0; i < 20; i++) for (const each of instances) assert(await isRefused(each, "acme"));

@@ -44,7 +44,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   }).spawn();
   const writer = child.stdin.getWriter();
   if (input !== undefined) {
-    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // A program that has exited reads nothing.
+    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // Ignore it: the program has exited.
     await writer.close().catch(() => {});
   }
   const stdout = new Response(child.stdout).text();

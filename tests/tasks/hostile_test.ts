@@ -1,4 +1,4 @@
-// Attacks of clients on tasks, and the expiry of tasks.
+// Attacks by clients on tasks, and the expiry of tasks.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import {
   type Context,
@@ -66,7 +66,7 @@ Deno.test("a client that starts tasks without end is refused, and other clients 
   assert(begun > 5 && begun < 100, `${begun} tasks`);
   const id = await start(ada, "fine");
   assertEquals(textOf(Object((await reach(ada, id, "completed")).result)), "fine");
-  // Tasks that have started continue.
+  // Tasks that have already started continue.
   await server.close();
 });
 

@@ -1,4 +1,4 @@
-// Tasks at several instances: any instance responds to requests about a task, and another instance continues the task
+// Tasks on several instances: any instance responds to requests about a task, and another instance continues the task
 // when its instance ends.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { type Context, createServer, McpError, type Server, tool, type ToolReturn } from "../../mod.ts";
@@ -26,7 +26,7 @@ interface Instance {
   readonly operations: string[];
   /** Whether the instance cannot reach the store. */
   isCut: boolean;
-  /** Runs each operation of the store. */
+  /** Runs each operation of the store, if a test sets this function. */
   around?: (operation: string, run: () => unknown) => unknown;
   close(): Promise<void>;
 }
@@ -150,7 +150,7 @@ Deno.test("a valid answer is accepted right after an invalid answer, in any orde
     await update(second, id, { name: answer("Ada") });
     // The status shows "working" also while the wrong answer is checked.
     await until(() => made.includes("second"), "the handler goes on");
-    // A late answer changes nothing.
+    // A late answer does not change anything.
     await update(first, id, { name: answer("Bo") });
     open();
     const { result } = await reach(instances[1], id, "completed");
@@ -540,7 +540,7 @@ Deno.test("values that tasks write to the store are sealed, and bound to their t
   assert(records[0] && records[1]);
   // Random text could contain the words by chance, but not their quotation marks.
   for (const { value } of values) assertMatch(value, /^[\w-]+$/);
-  // A record that is copied to another task is invalid.
+  // A record that is copied to another task is not valid there.
   await shared.set(records[1].key, records[0].value, { ttlMs: 60_000 });
   const b = await startInstance(shared, run);
   assertEquals((await get(b, ids[0])).status, "input_required");

@@ -10,7 +10,7 @@ import { behaviour, textOf } from "../support/behaviour.ts";
 
 const secret = "the key is sk-abc";
 function breaks(): never {
-  throw new RangeError(secret); // The line that tests look for.
+  throw new RangeError(secret); // The tests look for this line.
 }
 
 const db = service("db", () => ({ query: breaks }));
@@ -34,7 +34,7 @@ behaviour("the text of a failed tool contains the error, and the author's frames
     const [fault] = takeFaults().slice(-1);
     const [first, second, frame, source] = textOf({ content }).split("\n");
     assertEquals([isError, first, second], [true, `Internal error (${fault.id})`, `RangeError: ${secret}`], name);
-    // One runtime leaves out the frame of a function that only throws.
+    // One runtime omits the frame of a function that only throws.
     assert(frame.includes("/tests/testing/faults_test.ts:"), frame);
     assertStringIncludes(source, "throw new RangeError(secret);");
     assert(!textOf({ content }).includes("/src/"), textOf({ content }));
@@ -148,7 +148,7 @@ Deno.test("any thrown value is explained, in a bounded text that cannot control 
   assertEquals(explainFault(undefined), "the value undefined, which is not an Error");
   assertEquals(explainFault(new Error("\u001b[31mred")).split("\n")[0], "Error: \\u{1b}[31mred");
   const endless = new Error("again");
-  endless.cause = endless; // in a circle
+  endless.cause = endless; // This value contains itself.
   assertEquals(explainFault(endless).match(/Error: again/g)?.length, 5);
   assert(explainFault(new Error("x".repeat(100_000))).length < 20_000);
   const { proxy, revoke } = Proxy.revocable({}, {});

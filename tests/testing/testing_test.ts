@@ -1,4 +1,4 @@
-// The test kit itself: a kit that misses a fault makes every test that uses it worthless.
+// Tests of the test kit itself. If the kit missed a fault, all tests that use it would be worthless.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool, ToolError } from "../../mod.ts";

@@ -226,7 +226,7 @@ async function replay(lines: readonly string[], { transport }: ConnectTestOption
     }
   }
   await waitFor(lines.filter(isHeard).length);
-  // Superfluous messages arrive now.
+  // Superfluous messages would arrive now.
   await new Promise((resolve) => setTimeout(resolve, 20));
   end.abort();
   await server.close();

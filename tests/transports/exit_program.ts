@@ -122,7 +122,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
   // A socket that never accepts a message.
   async socket() {
     const socket = Object.assign(new EventTarget(), { bufferedAmount: 1e9, send() {}, close() {} });
-    attachSocket(makeServer(), socket as unknown as WebSocket); // The members in use.
+    attachSocket(makeServer(), socket as unknown as WebSocket); // These are the members in use.
     const data = JSON.stringify(await toRequest("tools/call", { name: "slow", _meta: { progressToken: 1 } }).json());
     socket.dispatchEvent(new MessageEvent("message", { data }));
     await new Promise((resolve) => setTimeout(resolve, 100));

@@ -7,7 +7,7 @@ import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
 import { until } from "../support/behaviour.ts";
 
 // deno-lint-ignore no-explicit-any
-type Heard = any; // The fields of all kinds of events can be read.
+type Heard = any; // The tests read fields of all kinds of events.
 
 function start(limits = {}) {
   const heard: Heard[] = [];

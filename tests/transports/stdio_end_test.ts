@@ -19,7 +19,7 @@ async function serveLines(
       await (message === undefined ? undefined : message === "end" ? writer.close() : write(message));
     }
   };
-  // The sweep for the default timeout continues in the background, where it keeps no process alive.
+  // The sweep for the default timeout continues in the background, where it does not keep the process alive.
   const limits = { calls: { timeoutMs: Infinity } };
   const server = createServer({ name: "short", version: "1.0.0", handlers, limits });
   const serving = serveStdio(server, { input: readable, output });

@@ -1,4 +1,4 @@
-// Guards standard output, calls every function of every console, and then writes a line of its own.
+// Guards standard output, calls every function of every console, and then writes its own line.
 import { guardConsole } from "../../src/transports/stdio/stdout_guard.ts";
 
 const FORGED = '{"jsonrpc":"2.0","id":1,"result":{"forged":true}}';
@@ -13,7 +13,7 @@ function listNames(object: object): string[] {
 }
 
 function callAll(given: object): void {
-  const found = given as Consoles; // Its members are checked one by one.
+  const found = given as Consoles; // The members are tested one by one.
   for (const name of listNames(given)) {
     // An upper-case name is a constructor. A heap snapshot is a file.
     if (/^[A-Z_]/.test(name) || name === "takeHeapSnapshot" || name === "screenshot") continue;

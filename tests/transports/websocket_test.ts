@@ -48,7 +48,8 @@ class Client {
   #heard = () => {};
 
   constructor(url: string, options?: { headers?: Record<string, string>; protocols?: string[] }) {
-    // Both runtimes accept headers besides the list of protocols, which is all the standard allows.
+    // The cast is safe, because both runtimes also accept headers, whereas the standard allows only a list of
+    // protocols.
     this.socket = new WebSocket(url, options as unknown as string[]);
     const { promise: opened, resolve: setOpened } = Promise.withResolvers<boolean>();
     const { promise: closed, resolve: setClosed } = Promise.withResolvers<{ readonly code: number }>();

@@ -1,4 +1,4 @@
-// The handler of the tests, in a worker thread.
+// The handler that the tests run in a worker thread.
 import { z } from "zod";
 import { McpError, ToolError } from "../../mod.ts";
 import { hasScopes } from "../../src/auth/auth.ts";

@@ -86,7 +86,7 @@ behaviour("errors of a thread are treated like errors of a handler", async (join
     assertEquals((await run(job)).isError, true);
     const [fault] = takeFaults();
     assertMatch((fault.error as Error).message, message, job);
-    // The pool has a thread again.
+    // The pool has a free thread again.
     assertEquals(textOf(await client.callTool("heavy", { job: "echo", value: "next" })), "next");
   }
 });

@@ -305,7 +305,7 @@ for (
     "git -c L X",
     "git E X",
     "git ?-c X",
-    // A program under another name.
+    // A copy of a program under another name.
     "/usr/bin/env X",
     "SH X",
     "Bash.EXE X",
@@ -323,7 +323,7 @@ for (
     "some-runner /bin/sh X",
     "some-runner -- sh X",
     "docker run image python3 X",
-    // Numbers are refused too, because some programs read each word as code.
+    // Numbers are refused too, because some programs interpret each word as code.
     "sh N",
     "find . -maxdepth N",
     // The word before the argument only looks like a script file.

@@ -352,7 +352,7 @@ Deno.test("clients are notified when files are written, added and removed", asyn
       const toShort = ({ method, params }: { method: string; params: Record<string, unknown> }) =>
         `${method.slice("notifications/resources/".length)} ${params.uri ?? ""}`.trim();
       let count = 0;
-      /** Reads notifications until each expected one has arrived. */
+      /** Reads notifications until each expected notification has arrived. */
       const expect = async (...expected: string[]) => {
         const all: string[] = [];
         while (expected.some((each) => !all.includes(each))) {

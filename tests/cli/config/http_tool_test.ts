@@ -249,7 +249,7 @@ Deno.test("redirect targets are checked too, and other origins get no headers", 
         assertMatch((await call(302, "/302")).text, /there were more than 5 redirects$/);
       },
     );
-    // An allowed host of another origin gets no headers either.
+    // An allowed host of another origin does not get the headers either.
     await withApi(
       () => new Response(null, { status: 307, headers: { location: `http://localhost:${second.port}/` } }),
       ({ host }) =>

@@ -3,7 +3,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer, resource, tool } from "@x/mcp";
 import { app, ui } from "@x/mcp/apps";
 
-/** Requests that reached a second server, which no app may reach. */
+/** Requests that reached the second server, which no app may reach. */
 const hits: string[] = [];
 const outside = createHttpServer((request, response) => {
   hits.push(`${request.method} ${request.url}`);
@@ -118,7 +118,7 @@ const attempts = `
     method: "ui/notifications/sandbox-resource-ready",
     params: { html: "<script>top.document.title = 'left'<" + "/script>" },
   }, "*"),
-  // The page must not take it for a message of the frame that it made.
+  // The page must not treat this message as a message from the frame that the page created.
   around: () => top.postMessage(call("around"), "*"),
   inner: () => new Promise((resolve) => {
     const frame = document.createElement("iframe");
@@ -171,7 +171,7 @@ const hostile = app({
 </script>`,
 });
 
-/** Apps that replace their document, which a frame permits, with a document from elsewhere. */
+/** Apps that replace their document with a document from another origin, which a frame permits. */
 const leaving = ["refresh", "location", "form", "link"].map((name) =>
   app({
     uri: `ui://${name}`,

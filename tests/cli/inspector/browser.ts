@@ -18,7 +18,7 @@ export interface OpenOptions {
   /** The server's file. Defaults to the server beside this file. */
   readonly file?: string;
   readonly runtime?: keyof typeof programs;
-  /** The whole command up to the port. Replaces the file and the runtime. */
+  /** The whole command up to the port. It replaces the file and the runtime. */
   readonly command?: readonly string[];
   /** Whether the command contains its own port. */
   readonly hasPort?: boolean;
@@ -44,7 +44,7 @@ export interface Opened extends AsyncDisposable {
   press(name: string): Promise<void>;
   /** Presses a button of the dialog. */
   answer(name: string): Promise<void>;
-  /** The text of the result, once there is a result after the last press of a button. */
+  /** The text of the result, once a result has appeared after the last press of a button. */
   readResult(state: string | RegExp): Promise<string>;
   /** Selects a tab. */
   turn(name: string): Promise<void>;

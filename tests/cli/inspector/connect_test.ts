@@ -229,7 +229,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   const dialog = page.getByRole("dialog");
   const open = () => page.getByRole("button", { name: "Connection", exact: true }).first().click();
 
-  // This token belongs to the page's own server, and no other server gets it.
+  // This token is for the page's own server, so no other server may get it.
   await open();
   await dialog.getByLabel("Token", { exact: true }).fill("own-secret-token");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
@@ -270,7 +270,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   assertStringIncludes(result, `"extra-value"`);
   assertEquals([...new Set(seen)], ["Bearer other-secret-token"]);
 
-  // The token is in no URL, in no storage that outlives the tab, and not in the log.
+  // The token is not in a URL, not in storage that outlives the tab, and not in the log.
   const log = page.getByRole("region", { name: "Log" });
   await log.locator("summary").evaluateAll((all) => all.forEach((each) => each.click()));
   const text = await log.innerText();
@@ -342,7 +342,7 @@ test("the page connects to a server of an earlier revision, which sends requests
   assertStringIncludes(await readResult("Done"), "decline");
   await opened.turn("Server");
   await opened.panel.getByText("2025-11-25").first().waitFor();
-  // The connection ends with the page: no stream is open at the server any more.
+  // The connection ends with the page. No stream to the server stays open.
   await page.goto("about:blank");
   // `shutdown` waits for open connections, so it would never resolve with an open stream.
   await old.shutdown();
@@ -455,7 +455,7 @@ test("a hostile remote server can neither block the page nor run a regular expre
   await page.getByLabel("URL of the server").fill(`http://127.0.0.1:${other.addr.port}/mcp`);
   await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
   await page.getByRole("tab", { name: "Tools 2" }).waitFor();
-  // A schema that is nested too deeply is left out, and the log reports this.
+  // A schema that is nested too deeply is omitted, and the log reports this.
   await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
   for (const name of ["wide", "long"]) {
     await page.evaluate(COUNT_ELEMENTS);

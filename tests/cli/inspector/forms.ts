@@ -64,7 +64,7 @@ const wideProperties = Object.fromEntries(
 
 const wide = echo("wide", { properties: wideProperties, required: ["field_8999", "field_5000"] });
 
-/** Nested objects, each of which is required. */
+/** Nested objects, all of which are required. */
 function nest(depth: number, breadth: number): Schema {
   let schema: Schema = { type: "string" };
   for (let at = 0; at < depth; at++) {

@@ -69,7 +69,7 @@ Deno.test("the page runs only its own script and style, loads no other resource 
 
 Deno.test({
   name: "the bundle of the page is current",
-  ignore: !isDeno, // the bundler and the files are Deno's
+  ignore: !isDeno, // The bundler and the files are Deno's.
   async fn() {
     const { BUNDLE, bundlePage } = await import("../../release/inspector_page.ts");
     try {
@@ -220,7 +220,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     await press("Call");
     const crashed = await readResult("Tool error");
     assertMatch(crashed, /Internal error \([0-9a-f]{8}\)/);
-    // Below, the page shows what the server does not send.
+    // The tests below show values that the server does not send.
     await panel.getByRole("region", { name: "Why it failed" }).getByText("Error: A secret of the server").waitFor();
     assertMatch(await panel.innerText(), /server\.ts:\d+[^]*throw new Error\("A secret of the server"\);/);
     await page.locator(".frames .fault").filter({ hasText: "Error: A secret of the server" }).waitFor();

@@ -84,7 +84,7 @@ for (const { name: runtime, program } of runtimes) {
     const second = await ada.run("call", href, "list");
     assertEquals([second.code, second.stdout, second.stderr], [0, "by Ada\n", ""]);
 
-    // Another user has other notes, and neither user has the tokens of the other user.
+    // Another user has other notes, and neither user gets the tokens of the other user.
     assertEquals((await eve.runInTerminal("call", href, "list")).stdout.includes("by Ada"), false);
     assertEquals((await eve.run("call", href, "list", "--revision", "2025-11-25")).stdout, "none\n");
     assertEquals((await ada.run("read", href)).code, 0);
@@ -130,7 +130,7 @@ for (const { name: runtime, program } of runtimes) {
     assertEquals(login.code, 0, login.stderr);
     assertMatch(login.stderr, /Scopes +notes:read notes:write/);
     assertEquals((await ada.run("call", href, "add", "text=x")).stdout, "1\n");
-    // Four commands find the token expired at the same time, and its refresh token is valid once.
+    // Four commands find the token expired at the same time, and its refresh token can be used only once.
     await ada.expire();
     const calls = await Promise.all([1, 2, 3, 4].map(() => ada.run("call", href, "list")));
     assertEquals(calls.map(({ code, stdout }) => [code, stdout]), Array(4).fill([0, "x\n"]), calls[0].stderr);

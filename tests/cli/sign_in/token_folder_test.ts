@@ -82,7 +82,7 @@ inFolder("a living process holds a lock for as long as it needs", async (path) =
   const slow = first.update("a", async () => {
     started.resolve();
     // This time is several times the timeout for the lock of a dead process.
-    await new Promise((resolve) => setTimeout(resolve, 1500)); // The time itself is tested.
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // The test is about the duration itself.
     order.push("first");
     return "1";
   });

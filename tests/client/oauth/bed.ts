@@ -1,4 +1,4 @@
-// A protected server and an authorization server in one `fetch`, of which a test replaces one part with an incorrect
+// A protected server and an authorization server in one `fetch`, in which a test replaces one part with an incorrect
 // part.
 import { createServer, type Server, tool } from "../../../mod.ts";
 import { type Client, connect, type ConnectOptions } from "../../../src/client/client.ts";
@@ -37,7 +37,7 @@ export interface Seen {
 /** Both servers. */
 export class Bed implements AsyncDisposable {
   readonly seen: Seen[] = [];
-  /** Secrets that must not appear in an error or at another origin. */
+  /** Secrets that must not appear in an error, or in a request to another origin. */
   readonly secrets = new Set<string>();
   readonly forms: Form[] = [];
   /** The authorization parameters of each sign-in. */

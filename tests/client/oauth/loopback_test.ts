@@ -38,7 +38,7 @@ Deno.test("the redirect is accepted once, and the page shows the outcome of the 
 
 Deno.test("a request with another state, path, method or host changes nothing", async () => {
   const trip = await start();
-  // No user was redirected yet.
+  // No user has been redirected yet.
   assertEquals((await look(`${trip.redirectUri}?code=c&state=undefined`))[0], 400);
   const visit = trip.visit(page("s1"), { signal: never });
   const local = trip.redirectUri.replace("127.0.0.1", "localhost");

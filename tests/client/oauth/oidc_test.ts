@@ -95,7 +95,7 @@ testProcesses("tokens are stored, renewed by one of several clients, and revoked
   assert(facts?.expiresAt && facts.expiresAt > Date.now() && facts.canRefresh, JSON.stringify(facts));
   assertEquals([facts.issuer, facts.resource, facts.scopes], [oidc.issuers.second, url, ["notes:read"]]);
 
-  // The token is old: each client finds it expired at its first request.
+  // The token is old, so each client detects its expiry at its first request.
   await store.update(`server ${url}`, (text) => {
     const held = JSON.parse(text ?? "{}");
     return Promise.resolve(JSON.stringify({ ...held, expiresAt: Date.now() - 1000 }));

@@ -7,7 +7,7 @@ type Json = Readonly<Record<string, unknown>>;
 export interface Sent {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Defaults to POST. */
+  /** The HTTP method. Defaults to POST. */
   readonly method?: string;
 }
 
@@ -72,7 +72,7 @@ function toList(size: number, item: (i: number) => string): string {
 /** Bytes of trees, which contain almost as many values as a message may. */
 const TREES = 1_200_000;
 
-/** Nested folders, down to some children. */
+/** Nested folders, the innermost of which contains the leaves. */
 function toTree(levels: number, leaves: string): string {
   return `${'{"children":['.repeat(levels)}${leaves}${"]}".repeat(levels)}`;
 }

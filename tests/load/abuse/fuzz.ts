@@ -119,7 +119,7 @@ export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
       case 3:
         return { ...gene, shape: pick(Object.keys(shapes)) };
       case 4: {
-        // Two units together, or a damaged unit.
+        // Either two units are combined, or one unit is damaged.
         const [one, other] = [gene.unit, pick(UNITS)];
         return {
           ...gene,

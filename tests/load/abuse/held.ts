@@ -9,11 +9,11 @@ import { type Abused, readPeak, startAbused } from "./server.ts";
 /** The number of bytes that one client may make the server hold. */
 export const MOST_HELD = 64 * 2 ** 20;
 
-/** A way to make the server hold memory, repeated `count` times. */
+/** A way to make the server hold memory. It is repeated `count` times. */
 export interface HeldCase {
   readonly name: string;
   readonly count: number;
-  /** Whether the memory is outside of the heap: pages that are not returned count as well. */
+  /** Whether the memory is outside of the heap. Pages that are not returned then count as well. */
   readonly isNative?: boolean;
   /** Starts one repetition. Returns the number of sent bytes, and adds open resources to `open`. */
   readonly begin: (server: Abused, open: Opened, i: number) => Promise<number>;
@@ -440,7 +440,7 @@ export const heldCases: readonly HeldCase[] = [
 /** Runs a case on a separate server. */
 export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Holding> {
   await using server = await startAbused(runtime);
-  // Compiled code, caches and pools exist before the measurement.
+  // Run once first, so that compiled code, caches and pools exist before the measurement.
   for (let i = 0; i < 300; i++) await send(server.url, plain());
   for (let i = 0; i < 5; i++) {
     await send(server.url, modern("tools/call", { name: "any", arguments: { v: "@" } }, shapes["a string"](SIZE)));

@@ -81,7 +81,7 @@ async function measureWay(name: string, way: Way, only: RegExp, report: (cost: C
   const { body } = plain();
   for (let i = 0; i < 3000; i++) await way.talk(body);
   await way.talk(initialize().body);
-  const unit = (await measure(body)).cpu / 2; // Another message follows each message.
+  const unit = (await measure(body)).cpu / 2; // In this case, another message follows each message.
   for (const each of cases) {
     const what = `${name}: ${each.name}`;
     if (!only.test(what)) continue;

@@ -18,7 +18,7 @@ interface Globals {
   readonly gc?: () => void;
 }
 
-const globals = globalThis as unknown as Globals; // Neither runtime has types of the other runtime.
+const globals = globalThis as unknown as Globals; // Neither runtime has types for the other runtime.
 const { Deno: deno, Bun: bun, process } = globals;
 
 /** The resources that the process has used. */

@@ -1,4 +1,4 @@
-// All cases at once, against a server with 512 MB: it must survive, and serve another client.
+// Sends all cases at once to a server with 512 MB. The server must survive, and serve another client.
 import { quantile, readRss, type Runtime, sleep } from "../processes.ts";
 import { all, atMost, type Figure } from "../figure.ts";
 import { costCases, type Known, modern, plain, type Sent } from "./cases.ts";
@@ -128,7 +128,7 @@ export async function survive(runtime: Runtime, seconds: number): Promise<readon
   let most = 0;
   const begun: string[] = [];
   const timer = setInterval(() => {
-    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // An exiting process has no such value.
+    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // An exiting process does not have this value.
   }, 20);
   const held = await run(other, { seconds: seconds / 2, connections: 0, holds: begun });
   clearInterval(timer);

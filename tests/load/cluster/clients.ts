@@ -133,7 +133,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       const seed = crypto.randomUUID().slice(0, 8);
       const link = await attempt(`kept ${era}`, async () => toLink(await reader.callTool("big", { seed })));
       if (!link) return;
-      // The client has received a link, which must work at any instance.
+      // The client has received a link, which must work on any instance.
       const text = await insist(`link ${era}`, () => readPages(reader, link));
       expect("link", text, seed.repeat(1000));
     }));
@@ -196,7 +196,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       await Promise.all(loops);
       for (const client of clients) await client.close().catch(() => {});
       await Promise.all(subscriptions);
-      // Each key has a unique value, and there are no other values: no call was doubled or lost.
+      // Each key has a unique value, and there are no other values. This shows that no call was lost or doubled.
       const numbers = new Set(values.values());
       if (numbers.size !== values.size) seen.faults.push(`count: ${values.size} keys have ${numbers.size} values`);
       const highest = Math.max(0, ...[...numbers].map(Number));

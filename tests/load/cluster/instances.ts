@@ -18,7 +18,7 @@ export const RUNTIMES: Readonly<Record<string, readonly Runtime[]>> = {
 export interface Instance {
   readonly runtime: Runtime;
   readonly origin: string;
-  /** Whether it accepts connections. */
+  /** Whether the instance accepts connections. */
   isUp: boolean;
   /** Starts the instance, and waits until it responds. */
   start(): Promise<void>;

@@ -142,7 +142,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     }
     for (const task of begun) {
       if (task.endedAt === undefined) report.faults.push(`task ${task.id} did not end`);
-      // One that had ended before was not killed.
+      // An instance that had already ended was not killed.
       else if (task.endedAt > killedAt) {
         report.killed++;
         report.slowestMs = Math.max(report.slowestMs, task.endedAt - killedAt);
@@ -150,7 +150,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     }
     await victim.start();
   }
-  // The final state is the same at each instance, and does not change.
+  // The final state is the same on each instance, and does not change.
   for (const instance of cluster.instances) await Promise.all(all.map((task) => look(instance, task)));
   const lines = (await Deno.readTextFile(effects)).trim().split("\n");
   await Deno.remove(effects);

@@ -19,7 +19,7 @@ type Step = () => unknown;
 
 /** All attackers of one server. */
 export class Attackers {
-  /** Steps so far. */
+  /** Number of steps so far. */
   steps = 0;
   /** Errors that `fetch` threw. */
   readonly errors: string[] = [];
@@ -158,7 +158,7 @@ function toToken(origin: Origin, n: number): string {
   return origin === "one token" ? "slow-eve" : `junk-${n}`;
 }
 
-/** An address in one of 16 networks of /56, of all networks of /64 in them. */
+/** An address in one of 16 /56 networks, and in any /64 network of that network. */
 function toAddress(n: number): string {
   const network = `2001:db8:${(n % 16 + 1).toString(16)}:${(0x1200 + (n >> 4) % 256).toString(16)}`;
   return `${network}::${(n % 65_535).toString(16)}`;

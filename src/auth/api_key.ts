@@ -159,7 +159,7 @@ function toSecrets(
   return new KnownSecrets(known, "Cannot use the API keys");
 }
 
-// Error messages must not contain the key.
+// The error messages do not contain the key, because they may be logged.
 function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
   if (typeof key !== "string") {

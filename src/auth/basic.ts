@@ -111,8 +111,8 @@ function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
   };
 }
 
-// Reject lists and instances of classes: all facts are optional, so any object that a database returned would count as
-// a user, even an empty list of matches.
+// Reject lists and instances of classes: all facts are optional, so any object from a database, even an empty list of
+// matches, would otherwise count as a user.
 function toUser(name: string, found: object): Principal {
   if (isObject(found) && isPlain(found)) return toPrincipal(PREFIX, name, found);
   throw new TypeError(

@@ -93,7 +93,7 @@ export function toUnknown(challenge: Challenge): AuthRefusal {
   });
 }
 
-// Fast path: nearly all clients spell the scheme as the standard does.
+// Fast path: nearly all clients spell the scheme in the same case as the standard.
 function withoutScheme(value: string, scheme: string): string | undefined {
   const { length } = scheme;
   if (value[length] !== " ") return;

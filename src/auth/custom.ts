@@ -30,13 +30,13 @@ export interface CustomAuthOptions extends Credentials {
    */
   readonly form?: "bearer" | "dpop" | "basic" | { readonly header: string };
   /**
-   * Text before the colon in the ids of principals. Required for all but one `customAuth` in a list, so that two of
-   * them never return the same id. Defaults to no prefix.
+   * Text before the colon in the ids of principals. Required for all but one `customAuth` in a list, so that two
+   * `customAuth` never return the same id. Defaults to no prefix.
    */
   readonly prefix?: string;
   /**
-   * The challenge for callers without valid credentials, a list of challenges, or a function that returns them for one
-   * concrete path. Defaults to the scheme of `form`, or to `Bearer` without `form`.
+   * The challenge for callers without valid credentials, a list of challenges, or a function that returns the
+   * challenges for one concrete path. Defaults to the scheme of `form`, or to `Bearer` without `form`.
    */
   readonly challenge?: Authentication["challenge"];
 }
@@ -71,7 +71,7 @@ const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
 
 /**
  * Authenticates callers by a function. The options name the places of the credentials, which the server hides from
- * handlers. Choose ids that no other scheme uses.
+ * handlers. The function must return ids that no other scheme uses.
  *
  * ```ts
  * import { createServer } from "@x/mcp";

@@ -58,7 +58,7 @@ const LINK: KnownOptions<keyof ElicitationLinkOptions> = {
   names: { message: true, url: true, data: true, singleUse: "boolean" },
 };
 
-/** Creates and opens the links of users. */
+/** Creates and opens links that are bound to a user. */
 export interface ElicitationLinks {
   /**
    * Asks the user to open a page, like `ctx.elicitUrl`. The link is bound to the caller.
@@ -99,8 +99,8 @@ const PARAMETER = "state";
 
 /**
  * Creates links for URL elicitations that are bound to the caller, the server, and the origin and path of the page. The
- * page refuses a link that was created for another user. An attacker who sends an own link to a user can therefore not
- * collect the data that the user enters.
+ * page refuses a link that was created for another user. Therefore, an attacker who sends their own link to a user
+ * cannot collect the data that the user enters.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -124,7 +124,7 @@ const PARAMETER = "state";
 export function elicitationLinks(options: ElicitationLinksOptions = {}): ElicitationLinks {
   checkOptions("use elicitationLinks()", options, OPTIONS);
   const { secret, server, store, ttlMs = 600_000 } = options;
-  // JSON would seal `NaN` and `Infinity` as `null`, so that the link could never be opened.
+  // Reject `NaN` and `Infinity`, because JSON would seal them as `null`, and the link could never be opened.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
     throw new TypeError(`Cannot make user links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`);
   }
@@ -146,8 +146,8 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
       checkOptions(`ask the user to open a page`, options, LINK);
       const { message, url, data = null, singleUse = false } = options;
       const { id: principal } = requirePrincipal(ctx);
-      // Keep the link for later rounds: a handler that runs again must ask the same question, but sealing returns
-      // another text each time.
+      // Keep the link for later rounds: a handler that runs again must ask the same question, but sealing returns a
+      // different text each time.
       const link = await ctx.once(`link of ${key}`, async () => {
         const page = new URL(url);
         const use = singleUse ? await spent.make(`principal ${principal}`, !!store) : undefined;
@@ -160,7 +160,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
     async open(url, principalId) {
       const opened = new URL(url);
       const state = opened.searchParams.get(PARAMETER);
-      // Only this module seals values for this purpose, so the value is `Contents`.
+      // Only this module seals values for this purpose, so the cast to `Contents` is safe.
       const contents = (state === null ? undefined : await openVersioned(sealer, PURPOSE, state)) as
         | Contents
         | undefined;

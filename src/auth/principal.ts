@@ -22,8 +22,8 @@ export interface CallerFacts {
 }
 
 /**
- * Checks that an option is an object of secrets by name, or a function that finds them. Throws an error with this
- * message otherwise.
+ * Checks that an option is an object of secrets by name, or a function that finds secrets. Otherwise throws an error
+ * with this message.
  */
 export function checkSecrets(secrets: unknown, message: string): void {
   if (typeof secrets === "function" || isObject(secrets)) return;

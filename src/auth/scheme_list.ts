@@ -63,7 +63,7 @@ function readScheme(given: unknown, at: number): Listed {
   const place = `auth[${at}]`;
   checkOptions("create a server", { [place]: given }, { names: { [place]: AUTHENTICATION } });
   const auth: Authentication | undefined = isObject(given) && typeof given.authenticate === "function"
-    ? given as unknown as Authentication // The authenticator checks its other fields.
+    ? given as unknown as Authentication // The cast is safe, because the authenticator checks the other fields.
     : undefined;
   const { [SCHEME]: scheme, credentials: { headers = [], cookies = [], query = [] } = {} } = auth ?? {};
   const { name = "a function or an object of your own", schemes, prefix } = scheme ?? {};
@@ -136,8 +136,8 @@ class SchemeList implements Authentication {
       cookies: list.flatMap(({ cookies }) => cookies),
       query: list.flatMap(({ query }) => query),
     };
-    // A handler is a mistake only if no authentication of the list has a caller for it, so all authentications must be
-    // able to check.
+    // A handler is a mistake only if no authentication in the list has a caller for it, so all authentications must
+    // support this check.
     if (list.every(({ auth }) => auth[CHECK_HANDLER])) this[CHECK_HANDLER] = this.#checkHandler;
     if (list.some(({ auth }) => auth.renew)) {
       this.renew = (principal) => this.#ownerOf(principal)?.auth.renew?.(principal);
@@ -177,7 +177,7 @@ class SchemeList implements Authentication {
     return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), facts);
   }
 
-  /** Adds the challenges of the other authentications. */
+  /** Adds the challenges of the other authentications to a refusal. */
   #refuse(one: Listed, refusal: AuthRefusal, facts: AuthFacts): AuthRefusal {
     const own = refusal.challenges ?? readChallenges(one.auth, facts);
     const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, facts));

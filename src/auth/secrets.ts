@@ -36,7 +36,7 @@ export class KnownSecrets<T> {
     return this.#known.get(digest(given));
   }
 
-  /** The values that the secrets stand for. */
+  /** The values that belong to the secrets. */
   get values(): readonly T[] {
     return [...new Set(this.#known.values())];
   }
@@ -66,7 +66,7 @@ const words = new Int32Array(64);
 
 /**
  * Returns the SHA-256 digest of a text with one character per byte, as 16 characters of 16 bits. Does not use
- * WebCrypto, whose digest is asynchronous, because then every request would have to wait.
+ * WebCrypto, because its digest is asynchronous, so every request would have to wait.
  */
 export function digest(text: string): string {
   const state = INITIAL.slice();

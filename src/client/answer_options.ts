@@ -40,12 +40,13 @@ export interface AnswerContext {
   /** Aborts when the request is cancelled. */
   readonly signal: AbortSignal;
   /**
-   * The server's key of the question: the key that the handler chose, or in a session the id of the server's request.
+   * The key that identifies the question: the key that the handler chose, or in a session the id of the server's
+   * request.
    */
   readonly key: string;
   /**
-   * The request during which the server asks. `undefined` if this is not known: in a session over stdio while several
-   * requests run.
+   * The request during which the server asks. `undefined` if the request is not known, which happens in a session over
+   * stdio while several requests are running.
    */
   readonly request?: AskingRequest;
 }

@@ -4,18 +4,18 @@
  * @module
  */
 
-/** The slots of jobs that run at the same time. */
+/** Limits how many jobs run at the same time. Each running job takes a slot. */
 export class AnswerSlots {
   readonly #size: number;
   readonly #waiting = new Set<() => void>();
   #running = 0;
 
-  /** Creates `size` slots. */
+  /** Creates `size` slots, which is the number of jobs that may run at the same time. */
   constructor(size: number) {
     this.#size = size;
   }
 
-  /** Number of jobs that wait. */
+  /** Number of jobs that wait for a slot. */
   get waiting(): number {
     return this.#waiting.size;
   }

@@ -27,17 +27,17 @@ export interface BridgeOptions {
   readonly fetch?: (request: Request) => Promise<Response>;
   /** Sends a message to the client. Settles when the client accepts the next message, and never rejects. */
   readonly write: (message: Message) => Promise<void>;
-  /** Called with problems of which the client does not learn. */
+  /** Called with problems that are not reported to the client. */
   readonly onWarning: (text: string) => void;
 }
 
 /**
- * Maximum number of open requests of a client. The bridge cannot wait instead, because the next message may be an
- * answer to a question. Bun sends at most 256 requests at once.
+ * Maximum number of open requests of a client. Instead of waiting for a free slot, the bridge rejects further requests,
+ * because the next message may be an answer to a question. Bun sends at most 256 requests at once.
  */
 const MAX_PENDING = 200;
 /**
- * Maximum number of pages of the list of tools that are read to find out which arguments of a call must be repeated in
+ * Maximum number of pages of `tools/list` that are read to find out which arguments of a call must be repeated in
  * headers.
  */
 const MAX_LISTS = 100;
@@ -75,7 +75,7 @@ export class Bridge {
     this.#channel = httpChannel(this.#http);
   }
 
-  /** Receives a line of the client. Settles when the next line may follow. */
+  /** Receives a line from the client. Settles when the next line may follow. */
   async receive(line: string): Promise<void> {
     if (!line.trim()) return;
     let messages: readonly Message[];
@@ -118,7 +118,7 @@ export class Bridge {
     this.#request(message, message.id);
   }
 
-  /** Passes on a notification, or the answer to a request of the server. */
+  /** Passes on a notification, or the answer to a request from the server. */
   async #notify(message: Message): Promise<void> {
     const { method, params } = message;
     const isOfSession = toRevision(message) === undefined && this.#session !== undefined;
@@ -165,8 +165,8 @@ export class Bridge {
   }
 
   /**
-   * Sends a request of 2026-07-28 or later. Sends it again with further headers if the server requires arguments to be
-   * repeated that the bridge did not know of.
+   * Sends a request of revision 2026-07-28 or later. If the server requires further arguments to be repeated in
+   * headers, sends the request again with these headers.
    */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
     const reply = readReply(await this.#send(message, signal), message);
@@ -209,7 +209,7 @@ export class Bridge {
   /** Begins a session. */
   async #initialize(message: Message, signal: AbortSignal): Promise<Message> {
     let received = await this.#send(message, signal);
-    // Servers of 2024-11-05 have an event stream at this URL, and accept messages at another URL.
+    // Servers of revision 2024-11-05 have an event stream at this URL, and accept messages at another URL.
     if (!received.message && [400, 404, 405].includes(received.status ?? 0) && await this.#openLines(signal)) {
       received = await this.#send(message, signal);
     }
@@ -254,7 +254,7 @@ export class Bridge {
     return await this.#channel.send(message, { headers: this.#toHeaders(message), signal, onMessage });
   }
 
-  /** Passes a message of the server on to the client, except a response that the client no longer waits for. */
+  /** Passes a message from the server on to the client, except a response that the client no longer waits for. */
   #pass(message: Message): Promise<void> | undefined {
     return message.method === undefined ? undefined : this.#options.write(message);
   }
@@ -265,7 +265,10 @@ export class Bridge {
     return this.#renewing ??= this.#renew(lost, this.#closed.signal).finally(() => this.#renewing = undefined);
   }
 
-  /** Begins a new session without the client's knowledge, and notifies the client that everything may have changed. */
+  /**
+   * Begins a new session without involving the client, and notifies the client that all lists and resources may have
+   * changed.
+   */
   async #renew(lost: BridgeSession, signal: AbortSignal): Promise<void> {
     const reply = await this.#initialize(lost.initialize, signal);
     const session = this.#session;
@@ -282,7 +285,7 @@ export class Bridge {
   }
 
   /**
-   * Reads the stream for messages outside of requests, as long as the session exists. Not every server has such a
+   * Reads the stream for messages outside of requests, as long as the session exists. Some servers do not have this
    * stream.
    */
   async #listen(session: BridgeSession): Promise<void> {
@@ -335,7 +338,7 @@ function isRefusal(status: number): boolean {
   return status >= 400 && status < 500;
 }
 
-/** Returns the revision that a message of 2026-07-28 or later states. */
+/** Returns the protocol revision that a message states. Only messages of revision 2026-07-28 or later state it. */
 function toRevision({ params }: Message): string | undefined {
   const meta = params?._meta;
   const revision = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined;

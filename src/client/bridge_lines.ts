@@ -8,9 +8,9 @@ import { Bridge, type BridgeOptions } from "./bridge.ts";
 import { settleWithin } from "./delay.ts";
 import type { Message } from "./message.ts";
 
-/** Maximum length of a line of the client, in bytes. */
+/** Maximum length of a line from the client, in bytes. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Milliseconds for which the client may read remaining messages when the bridge ends. */
+/** Milliseconds for which the bridge waits at its end until the client has read the remaining messages. */
 const FLUSH_MS = 1000;
 
 /** The input and output of the client, as lines. */
@@ -31,7 +31,8 @@ export async function bridgeLines(
   const stopped = Promise.withResolvers<void>();
   const encoder = new TextEncoder();
   let written: Promise<void> = Promise.resolve();
-  // Messages of the server wait for the client, so that a client that reads slowly does not fill the memory.
+  // Backpressure: wait until the client has read earlier messages, because a slow client would otherwise fill the
+  // memory.
   const write = (message: Message) =>
     written = written.then(async () => {
       await Promise.race([output(encoder.encode(`${JSON.stringify(message)}\n`)), stopped.promise]);

@@ -29,9 +29,9 @@ export interface CompleteOptions extends RequestOptions {
 export interface Completion {
   /** The suggested values, best first. */
   readonly values: readonly string[];
-  /** How many suggestions there are in total. */
+  /** Total number of suggestions. */
   readonly total?: number;
-  /** Whether there are more suggestions than these. */
+  /** Whether the server has more suggestions than `values` contains. */
   readonly hasMore?: boolean;
 }
 
@@ -98,7 +98,7 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   notify(method: string, params?: Params): Promise<void>;
   /** Subscribes to changes. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
-  /** Requests log messages of this level and above. They go to `onNotification`. */
+  /** Requests log messages of this level and above. The client passes the messages to `onNotification`. */
   setLogLevel(level: LogLevel): Promise<void>;
   /**
    * Ends running requests, the session, the connection and the child process. A server in this process keeps running.
@@ -165,7 +165,8 @@ async function read(requests: Requests, uri: string, options?: RequestOptions): 
 /** The methods that list what a server has. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
-// Only the presence of a list is checked. Its items are as the server sent them.
+// Checks only that a result contains a list. The items are passed on as received, so the casts below state an
+// assumption.
 function toLists(requests: Requests, outputs: OutputChecks): Lists {
   return {
     async listTools(options) {

@@ -7,7 +7,7 @@ import type { Message } from "./message.ts";
 
 /** The options of one message. */
 export interface SendOptions {
-  /** HTTP headers; `null` removes one. A channel without headers ignores them. */
+  /** HTTP headers. `null` removes a header. A channel without headers ignores this option. */
   readonly headers?: Readonly<Record<string, string | null>>;
   /** Stops waiting for the response, and closes the HTTP exchange if there is one. */
   readonly signal?: AbortSignal;
@@ -52,11 +52,11 @@ export interface Channel {
   waitedMs?(): number;
   /** Settles when the server has closed the channel. Exists only on channels where all messages share one stream. */
   readonly ended?: Promise<void>;
-  /** Closes the channel. Settles when no connection is open any more. */
+  /** Closes the channel. Settles when all connections are closed. */
   close(): Promise<void>;
 }
 
-/** Sees everything that is sent and received, before it is processed. */
+/** Observes everything that is sent and received, before it is processed. */
 export interface Trace {
   /** The head of an HTTP request. */
   request(method: string, headers: Headers): void;

@@ -32,7 +32,7 @@ export interface AuthChallenge {
   readonly url: string;
   /** 401, or 403 if the token lacks scopes. */
   readonly status: number;
-  /** The `WWW-Authenticate` header, or an empty string if there is none. */
+  /** The `WWW-Authenticate` header, or an empty string if the response does not have this header. */
   readonly header: string;
   /**
    * The parameters of the challenge by their lower-case names, such as `scope` and `resource_metadata`. Taken from the
@@ -150,7 +150,9 @@ class AuthorizedSender implements HttpSender {
     return await fetchSameOrigin(this.#fetch, { ...sending, headers });
   }
 
-  /** Returns whether there is another token now: another request has renewed it, or `refresh` does. */
+  /**
+   * Returns whether a new token is available, because another request has renewed the token or because `refresh` does.
+   */
   async #canRepeat(challenge: AuthChallenge, sending: HttpMessage): Promise<boolean> {
     if (!this.#refreshing && toText(await this.#readToken(sending)) !== challenge.token) return true;
     const refreshing = this.#refreshing ??= this.#refresh(challenge);
@@ -170,7 +172,7 @@ class AuthorizedSender implements HttpSender {
   }
 }
 
-/** One call of `refresh`. It is aborted when no request waits for it any more. */
+/** One call of `refresh`. The call is aborted when no request waits for its result any more. */
 class Refreshing {
   readonly #stop = new AbortController();
   readonly #done: Promise<boolean>;
@@ -197,7 +199,7 @@ class Refreshing {
   }
 }
 
-/** Measures the time that a user takes. Each time is limited. */
+/** Measures the time that users take to sign in. The time of each sign-in is limited. */
 class WaitClock {
   readonly #limitMs: number;
   #totalMs = 0;
@@ -232,7 +234,7 @@ function toText(token: string | BoundToken | undefined): string | undefined {
   return typeof token === "object" ? token.token : token;
 }
 
-/** Reads the challenge of a response. Returns `undefined` if another token would not help. */
+/** Reads the challenge of a response. Returns `undefined` if the server would refuse any other token too. */
 function readChallenge(
   url: string,
   { status, headers }: Response,

@@ -27,7 +27,7 @@ import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
   /** The client's name and version. */
   readonly info?: Implementation;
-  /** Capabilities besides the capabilities of the functions below, such as extensions. */
+  /** Capabilities to declare, such as extensions, in addition to the capabilities that the callbacks below imply. */
   readonly capabilities?: ClientCapabilities;
   /** Extensions that the client declares and supports, created by `clientExtension`. */
   readonly extensions?: readonly ClientExtension[];
@@ -46,7 +46,9 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly era?: "modern" | "legacy";
   /** The protocol revisions to use, best first. Defaults to all revisions. */
   readonly revisions?: readonly string[];
-  /** Milliseconds after which a child process that does not respond is treated as a legacy server. Defaults to 5000. */
+  /**
+   * Milliseconds to wait for the response of a child process before it is treated as a legacy server. Defaults to 5000.
+   */
   readonly probeMs?: number;
 }
 

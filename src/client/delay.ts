@@ -19,7 +19,9 @@ export function checkTimeout(ms: number, name: string): void {
 /** Milliseconds between two checks of whether requests still wait for a user. */
 const LOOK_MS = 50;
 
-/** Starts a timer that pauses while requests wait for a user, which is as long as `waitedMs` grows. */
+/**
+ * Starts a timer that pauses while requests wait for a user. `waitedMs` returns the time for which they have waited.
+ */
 export function startPatientTimer(ms: number, waitedMs: () => number, onTime: () => void): () => void {
   let counted = waitedMs();
   const look = () => {

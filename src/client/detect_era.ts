@@ -140,14 +140,15 @@ async function probe(
 }
 
 /**
- * Whether an error means that a handshake is not worth trying: only a modern server responds with it, or (for status
- * 401 and 403) servers of any era do.
+ * Whether an error means that a handshake is not worth trying, because only a modern server responds with this error.
+ * Status 401 and 403 count too, because a handshake would fail in the same way.
  */
 export function isModernRefusal({ code, status }: McpError): boolean {
   return [UNSUPPORTED_VERSION, HEADER_MISMATCH, MISSING_CAPABILITY].includes(code) || status === 401 || status === 403;
 }
 
-// Chooses a revision that client and server have in common. Returns `undefined` if all of these have a handshake.
+// Chooses a revision that client and server have in common. Returns `undefined` if all common revisions have a
+// handshake.
 function choose(
   supported: readonly unknown[],
   modern: readonly string[],

@@ -39,7 +39,7 @@ export interface UnfinishedCall {
   readonly closed: AbortSignal;
   /** Whether the caller passed the result with the option `resume`. The result may then come from another process. */
   readonly isResumed: boolean;
-  /** The caller's function for progress. `undefined` if the caller wants no progress. */
+  /** The caller's progress callback. `undefined` if the caller did not request progress. */
   readonly onProgress?: (progress: Progress) => void;
   /**
    * Sends another request to the server, with the headers and the capabilities of this request. It is cancelled with
@@ -59,7 +59,7 @@ export interface UnfinishedCall {
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 
-/** A notification of the server that an extension defines. */
+/** A notification from the server that an extension defines. */
 export interface ReceivedNotification<P extends Schema = Schema> {
   /**
    * Schema of the parameters, without `_meta`. A notification that does not match is passed to `onWarning`. Defaults to
@@ -75,13 +75,13 @@ export interface ReceivedNotification<P extends Schema = Schema> {
 
 /** Options of an extension of the client. Only `id` is required. */
 export interface ClientExtensionOptions<R extends Schemas, N extends Schemas> {
-  /** Id of the extension, such as `com.example/audit`. */
+  /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
   /** Settings that servers see: a JSON object. Defaults to `{}`. */
   readonly settings?: Params;
   /** Result types by their names, such as `task`. */
   readonly results?: { readonly [K in keyof R]: ExtensionResult<R[K]> };
-  /** Notifications of the server by their names. */
+  /** Notifications from the server, by method. */
   readonly notifications?: { readonly [K in keyof N]: ReceivedNotification<N[K]> };
   /** Parameters that the HTTP header `Mcp-Name` repeats, by method: `{ "audit/get": "auditId" }`. */
   readonly subjects?: Readonly<Record<string, string>>;
@@ -103,15 +103,18 @@ const OPTIONS: KnownOptions<keyof ClientExtensionOptions<Record<never, Schema>, 
 
 /** An extension for the option `extensions` of `connect`. */
 export interface ClientExtension {
-  /** Id of the extension. */
+  /** Identifier, such as `com.example/audit`. */
   readonly id: string;
   /** Settings that servers see. */
   readonly settings: Params;
   /** Parameters that the HTTP header `Mcp-Name` repeats, by method. */
   readonly subjects: Readonly<Record<string, string>>;
-  /** Finishes results, by their type. */
+  /** Functions that finish results, by result type. */
   readonly results: ReadonlyMap<string, (result: Result, call: UnfinishedCall) => Promise<Result>>;
-  /** Receives notifications, by method. Rejects if the parameters do not match, or if the function fails. */
+  /**
+   * Functions that receive notifications, by method. A function rejects if the parameters do not match, or if the
+   * function fails.
+   */
   readonly notifications: ReadonlyMap<string, (params: Params) => Promise<void>>;
 }
 

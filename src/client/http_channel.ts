@@ -31,7 +31,7 @@ export interface HttpChannelOptions {
 }
 
 const BOTH = "application/json, text/event-stream";
-/** Milliseconds before a stream is resumed, if the server sets no `retry`. */
+/** Milliseconds before a stream is resumed, if the server does not set `retry`. */
 const RETRY_MS = 1000;
 /** Minimum delay in milliseconds. Without it, a server with `retry: 0` could keep the client busy. */
 const LEAST_RETRY_MS = 100;
@@ -175,8 +175,8 @@ class HttpChannel implements Channel {
   }
 
   /**
-   * Opens a stream again after the delay that the server sets, which grows with each failure. Returns `undefined` if
-   * the server cannot be reached.
+   * Opens a stream again after the delay that the server sets. The delay grows with each failure. Returns `undefined`
+   * if the server cannot be reached.
    */
   async #reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
@@ -203,8 +203,8 @@ class HttpChannel implements Channel {
         else if (response) {
           status = response.status;
           await response.body?.cancel();
-          // Start without a position, because the server may have dropped the events after it, but still have the
-          // stream.
+          // Start without a position, because the server may have dropped the events after the position but may still
+          // have the stream.
           if (!position.id || status === 404) return status;
           position.id = undefined;
         }
@@ -261,8 +261,8 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
   }
 }
 
-// Rejects when the signal aborts, and cancels the body: a server in the same process does not notice that a request is
-// aborted, but that its body is cancelled.
+// Rejects when the signal aborts, and cancels the response body, because a server in the same process notices only that
+// the body is cancelled, not that the request is aborted.
 function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return coming;
   const { promise, resolve, reject } = Promise.withResolvers<T>();

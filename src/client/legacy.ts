@@ -38,7 +38,7 @@ export class LegacyCodec implements Codec {
 
 /** The options of {@linkcode legacyProtocol}. */
 export interface LegacyOptions extends ProtocolOptions {
-  /** The protocol revisions of the client, best first. The client proposes the first one. */
+  /** The protocol revisions of the client, best first. The client proposes the first revision. */
   readonly versions: readonly string[];
   /** Whether to open the stream for messages outside of requests at once. */
   readonly listens: boolean;
@@ -46,7 +46,7 @@ export interface LegacyOptions extends ProtocolOptions {
 
 /** Headers that remove the session from the request of a new handshake. */
 const NO_SESSION = { "mcp-session-id": null, "mcp-protocol-version": null };
-/** Milliseconds to wait until a stream opens. Some servers respond only when they send the first message. */
+/** Milliseconds to wait until a stream opens. Some servers do not send response headers before the first message. */
 const OPEN_STREAM_MS = 1000;
 /** Milliseconds to wait until a session has ended. */
 const END_SESSION_MS = 2000;
@@ -242,11 +242,11 @@ class LegacyProtocol implements Protocol {
       return opened;
     } catch (error) {
       if (!recovers || !isRemoteError(error) || error.status !== 405) throw error;
-      // The server does not have such a stream.
+      // The server does not have a stream for messages outside of requests.
     }
   }
 
-  /** Opens the stream for changes. Calls `onEnd` when the stream has ended and is not opened again. */
+  /** Opens the stream for changes. Calls `onEnd` when the stream has ended for good. */
   async #openForChanges(onEnd: () => void): Promise<void> {
     if (!await this.#listen() && this.#rpc.channel.openStream) {
       this.#options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");

@@ -25,7 +25,7 @@ export interface Message {
 export interface Notification {
   /** The method, such as `notifications/progress`. */
   readonly method: string;
-  /** The parameters, or an empty object if there are none. */
+  /** The parameters, or an empty object if the notification has no parameters. */
   readonly params: Params;
 }
 

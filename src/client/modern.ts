@@ -44,7 +44,7 @@ const MAX_QUESTIONS = 100;
 /** Maximum number of tools whose headers are remembered. */
 const MAX_TOOLS = 10_000;
 const RETRY_MS = 1000;
-/** Milliseconds for which extensions may cancel their work at the server when the client closes. */
+/** Milliseconds for which closing the client waits until extensions have cancelled their work on the server. */
 const SETTLE_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
@@ -56,7 +56,7 @@ export class ModernCodec implements Codec {
   readonly hasSession = false;
   /** The protocol revision of requests. */
   version: string;
-  /** The least severe log level that requests ask for. */
+  /** The least severe log level that requests ask the server to send. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #subjects: Readonly<Record<string, string>>;
@@ -104,7 +104,8 @@ export class ModernCodec implements Codec {
     this.#mirrored.delete(name);
     const headers = isObject(inputSchema) ? findHeaderParams(inputSchema) : [];
     if (!headers.length) return;
-    // Forgetting is safe: if a call of a forgotten tool is refused, the client lists the tools again.
+    // Clearing the map is safe: if the server refuses a call because of missing headers, the client lists the tools
+    // again.
     if (this.#mirrored.size >= MAX_TOOLS) this.#mirrored.clear();
     this.#mirrored.set(name, headers);
   }
@@ -179,7 +180,8 @@ class ModernProtocol implements Protocol {
   }
 
   async notify(method: string, params?: Params): Promise<void> {
-    // State the revision in notifications of extensions, because a server on stdio cannot know it otherwise.
+    // State the revision in notifications of extensions, because a server on stdio cannot find out the revision
+    // otherwise.
     const isOfExtension = this.#options.extensions?.length && !PROTOCOL.test(method);
     await this.#rpc.notify(method, isOfExtension ? this.#codec.toParams(params ?? {}) : params);
   }
@@ -208,7 +210,7 @@ class ModernProtocol implements Protocol {
     for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
       if (round >= MAX_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MAX_ROUNDS} times`);
       const { inputRequests, requestState } = outcome.result;
-      // A result without questions means that the server wants the request again later.
+      // A result without questions means that the client should send the request again later.
       if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), options.signal);
       const next = {
         ...params,
@@ -236,7 +238,10 @@ class ModernProtocol implements Protocol {
     return responses;
   }
 
-  /** Answers a question. Never throws an `McpError`, because it would look like a refusal of the call by the server. */
+  /**
+   * Answers a question. Never throws an `McpError`, because the caller would mistake the error for a response of the
+   * server.
+   */
   async #answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown> {
     try {
       return await this.#rpc.answer(question, options);
@@ -279,7 +284,8 @@ class ModernProtocol implements Protocol {
       closed: this.#closed.signal,
       isResumed: resume !== undefined,
       onProgress,
-      // Pass capabilities and answers on: the server sends only questions for which a request declares a capability.
+      // Pass on the capabilities and the answer function of the request: the server sends only questions for which a
+      // request declares a capability.
       request: async (method, params = {}, options) =>
         (await this.request(method, params, { signal, answer, capabilities, headers, ...options })).result,
       answer: (question, options) => this.#answer({ request, ...question }, { signal, answer, ...options }),

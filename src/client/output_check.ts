@@ -15,7 +15,7 @@ export class OutputChecks {
   #schemas = new Map<unknown, Params>();
   readonly #checks = new WeakMap<Params, Check>();
 
-  /** Replaces all schemas by the schemas of a complete list of tools. */
+  /** Replaces all schemas with the schemas of a complete list of tools. */
   learn(tools: readonly Params[]): void {
     this.#schemas = new Map(
       tools.flatMap(({ name, outputSchema }) => isObject(outputSchema) ? [[name, outputSchema]] : []),
@@ -54,7 +54,7 @@ export class OutputChecks {
   }
 }
 
-// Ignores patterns, because a pattern of a server could block this process. A schema that cannot be compiled, for
+// Ignores patterns, because a pattern from a server could block this process. A schema that cannot be compiled, for
 // example because it refers to another document, accepts every result.
 async function compile(schema: Params): Promise<Check> {
   const { compileJsonSchema } = await import("../schema/json_check.ts");

@@ -9,7 +9,7 @@ import { checkTimeout } from "./delay.ts";
 const MAX_PAGES = 1000;
 /** Maximum number of items of a whole list. */
 export const MAX_ITEMS = 1_000_000;
-/** Maximum length of a whole list as JSON, in characters. A single page may be as long. */
+/** Maximum length of a whole list as JSON, in characters. A single page may have this length too. */
 const MAX_CHARACTERS = 64 * 1024 * 1024;
 /** Timeout of a whole list, as a multiple of the timeout of one request. */
 const MAX_TIMEOUTS = 10;

@@ -59,7 +59,7 @@ export interface ProtocolOptions extends ClientIdentity {
   readonly recovers: boolean;
 }
 
-/** Reads the name and version of a server. Returns `undefined` if one of them is missing. */
+/** Reads the name and version of a server. Returns `undefined` if the name or the version is missing. */
 export function toImplementation(info: unknown): Implementation | undefined {
   if (!isObject(info)) return;
   const { name, version } = info;

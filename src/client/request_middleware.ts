@@ -11,15 +11,15 @@ export interface ClientRequest {
   readonly method: string;
   /** The parameters, without the fields that the protocol revision adds. */
   readonly params: Params;
-  /** Additional HTTP headers; `null` removes one. */
+  /** Additional HTTP headers. `null` removes a header. */
   readonly headers: Readonly<Record<string, string | null>>;
   /** Aborts when the request is cancelled or times out. */
   readonly signal: AbortSignal;
 }
 
 /**
- * A function that wraps a request. `next` sends the request, or the changed request that it gets, and may be called
- * several times. The function returns the result.
+ * A function that wraps a request. `next` sends the request that it is called with, which may be a changed request. It
+ * may be called several times. The function returns the result.
  */
 export type ClientMiddleware = (
   request: ClientRequest,

@@ -24,7 +24,7 @@ export interface Progress {
   readonly progress: number;
   /** The value of `progress` at the end of the work, if it is known. */
   readonly total?: number;
-  /** A message for people. */
+  /** A message to show to the user. */
   readonly message?: string;
 }
 
@@ -101,7 +101,7 @@ export interface SentRequestOptions extends TestRequestOptions {
   readonly capabilities?: ClientCapabilities;
 }
 
-/** A request of the server: elicitation, sampling or roots. */
+/** A request from the server: elicitation, sampling or roots. */
 export interface ServerRequest {
   /** The method, such as `elicitation/create`. */
   readonly method: string;
@@ -116,7 +116,7 @@ export interface ServerRequest {
 }
 
 /**
- * Answers a request of the server with a result, or throws an `McpError`. `signal` aborts when the request is
+ * Answers a request from the server with a result, or throws an `McpError`. `signal` aborts when the request is
  * cancelled.
  */
 export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
@@ -150,11 +150,11 @@ export interface Rpc {
   codec: Codec;
   /** Called with every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
-  /** The characters that all subscriptions of the connection hold. */
+  /** The number of characters that wait in all subscriptions of the connection. */
   readonly held: Held;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
-  /** Answers a question of the server. If too many questions are open, waits until earlier questions are answered. */
+  /** Answers a question from the server. If too many questions are open, waits until earlier questions are answered. */
   answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
   /** Processes a message that is not a response. */
   receive(message: Message): void;
@@ -202,21 +202,21 @@ interface Running {
   stopTimer?: () => void;
 }
 
-/** The field of `_meta` with the id of a notification's subscription. */
+/** The `_meta` field of a notification that contains the id of its subscription. */
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 const ENDED = "Cannot get the response: the server cancelled the request";
 const CALL_ENDED = "Cannot answer: the request that asked has ended";
-/** Milliseconds for which cancellations may be sent when the connection closes. */
+/** Milliseconds to wait for cancellations to be sent when the connection closes. */
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
 /**
- * Maximum number of questions of the server that are answered at the same time, because each may involve a user or a
- * model.
+ * Maximum number of questions from the server that are answered at the same time. Limited, because each question may
+ * involve a user or a model.
  */
 const MAX_ANSWERING = 8;
-/** Maximum number of further questions that wait. */
+/** Maximum number of further questions that wait to be answered. */
 const MAX_WAITING = 100;
 /** Maximum length of all open questions together, in characters. A single question may be longer. */
 const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
@@ -230,11 +230,11 @@ const FAILED: SendResult = { status: 503 };
 /** Maximum number of immediate replies that are being sent at the same time. Further requests get no reply. */
 const MAX_REPLYING = 100;
 
-/** A request of the server that is being answered, or that waits for it. */
+/** A request from the server that is being answered, or that waits to be answered. */
 interface Question {
   readonly id: Id;
   readonly stop: AbortController;
-  /** The running requests to which the question may belong. When the last of them ends, answering is stopped. */
+  /** The running requests to which the question may belong. When the last of these requests ends, answering stops. */
   readonly calls: Set<Running>;
 }
 
@@ -378,7 +378,7 @@ class ChannelRpc implements Rpc {
     return sending;
   }
 
-  /** Stops questions that could only belong to the request that has ended. */
+  /** Stops answering questions that could belong only to the request that has ended. */
   #stopQuestions(running: Running): void {
     for (const { calls, stop } of [...this.#questions]) {
       if (calls.delete(running) && !calls.size) stop.abort(new DOMException(CALL_ENDED, "AbortError"));
@@ -404,7 +404,7 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Handles a cancellation from the server. In a session, it cancels a request of the server. Without a session, it
+   * Handles a cancellation from the server. In a session, it cancels a request from the server. Without a session, it
    * ends a subscription, whose result may follow.
    */
   #receiveCancelled(id: unknown): void {
@@ -442,8 +442,8 @@ class ChannelRpc implements Rpc {
       this.#questions.delete(question);
       this.#questionCharacters -= characters;
     }
-    // Reply even though the call has ended: where all messages share one channel, the question may belong to something
-    // else, and the server would wait forever.
+    // Reply even though the call has ended. If all messages share one channel, the question may belong to another
+    // request, and without a reply the server would wait forever.
     const hasEnded = stop.signal.reason instanceof DOMException && stop.signal.reason.message === CALL_ENDED;
     if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
   }
@@ -452,11 +452,12 @@ class ChannelRpc implements Rpc {
     const answer = await this.#toAnswer({ ...asked, key: String(id) }, signal, from);
     const message = { jsonrpc: "2.0" as const, id, ...answer };
     if (signal.aborted) return;
-    // Ignore errors of sending: if the server is gone, the running requests fail anyway. Only a refusal is tried again.
+    // Ignore network errors: if the server is gone, the running requests fail anyway. Retry only after a refusal.
     for (let retry = 0; !signal.aborted; retry++) {
       const options = { headers: this.codec.toHeaders(message), signal };
       const { status = 200 } = await this.channel.send(message, options).catch(() => FAILED);
-      // The server's call waits for the answer. Another instance may accept it, or the same instance later.
+      // Retry, because the server's call waits for the answer. Another instance may accept the answer, or the same
+      // instance may accept it later.
       const isRefused = status >= 500 || status === 429;
       if (!isRefused || !this.#repeatsAnswers || retry === ANSWER_RETRIES) return;
       await delay(ANSWER_RETRY_MS * 2 ** retry, signal).catch(() => {});
@@ -464,8 +465,8 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Returns the running requests to which a question may belong. Without a stream of its own, a request for roots may
-   * belong to none of them.
+   * Returns the running requests to which a question may belong. If the question did not arrive on the stream of a
+   * request, a request for roots may belong to no running request.
    */
   #findCalls({ method }: ServerRequest, from?: Running): Set<Running> {
     return new Set(from ? [from] : method === "roots/list" ? [] : this.#running);
@@ -553,8 +554,8 @@ function isProgress(params: Params): params is Params & Progress {
     (message === undefined || typeof message === "string");
 }
 
-// Tests whether a notification may belong to a request. Where all messages share one channel, some notifications name
-// their request, and all others may belong to any running request.
+// Tests whether a notification may belong to a request. If all messages share one channel, only progress notifications
+// name their request, and all other notifications may belong to any running request.
 function mayBelong({ method, params }: Notification, { id, token }: Running): boolean {
   const meta = isObject(params._meta) ? params._meta : {};
   if (SUBSCRIPTION in meta) return meta[SUBSCRIPTION] === id;

@@ -1,5 +1,5 @@
 /**
- * Subscriptions to changes at a server.
+ * Subscriptions to changes on a server.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -32,17 +32,17 @@ export interface Watch {
 }
 
 /**
- * An open subscription. Iterate over it to receive notifications. It keeps the newest 1,000 notifications that were not
- * read yet. If these exceed 16 Mi characters, or 64 Mi characters for all subscriptions of the client, the subscription
- * is closed, and iterating throws a `RangeError`.
+ * An open subscription. Iterate over it to receive notifications. The subscription keeps the newest 1,000 notifications
+ * that were not read yet. If these notifications exceed 16 Mi characters, or 64 Mi characters for all subscriptions of
+ * the client, the subscription is closed, and iterating throws a `RangeError`.
  */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 
-// Maximum number of notifications that wait. A server may send more than the program reads.
+// Maximum number of notifications that wait to be read. A server may send more than the program reads.
 const MAX_WAITING = 1000;
-/** Maximum length, in characters, of the notifications that wait in one subscription. */
+/** Maximum total length, in characters, of the notifications that wait in one subscription. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
-/** Maximum length, in characters, of the notifications that wait in all subscriptions of a connection. */
+/** Maximum total length, in characters, of the notifications that wait in all subscriptions of a connection. */
 const MAX_ALL_CHARACTERS = 64 * 1024 * 1024;
 
 /** The notifications that the subscriptions of a connection hold together. */

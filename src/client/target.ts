@@ -43,7 +43,7 @@ export interface TargetOptions {
   readonly signal?: AbortSignal;
   /** Timeout of requests in milliseconds, unless a request has its own `timeoutMs`. Defaults to 60,000. */
   readonly timeoutMs?: number;
-  /** Sees everything that is sent and received. */
+  /** Observes everything that is sent and received. */
   readonly trace?: Trace;
 }
 

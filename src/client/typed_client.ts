@@ -1,5 +1,5 @@
 /**
- * The type of a client that knows the handlers of its server.
+ * The type of a client whose methods are typed by the handlers of its server.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Access tokens that this server gets for itself or for a caller, and the time for which it reuses them.
+ * Access tokens that this server requests for itself or for a caller, and the time for which it reuses these tokens.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export interface AccessToken {
   readonly accessToken: string;
   /** Time at which the token expires, in milliseconds since 1970. `undefined` if the issuer did not state it. */
   readonly expiresAt?: number;
-  /** Scopes that were granted. `undefined` if the issuer did not state them. */
+  /** Scopes that were granted. `undefined` if the issuer did not state the scopes. */
   readonly scopes?: readonly string[];
 }
 
@@ -30,8 +30,8 @@ export async function loadTokenRequests(): Promise<typeof import("./token_reques
 }
 
 /**
- * Requests a token. Of the issuer's response, an error contains only the error code, because some issuers repeat the
- * tokens that they received.
+ * Requests a token. Errors contain only the error code of the issuer's response, because some issuers repeat the tokens
+ * that they received in their responses.
  */
 export async function requestToken(
   { issuer, send }: { readonly issuer: Issuer; readonly send: Send },
@@ -55,8 +55,8 @@ export async function requestToken(
 }
 
 /**
- * Time before its expiry from which a token is not used again, in milliseconds. For a short-lived token, half of its
- * lifetime.
+ * Time before the expiry of a token from which the token is no longer reused, in milliseconds. Limited to half of the
+ * token's lifetime.
  */
 const MARGIN_MS = 30_000;
 /** Time for which a token without a stated expiry is used, in milliseconds. */

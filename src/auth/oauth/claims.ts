@@ -49,8 +49,8 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
 /**
  * Returns the thumbprint of the key that a token is bound to, or `undefined` for a token that is not bound.
  *
- * @throws {InvalidToken} if the token is bound in a way that this server cannot check. Accepting such a token without a
- * proof would let a thief use it.
+ * @throws {InvalidToken} if the token is bound in a way that this server cannot check. If the server accepted the token
+ * without a proof, a thief could use it.
  */
 export function readThumbprint({ cnf, token_type: type }: Claims): string | undefined {
   const isBound = typeof type === "string" && /^dpop$/i.test(type);
@@ -61,8 +61,8 @@ export function readThumbprint({ cnf, token_type: type }: Claims): string | unde
 }
 
 /**
- * Tests for the claims of an ID token, which tells a client about its user and grants nothing. Some issuers put `nonce`
- * into access tokens too, and mark access tokens by their type.
+ * Tests for the claims of an ID token, which describes a user to a client and does not grant access. Some issuers put
+ * `nonce` into access tokens too, and mark access tokens by their type.
  */
 export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Claims): boolean {
   if (atHash !== undefined || codeHash !== undefined || typ === "ID") return true;

@@ -1,5 +1,5 @@
 /**
- * Gets access tokens of this server itself, for servers that it calls.
+ * Gets access tokens that are issued to this server itself, for the servers that it calls.
  *
  * @module
  */

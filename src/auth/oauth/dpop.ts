@@ -1,5 +1,6 @@
 /**
- * Checks proofs that a caller has the private key to which its token is bound (DPoP, RFC 9449).
+ * Checks the proofs by which callers show that they possess the private key to which their token is bound (DPoP, RFC
+ * 9449).
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -49,15 +50,15 @@ export class Proofs {
   readonly #used = new KnownMarks(systemClock, TTL_MS);
 
   /**
-   * Checks the proof of a request, and marks it as used. Resolves to `undefined`, or to a refusal whose cause is not in
-   * the proof.
+   * Checks the proof of a request, and marks it as used. Resolves to `undefined` if the proof is accepted, or to a
+   * refusal if the check failed for a reason other than the proof.
    *
    * @throws {InvalidProof} (as a rejection) if the proof is refused.
    */
   async check(proven: ProvenRequest, facts: AuthFacts): Promise<AuthRefusal | undefined> {
     const { iat, jti } = await verify(proven, facts.now);
     const id = await hash(JSON.stringify([proven.thumbprint, jti]));
-    // Proofs have mark sets of their own, so that many proofs do not move the cut-off of other marks.
+    // Proofs have separate mark sets, because many proofs would otherwise move the cut-off of other marks.
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
     const mark = { client, at: iat, id };
     const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };

@@ -5,11 +5,11 @@
  */
 import { TokenCache } from "./token_cache.ts";
 
-/** Maximum number of invalid tokens of one address per minute. Each of them costs the issuer a request. */
+/** Maximum number of invalid tokens from one address per minute. Each invalid token costs the issuer a request. */
 const MAX_FAILURES = 60;
 const WINDOW_MS = 60_000;
 
-/** Counts the invalid tokens of each address within the last minute. */
+/** Counts the invalid tokens from each address within the last minute. */
 export class FailureBudget {
   readonly #failures = new TokenCache<{ count: number; readonly ends: number }>({
     entries: 10_000,

@@ -16,7 +16,7 @@ export interface JsonResponse {
   readonly json: Readonly<Record<string, unknown>>;
 }
 
-/** Timeout for all requests of one purpose together, in milliseconds. */
+/** Timeout for a sequence of requests, such as loading the metadata and then the keys, in milliseconds. */
 export const TIMEOUT_MS = 5000;
 /** Maximum size of a response in bytes. */
 const MAX_BYTES = 512 * 1024;

@@ -11,7 +11,7 @@ const FRESH_MS = 600_000;
 /** Time for which a value is used if loading it again fails, in milliseconds. */
 const STALE_MS = 3_600_000;
 
-/** A value could not be loaded. */
+/** The error for a value that could not be loaded. */
 export class Unavailable extends Error {
   #isTaken = false;
 
@@ -27,8 +27,9 @@ export class Unavailable extends Error {
 }
 
 /**
- * A value that is loaded when it is first needed. All requests share one load. There is at most one load in 30 seconds,
- * whether it fails or not, so that callers with unknown keys cannot make the server flood an authorization server.
+ * A value that is loaded when it is first needed. All requests share one load. At most one load starts within 30
+ * seconds, even if the load fails, because callers with unknown keys could otherwise make the server flood an
+ * authorization server.
  */
 export class Loaded<T> {
   readonly #name: string;

@@ -40,7 +40,7 @@ export function pathRoutes(path: string, toJson: (facts: PathFacts) => string): 
   return [{ path: WELL_KNOWN + path, fetch: ({ method }, facts) => respond(method, toJson(facts)) }];
 }
 
-// Web pages of any origin may read the metadata. Their requests have further headers, so browsers send a preflight
+// Web pages of any origin may read the metadata. Their requests have additional headers, so browsers send a preflight
 // request first.
 const OPEN = { "access-control-allow-origin": "*" };
 const PREFLIGHT = {

@@ -1,5 +1,5 @@
 /**
- * The protected resources of a server: one, or one for each concrete path.
+ * The protected resources of a server: a single resource, or a resource for each concrete path.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -12,8 +12,8 @@ import { readSecureUrl } from "./http.ts";
 import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
 
 /**
- * A function of the path parameters. It gets the parameters after the server's `params` schema has converted them, with
- * strings encoded by `encodeURIComponent`, so that they are safe in a URL.
+ * A function of the path parameters. The function gets the parameters after the server's `params` schema has converted
+ * them, with strings encoded by `encodeURIComponent`, so that they are safe in a URL.
  */
 export type ByPath<T> = (params: Readonly<Record<string, unknown>>) => T;
 

@@ -75,8 +75,8 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
    */
   readonly satisfies?: (granted: readonly string[], needed: readonly string[]) => boolean;
   /**
-   * Reads the scopes of a token as a list. Defaults to the claim `scope`, otherwise `scp`. A token without scopes
-   * grants none, and no token can grant `allScopes`.
+   * Reads the scopes of a token as a list. Defaults to the claim `scope`, otherwise `scp`. A token without scopes does
+   * not grant any scope, and no token can grant `allScopes`.
    */
   readonly readScopes?: (claims: Claims) => readonly string[] | undefined;
   /**
@@ -97,8 +97,8 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
    */
   readonly type?: "at+jwt";
   /**
-   * Whether each token must be bound to a key of its client (DPoP), so that a stolen token is of no use. By default, a
-   * token that is bound to a key is accepted with a proof, and a token that is not bound is accepted without a proof.
+   * Whether each token must be bound to a key of its client (DPoP), so that a stolen token cannot be used. By default,
+   * a token that is bound to a key is accepted with a proof, and a token that is not bound is accepted without a proof.
    */
   readonly dpop?: "required";
   /** Tolerated difference between the clocks of this server and of an issuer, in milliseconds. Defaults to 5000. */
@@ -112,8 +112,8 @@ export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   readonly rootMetadata?: boolean;
   /**
    * How the server checks tokens that are not JWTs: options of an introspection at their issuer, or a function that
-   * returns their claims. By default, such tokens are refused. A result is kept for 30 seconds, and not longer, because
-   * tokens can be revoked.
+   * returns their claims. By default, such tokens are refused. A result is cached for 30 seconds, and not longer,
+   * because tokens can be revoked.
    */
   readonly introspection?:
     | IntrospectionOptions
@@ -291,7 +291,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     if (scopes.includes("offline_access")) {
       throw new TypeError("Cannot use oauth(): offline_access is for clients and issuers; remove it from scopes");
     }
-    // Check the type: a time plus a text would be a text, which compares as later than any time.
+    // Check the type: a number plus a string would be a string, which would compare as later than any time.
     if (!(typeof skewMs === "number" && skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
       throw new TypeError(`Cannot use oauth(): skewMs must be a number from 0 to ${MAX_SKEW_MS}`);
     }
@@ -324,7 +324,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   // An own property with an arrow function, because it is called without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
     const { now } = facts;
-    // Fast path: most tokens are known, so their header needs no reading.
+    // Fast path: most tokens are already in the cache, so their header need not be parsed.
     const header = request.headers.get("Authorization") ?? "";
     const resource = this.#toResource(facts);
     const { key } = resource;
@@ -337,7 +337,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const running = this.#running.get(key + token);
-    // Check the address's share before starting a check for a token that may be invalid.
+    // Check the rate limit of the address before starting a check for a token that may be invalid.
     const full = facts[FIND_PLACE]?.();
     if (full) return full;
     const admit = (found: Verdict | AuthRefusal) =>
@@ -365,7 +365,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { scheme, token, resource } = presented;
     if (thumbprint === undefined) return admitUnbound(verdict, presented, facts.now);
     if (scheme !== "DPoP") return refuseToken({ scheme, error: "invalid_token", reason: UNPROVEN }, resource);
-    // A stream that stays open has used its proof when it was opened, so its recheck needs none.
+    // An open stream has used its proof when it was opened, so checking its token again requires no proof.
     if (facts[USED] === null) return toCurrent(verdict, facts.now);
     try {
       const proven = { request, token, thumbprint, principal, resource: resource.url };

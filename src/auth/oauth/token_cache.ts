@@ -49,7 +49,7 @@ export class TokenCache<T> {
     this.delete(token);
   }
 
-  /** Keeps a value until the given time. */
+  /** Stores a value until its `until` time. */
   set(token: string, entry: Entry<T>, now: number): void {
     this.delete(token);
     if (now >= this.#nextSweep) this.#sweep(now);

@@ -35,7 +35,8 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-// The only way from a principal to its token. No object that handlers can reach contains the token.
+// The only place that connects a principal with its token, because no object that handlers can reach may contain the
+// token.
 const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
 
 /**
@@ -69,7 +70,7 @@ export async function exchangeToken(
   );
 }
 
-/** Lets a copy of a principal exchange the same token as the original. */
+/** Allows a copy of a principal to exchange the same token as the original. */
 export function shareExchange(from: Principal, to: Principal): void {
   const exchange = exchanges.get(from);
   if (exchange) exchanges.set(to, exchange);

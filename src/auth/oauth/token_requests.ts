@@ -37,7 +37,7 @@ export interface TokenRequest {
   readonly send: Send;
 }
 
-/** A response that cannot be used. The message begins with a verb. Of the response, it contains only the error code. */
+/** A response that cannot be used. The message begins with a verb, and contains only the error code of the response. */
 export class UnusableResponseError extends Error {}
 
 /**

@@ -12,7 +12,7 @@ import type { Principal } from "../../core/call/context.ts";
 import { type Claims, type OAuthPrincipal, readIssuer } from "./caller.ts";
 import { InvalidToken } from "./claims.ts";
 
-/** Checks the claims of tokens of some issuers. */
+/** Checks the claims of tokens from the given issuers. */
 export class TypedClaims {
   readonly #schema?: CompiledSchema;
   readonly #issuers: ReadonlyMap<string, unknown>;
@@ -36,7 +36,7 @@ export class TypedClaims {
   /**
    * Returns the claims of a token as the schema outputs them.
    *
-   * @throws {InvalidToken} (as a rejection) if the claims do not match the schema. Its `detail` contains the reason,
+   * @throws {InvalidToken} (as a rejection) if the claims do not match the schema. Its `detail` contains the reason;
    * its message does not.
    */
   async check(claims: Claims): Promise<Claims> {

@@ -149,10 +149,7 @@ async function exchangeCode(returned: Returned, context: GrantContext): Promise<
   return { client, response };
 }
 
-/**
- * Checks the address to which the user came back. Its error parameter must not be shown before the address has been
- * checked.
- */
+/** Checks the redirect URL. Its error parameter must not be shown before the URL has been checked. */
 function readReturn({ address, redirectUri, client, state }: Returned, context: GrantContext): URLSearchParams {
   const url = URL.parse(address);
   const expected = new URL(redirectUri);

@@ -43,7 +43,8 @@ export interface DiscoveryOptions {
 /**
  * Reads the metadata of the server and of its authorization server.
  *
- * @throws {SignInError} if metadata is missing, or if the two do not belong together.
+ * @throws {SignInError} if metadata is missing, or if the metadata of the server and of the authorization server do not
+ * match.
  */
 export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   options.requests.readUrl(options.server.href, "the server");
@@ -69,7 +70,7 @@ function refuse({ href }: URL, state: string): SignInError {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Reads the resource metadata. Returns `undefined` if the server has none. */
+/** Reads the resource metadata. Returns `undefined` if the server does not publish metadata. */
 async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | undefined> {
   const { requests, server, metadataUrl, signal } = options;
   if (metadataUrl !== undefined) {
@@ -87,7 +88,10 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
   }
 }
 
-/** Returns the resource if it is the server itself, or a part of the server's origin that contains it. */
+/**
+ * Returns the resource if it is the URL of the server, or a URL of the same origin whose path is a prefix of the
+ * server's path.
+ */
 function readResource(text: unknown, server: URL): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   const isHere = url && !url.hash && url.origin === server.origin && isWithin(server, url);
@@ -121,7 +125,7 @@ function listPlaces(issuer: URL): readonly URL[] {
   return places.map((place) => new URL(place, issuer));
 }
 
-/** Reads the metadata of the authorization server. Returns `undefined` if it has none. */
+/** Reads the metadata of the authorization server. Returns `undefined` if it does not publish metadata. */
 async function readServerMetadata(
   url: URL,
   issuer: string,

@@ -1,5 +1,5 @@
 /**
- * Errors of signing in. Their messages name the cause and the remedy, and contain no secrets.
+ * Sign-in errors. Their messages name the cause and the remedy, and contain no secrets.
  *
  * @module
  */
@@ -13,7 +13,7 @@ export class SignInError extends Error {
 
 const MAX_CHARACTERS = 200;
 
-/** Converts text of a server for display: on one line, and cut. */
+/** Converts text from a server for display: on one line, and truncated. */
 export function toShown(text: unknown): string {
   const line = toPrintableLine(text);
   return line.length > MAX_CHARACTERS ? `${line.slice(0, MAX_CHARACTERS)}…` : line;
@@ -26,7 +26,7 @@ export function toErrorCode(error: unknown): string | undefined {
 
 /**
  * Describes why a request to an authorization server failed. Omits the causes of the library's errors, because they
- * contain whole responses, and so tokens.
+ * contain whole responses, which may include tokens.
  */
 export function toReason(error: unknown): string {
   if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError) {

@@ -6,7 +6,7 @@
 import type { JWK } from "jose";
 import { isObject } from "../../kit/json.ts";
 
-/** A client that an authorization server knows. */
+/** A client that is registered at an authorization server. */
 export interface RegisteredClient {
   readonly id: string;
   readonly secret?: string;
@@ -42,12 +42,12 @@ export interface HeldTokens {
 /** The version of the format. Values of other versions are ignored. */
 const VERSION = 1;
 
-/** Converts tokens to a value of the store. */
+/** Converts tokens to a value for the store. */
 export function writeTokens(tokens: HeldTokens): string {
   return JSON.stringify({ v: VERSION, ...tokens });
 }
 
-/** Reads a value of the store. Returns `undefined` for a value of another format, so that the user signs in again. */
+/** Reads a value from the store. Returns `undefined` for a value in another format; the user then signs in again. */
 export function readTokens(text: string | undefined): HeldTokens | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION || !isHeld(value)) return;
@@ -56,19 +56,22 @@ export function readTokens(text: string | undefined): HeldTokens | undefined {
 }
 
 function isHeld(value: object): value is HeldTokens & { v: number } {
-  const held = value as Partial<HeldTokens>; // The fields are checked below.
+  const held = value as Partial<HeldTokens>; // The cast is safe, because the fields are checked below.
   const { issuer, resource, client, requested, scopes, token, issuedAt, metadataUrl = "" } = held;
   const texts = [issuer, resource, token, isObject(client) ? client.id : undefined];
   return texts.every((each) => typeof each === "string") && Array.isArray(requested) && Array.isArray(scopes) &&
     typeof issuedAt === "number" && typeof metadataUrl === "string";
 }
 
-/** Converts a registration to a value of the store. */
+/** Converts a registration to a value for the store. */
 export function writeRegistration(client: RegisteredClient, redirectUri: string): string {
   return JSON.stringify({ v: VERSION, ...client, redirectUri });
 }
 
-/** Reads the registration for a redirect address. Returns `undefined` if there is none. */
+/**
+ * Reads the registration for a redirect URI. Returns `undefined` if the value is not a registration for this redirect
+ * URI.
+ */
 export function readRegistration(text: string | undefined, redirectUri: string): RegisteredClient | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION || value.redirectUri !== redirectUri) return;

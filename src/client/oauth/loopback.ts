@@ -15,8 +15,8 @@ export interface LoopbackOptions {
   /** Shows the page of the authorization server to the user, for example in the browser of the system. */
   readonly open: (page: SignInPage) => void | Promise<void>;
   /**
-   * The port to listen on, for authorization servers that compare the whole redirect address. Defaults to a free port
-   * for each sign-in.
+   * The port to listen on, for authorization servers that compare the whole redirect URI. Defaults to a free port for
+   * each sign-in.
    */
   readonly port?: number;
 }
@@ -25,7 +25,7 @@ const OPTIONS: KnownOptions<keyof LoopbackOptions> = { names: { open: "function"
 
 const HOST = "127.0.0.1";
 const PATH = "/callback";
-/** Milliseconds within which the last page must reach the browser. */
+/** Milliseconds for which the server waits at its end until the browser has received the last page. */
 const CLOSE_MS = 2000;
 
 /**
@@ -49,7 +49,7 @@ export function loopback(options: LoopbackOptions): UserAgent {
   return () => new LoopbackTrip(open, port);
 }
 
-/** A server that accepts the return of one user. */
+/** An HTTP server that receives the redirect of one sign-in. */
 class LoopbackTrip implements SignInTrip {
   readonly redirectUri: string;
   readonly #open: LoopbackOptions["open"];
@@ -58,7 +58,7 @@ class LoopbackTrip implements SignInTrip {
   readonly #returned = Promise.withResolvers<string>();
   /** The last page for the user. */
   readonly #outcome = Promise.withResolvers<Response>();
-  /** The `state` that the user must return with. `undefined` until the user is sent to the authorization server. */
+  /** The `state` that the redirect must contain. `undefined` until the user is sent to the authorization server. */
   #state: string | undefined;
   #hasReturned = false;
 

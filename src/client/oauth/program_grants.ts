@@ -86,7 +86,7 @@ export interface EnterpriseSignInOptions extends TokenOptions {
 const CLIENT_AT: KnownOptions<"id" | "secret" | "key"> = { names: { id: true, secret: true, key: true } };
 const CLIENT: KnownOptions<keyof ProgramClient> = { names: { ...CLIENT_AT.names, issuer: true } };
 
-/** Error codes of an authorization server that could not check the assertion at this time. */
+/** Error codes which mean that the authorization server could not check the assertion at this time. */
 const TEMPORARY = ["server_error", "temporarily_unavailable"];
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -224,7 +224,7 @@ function toGrant(
 
 async function toParty(client: ProgramClient, as: AuthorizationServer) {
   const known: RegisteredClient = toKnown(client, as);
-  // A workload may have no client. Its identity is then only stated by the assertion.
+  // A workload may have no client. Only the assertion then states its identity.
   if (!client.id) return { known, party: { as, info: { client_id: "none" }, authentication: () => {} } };
   const authentication = client.key ? await toKeyAuthentication(client.key) : toAuthentication(known);
   return { known, party: { as, info: { client_id: client.id }, authentication } };

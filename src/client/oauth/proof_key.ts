@@ -10,7 +10,7 @@ import { toBase64Url } from "../../kit/base64.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 
-/** Creates proofs that the client has a key. */
+/** Creates proofs that the client possesses a private key. */
 export class ProofKey {
   /** The private key, to store with the tokens that are bound to it. */
   readonly jwk: JWK;

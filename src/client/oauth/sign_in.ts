@@ -13,7 +13,7 @@ import type { UserAgent } from "./user_agent.ts";
 
 /** The options of {@linkcode signIn}. */
 export interface SignInOptions extends TokenOptions, ClientIdentityOptions {
-  /** Takes users to the authorization server and back, such as {@linkcode loopback}. */
+  /** Sends users to the authorization server and receives the redirect, such as {@linkcode loopback}. */
   readonly userAgent: UserAgent;
   /** Milliseconds that a user may take to sign in. Timeouts of requests do not count this time. Defaults to 300,000. */
   readonly signInMs?: number;

@@ -8,7 +8,7 @@ import { isObject } from "../../kit/json.ts";
 import type { ClientAuth } from "../client_auth.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** The options that all sources of tokens have. */
+/** Options that all token sources have in common. */
 export interface TokenOptions {
   /** Scopes to request in addition to the scopes that a server requires. */
   readonly scopes?: readonly string[];
@@ -46,10 +46,12 @@ export interface SignInFacts {
 
 /** A source of tokens. It may serve any number of connections and servers. */
 export interface SignIn extends ClientAuth {
-  /** Returns the facts of the stored sign-in for the URL of a server, or `undefined` if there is none. */
+  /**
+   * Returns facts about the stored sign-in for the URL of a server, or `undefined` if the user has not signed in there.
+   */
   readonly facts: (server: string) => Promise<SignInFacts | undefined>;
   /**
-   * Deletes the tokens of a server, and revokes them at the authorization server if it supports that. Returns whether
+   * Deletes the tokens of a server, and revokes them if the authorization server supports revocation. Returns whether
    * there were tokens.
    */
   readonly signOut: (server: string) => Promise<boolean>;

@@ -27,9 +27,12 @@ export interface SourceOptions {
   readonly dpop: boolean;
 }
 
-/** Milliseconds before its expiry at which a token is renewed. */
+/** Time before the expiry of a token at which the token is renewed, in milliseconds. */
 const EARLY_MS = 10_000;
-/** Milliseconds after the issue of a token during which its refusal is not a reason to obtain another token. */
+/**
+ * Time after the issue of a token for which a refusal of the token does not cause the client to obtain another token,
+ * in milliseconds.
+ */
 const FRESH_MS = 30_000;
 
 /** The tokens of one server. */
@@ -37,7 +40,7 @@ export class TokenSource {
   readonly #server: URL;
   readonly #options: SourceOptions;
   readonly #requests: Requests;
-  /** The tokens that this process read or wrote last. */
+  /** The tokens that this process most recently read or wrote. */
   #held: HeldTokens | undefined;
   #isRead = false;
   /**
@@ -68,12 +71,12 @@ export class TokenSource {
     return { token: held.token, proof: await key.prove(method, this.#server.href, held.token) };
   }
 
-  /** Obtains another token after the server has refused a token. Returns whether there is one. */
+  /** Obtains another token after the server has refused a token. Returns whether another token is available. */
   async refresh(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
     return await this.#inTurn(() => this.#answer(challenge, signal));
   }
 
-  /** Reads the tokens of the store. */
+  /** Reads the tokens from the store. */
   async read(): Promise<HeldTokens | undefined> {
     this.#hold(readTokens(await this.#options.store.get(this.#storeKey)));
     return this.#held;
@@ -180,7 +183,7 @@ export class TokenSource {
 
   /**
    * Returns the scopes to request: the scopes requested before, the scopes of the challenge (or of the metadata if the
-   * challenge names none), and the scopes of the options.
+   * challenge does not name scopes), and the scopes of the options.
    */
   #chooseScopes({ params }: AuthChallenge, found: Discovered, before: readonly string[]): readonly string[] {
     const asked = toScopes(params.scope);
@@ -196,7 +199,7 @@ export class TokenSource {
   }
 
   /**
-   * Renews tokens by their refresh token, which only one process may use. Returns whether there is another token now.
+   * Renews tokens by their refresh token, which only one process may use. Returns whether another token is available.
    *
    * @throws {SignInError} if the authorization server cannot be reached, in which case the refresh token may still be
    * valid.
@@ -244,7 +247,7 @@ export class TokenSource {
 
   #readKey(jwk: JWK): Promise<ProofKey> {
     if (this.#key?.jwk.x !== jwk.x) this.#key = { jwk, key: ProofKey.read(jwk) };
-    return this.#key!.key; // The line above has set it.
+    return this.#key!.key; // `#key` is set, because the line above has assigned it.
   }
 
   async #findKey(): Promise<ProofKey> {
@@ -255,7 +258,7 @@ export class TokenSource {
   }
 }
 
-/** Error codes after which only a new sign-in helps. */
+/** Error codes which mean that the user must sign in again. */
 const REVOKED = ["invalid_grant", "invalid_client", "unauthorized_client"];
 
 function isExpiring({ expiresAt }: HeldTokens): boolean {
@@ -307,7 +310,10 @@ function toHeld(
   };
 }
 
-/** Returns the granted scopes: the scopes of the response, or the requested scopes if the response states none. */
+/**
+ * Returns the granted scopes: the scopes of the response, or the requested scopes if the response does not state
+ * scopes.
+ */
 function toGranted({ scope }: TokenEndpointResponse, requested: readonly string[]): readonly string[] {
   return scope === undefined ? requested : toScopes(scope);
 }

@@ -9,10 +9,10 @@
  * value contains secrets.
  */
 export interface TokenStore {
-  /** Returns the value of a key, or `undefined`. */
+  /** Returns the value of a key, or `undefined` if the store does not have the key. */
   readonly get: (key: string) => Promise<string | undefined>;
   /**
-   * Replaces the value of a key by the value that `change` returns for the current value. If `change` returns
+   * Replaces the value of a key with the value that `change` returns for the current value. If `change` returns
    * `undefined`, deletes the key. No other process may read or replace this value while `change` runs, so that a
    * refresh token is used only once. Returns the new value. If `change` throws, the value stays unchanged, and the
    * error is passed on.

@@ -1,19 +1,19 @@
 /**
- * The interface that takes users to the authorization server and back.
+ * The interface that sends users to an authorization server and receives the redirect.
  *
  * @module
  */
 
-/** The trip of one user to the authorization server and back. */
+/** One sign-in of a user, from the redirect to the authorization server until the return to the client. */
 export interface SignInTrip {
-  /** The address to which the authorization server sends the user, such as `http://127.0.0.1:50123/callback`. */
+  /** The redirect URI of the sign-in, such as `http://127.0.0.1:50123/callback`. */
   readonly redirectUri: string;
   /**
-   * Shows the page of the authorization server to the user. Settles with the complete address to which the user came
-   * back. Rejects if the user gives up.
+   * Shows the page of the authorization server to the user. Settles with the full redirect URL, which includes the
+   * response of the authorization server. Rejects if the user cancels the sign-in.
    */
   readonly visit: (page: SignInPage, options: { readonly signal: AbortSignal }) => Promise<string>;
-  /** Called at the end of the trip, with the reason if it failed, to show the user how it ended. */
+  /** Called when the sign-in has ended, to show the user the outcome. If the sign-in failed, `error` is the reason. */
   readonly end: (error?: unknown) => void | Promise<void>;
 }
 
@@ -23,11 +23,11 @@ export interface SignInPage {
   readonly url: string;
   /** The MCP server that requires the sign-in. */
   readonly server: string;
-  /** The authorization server, as the issuer in its metadata. */
+  /** The issuer identifier of the authorization server, as stated in its metadata. */
   readonly issuer: string;
-  /** The scopes that are requested. */
+  /** The requested scopes. */
   readonly scopes: readonly string[];
 }
 
-/** Starts a trip. Prepares for the user's return. */
+/** Starts a sign-in, and prepares to receive the redirect. */
 export type UserAgent = () => SignInTrip | Promise<SignInTrip>;

@@ -13,7 +13,7 @@ import { readPages } from "../pagination.ts";
 import type { RequestOptions } from "../rpc.ts";
 import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts";
 
-/** Options of {@linkcode skillsOf}. All are optional. */
+/** Options of {@linkcode skillsOf}. All options are optional. */
 export interface SkillsOfOptions {
   /**
    * Label of the server, which distinguishes its skills from the skills of other servers. Defaults to an empty string.
@@ -35,7 +35,7 @@ export interface SkillContent {
 
 /** The skills of a server. Each method sends its requests when it is called, and caches nothing. */
 export interface Skills {
-  /** Lists the skills. A server may leave skills out of its list: `get` finds every skill. */
+  /** Lists the skills. A server may leave skills out of its list; `get` also finds skills that are not in the list. */
   list(options?: RequestOptions): Promise<readonly Skill[]>;
   /**
    * Returns the skill with this URI, for example to read new digests. Throws a {@linkcode SkillError} if the entry
@@ -44,8 +44,8 @@ export interface Skills {
   get(uri: string, options?: RequestOptions): Promise<Skill>;
   /**
    * Reads a file of a skill, by default its `SKILL.md`, and checks its size, its digest and its front matter. Throws a
-   * {@linkcode SkillError} if one of these differs from the entry, or if the skill has no such file. In that case, get
-   * the skill again, and ask the user again if its files have changed.
+   * {@linkcode SkillError} if the size, the digest or the front matter differs from the entry, or if the skill has no
+   * such file. In that case, get the skill again, and ask the user again if its files have changed.
    */
   read(skill: Skill, uri?: string, options?: RequestOptions): Promise<SkillContent>;
 }

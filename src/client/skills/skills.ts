@@ -1,5 +1,5 @@
 /**
- * Skills for clients: entries that were checked, and files that are what their entry says.
+ * Skills for clients: validated entries, and files that match the digests in their entries.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";

@@ -8,7 +8,8 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { TaskState } from "./task_state.ts";
 
 /**
- * Minimum time between two polls, in milliseconds. Without it, the client could flood a server that asks for no pause.
+ * Minimum time between two polls, in milliseconds. Without this limit, the client could flood a server that suggests an
+ * interval of zero.
  */
 export const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
@@ -16,8 +17,8 @@ const DEFAULT_POLL_MS = 1000;
 /** Share of the interval that is added at random, so that the polls of many tasks do not coincide. */
 const JITTER = 0.1;
 /**
- * Factor by which the interval grows while the server notifies of changes. Polls then only find changes whose
- * notification was lost.
+ * Factor by which the interval grows while the server notifies of changes. Polls are then needed only to find changes
+ * whose notification was lost.
  */
 const LISTENING_FACTOR = 10;
 const MAX_LISTENING_MS = 30_000;

@@ -1,5 +1,5 @@
 /**
- * Reads the state of a task from what a server sends.
+ * Reads the state of a task from the messages of a server.
  *
  * @see ext-tasks/specification/draft/tasks (Tasks)
  * @module
@@ -24,15 +24,14 @@ export interface TaskState {
   readonly taskId: string;
   /** The status of the task. */
   readonly status: TaskStatus;
-  /** Description of what the task does, or of why it has ended. */
+  /** Description of the current work, or of the reason why the task has ended. */
   readonly statusMessage?: string;
   /** Time at which the task was created, in ISO 8601. */
   readonly createdAt?: string;
   /** Time at which the task last changed, in ISO 8601. */
   readonly lastUpdatedAt?: string;
   /**
-   * Milliseconds after its creation after which the server may delete the task. `undefined` if the server does not
-   * state it.
+   * Time to live of the task in milliseconds, counted from its creation. `undefined` if the server does not state it.
    */
   readonly ttlMs?: number;
   /** Milliseconds between two polls, as the server suggests. */

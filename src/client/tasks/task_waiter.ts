@@ -17,18 +17,18 @@ export interface WaitOptions {
   /** Milliseconds for which failing requests are repeated. */
   readonly giveUpMs: number;
   /**
-   * Takes one of the subscriptions that tasks may have at the same time. Returns a function that frees it, or
-   * `undefined` if none is free.
+   * Takes one of the subscriptions that tasks may have at the same time. Returns a function that frees the
+   * subscription, or `undefined` if the maximum number is in use.
    */
   readonly takeListener: () => (() => void) | undefined;
 }
 
 /**
- * Maximum number of questions that one task may ask. If the client answers without a user, as for roots, a server could
- * ask without end.
+ * Maximum number of questions that one task may ask. Limited, because a server could ask without end if the client
+ * answers without a user, as it does for roots.
  */
 const MAX_QUESTIONS = 1000;
-/** Milliseconds after the `ttlMs` of a task at which the client gives up, if the server has not deleted the task. */
+/** Milliseconds after the expiry of a task at which the client gives up if the server has not deleted the task. */
 const EXPIRY_MS = 60_000;
 /** Timeout for cancelling a task, in milliseconds. */
 const CANCEL_MS = 5000;
@@ -41,7 +41,7 @@ export class TaskWaiter {
   readonly #since: number;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
-  /** The questions by key. Each value withdraws its question. */
+  /** The questions by key. Aborting a controller withdraws the question. */
   readonly #questions = new Map<string, AbortController>();
   #answering: Promise<void> = Promise.resolve();
   #unanswered?: { readonly error: unknown };

@@ -16,7 +16,8 @@ export interface ToolTask {
   /** The last state that `startTool` or `get` has received. */
   readonly state?: TaskState;
   /**
-   * The result of the call. `undefined` until it is known. If the server responded without a task, it is known at once.
+   * The result of the call. `undefined` until the result is known. If the server responded without a task, the result
+   * is known at once.
    */
   readonly result?: ToolResult & Result;
   /**

@@ -26,12 +26,12 @@ export interface AdmitFacts {
 }
 
 /**
- * Decides whether a request may enter: returns `true`, or a refusal created by `refuseRequest()`. If it throws, the
- * request is refused too.
+ * Decides whether a request may enter. Returns `true`, or a refusal created by `refuseRequest()`. If the function
+ * throws, the server refuses the request too.
  */
 export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;
 
-/** Runs `admit` of the server for a request. Throws the error for the client if the request may not enter. */
+/** Runs the server's `admit` option for a request. Throws the error for the client if the request may not enter. */
 export async function admit(core: Core, decide: Admit, { method, link, client, observed }: Entering): Promise<void> {
   const { transport, principal } = link;
   let decided: unknown;

@@ -1,5 +1,5 @@
 /**
- * The interface of authentication: principals of callers, refusals and challenges.
+ * The interface of authentication: the principals of callers, refusals, and challenges.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -15,42 +15,42 @@ import type { Mark, Marking } from "./marked_ids.ts";
 import type { USED } from "./used_ids.ts";
 
 /**
- * Authenticates the caller of every request before its body is read. It is the type of the option `auth` of
+ * Authenticates the caller of every request before the request body is read. This is the type of the `auth` option of
  * `createServer`. `@x/mcp/auth` has factories for common schemes. `P` is the type of the principals.
  */
 export interface Authentication<P extends Principal = Principal> {
   /** Authenticates the caller of a request. */
   readonly authenticate: Authenticate;
   /**
-   * The places where callers put their credentials. Handlers do not see them: they are removed from `ctx.http`, like
-   * `Authorization`, which is always removed.
+   * The headers, cookies and query parameters in which callers send their credentials. The server removes these values
+   * from `ctx.http`, so handlers do not see them. It always removes the `Authorization` header.
    */
   readonly credentials?: Credentials;
   /**
-   * Challenge for callers without valid credentials or with too few scopes, or a list of challenges. A function returns
-   * the challenges of one concrete path. For a caller with too few scopes, it gets the principal. Defaults to the
-   * scheme `Bearer`.
+   * Challenge, or list of challenges, for callers without valid credentials or with too few scopes. A function returns
+   * the challenges for one concrete path. For a caller with too few scopes, the function receives the principal.
+   * Defaults to the scheme `Bearer`.
    */
   readonly challenge?:
     | Challenge
     | readonly Challenge[]
     | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
-   * Endpoints that every caller may use, such as metadata. The server serves them; below a router, you can also mount
-   * them by hand. A function gets the path of the server, such as `/tenants/:tenant/mcp`.
+   * Endpoints that need no authentication, such as metadata. The server serves these endpoints; below a router, you can
+   * also mount them by hand. A function receives the path of the server, such as `/tenants/:tenant/mcp`.
    */
   readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
    * Decides whether the scopes of a caller are enough for an operation. Grants access only by returning `true`. Not
-   * called for callers with `allScopes`. By default, the caller's scopes must include each needed scope. `principal` is
-   * the caller.
+   * called for callers with `allScopes`. By default, the caller's scopes must include each required scope. `principal`
+   * is the caller.
    */
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
   /**
    * Renews the credentials of a caller with an open stream, at most ten seconds before they expire. Returns the
-   * principal with a later `expiresAt`, or without `expiresAt`. The stream ends when the credentials expire if it
-   * returns `undefined`, or a principal with another id or other scopes. After an error, the server calls it again.
-   * Without this function, streams end when their credentials expire.
+   * principal with a later `expiresAt`, or without `expiresAt`. The stream ends when the credentials expire if the
+   * function returns `undefined`, or a principal with another id or other scopes. After an error, the server calls the
+   * function again. Without this function, streams end when their credentials expire.
    */
   renew?(principal: Principal): Principal | undefined | Promise<Principal | undefined>;
   /** Releases the resources of the authentication. Called when the server closes. */
@@ -62,7 +62,7 @@ export interface Authentication<P extends Principal = Principal> {
    */
   [RECHECKS]?(principal: Principal): boolean;
   /**
-   * Describes the authentication for a list of authentications.
+   * Describes the authentication, so that it can be part of a list of authentications.
    *
    * @ignore
    */
@@ -88,16 +88,16 @@ export interface Authentication<P extends Principal = Principal> {
 }
 
 /**
- * Authenticates the caller of a request: returns its principal, or a refusal created by `refuseRequest()`. If it
- * returns `undefined`, the request is refused with status 401. An error that it throws becomes status 500 without
- * details.
+ * Authenticates the caller of a request. Returns the caller's principal, or a refusal created by `refuseRequest()`. If
+ * the function returns `undefined`, the server responds with HTTP 401. If the function throws, the server responds with
+ * HTTP 500 without details.
  *
  * While a caller without `expiresAt` has an open stream, the server calls the function again once per minute, with a
  * copy of the request that opened the stream. The stream ends if the function refuses the request, or returns another
  * id or other scopes.
  *
- * It must not read the body. A synchronous function needs no promise. The number of concurrent asynchronous calls is
- * limited, and each has 10 seconds.
+ * The function must not read the body. A synchronous function need not return a promise. The number of concurrent
+ * asynchronous calls is limited, and each call times out after 10 seconds.
  */
 export type Authenticate = (
   request: Request,
@@ -115,7 +115,7 @@ export interface PathFacts {
   readonly route: ReadRoute;
 }
 
-/** Facts about a request that is authenticated. */
+/** Facts about a request that is being authenticated. */
 export interface AuthFacts extends PathFacts {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
@@ -135,15 +135,15 @@ export interface AuthFacts extends PathFacts {
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
   /**
-   * Marks ids that were used, if the server has a store. `null` if the request was accepted before, and its caller is
-   * authenticated again because its stream is still open.
+   * Marks ids as used, if the server has a store. `null` if the request was accepted before and the server checks its
+   * caller again, because the request's stream is still open.
    *
    * @ignore
    */
   readonly [USED]?: { spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> } | null;
 }
 
-/** Describes an authentication, so that it can be part of a list. */
+/** The description of an authentication that is part of a list. */
 export interface ListedScheme {
   /** Name for errors, such as `apiKey()`. */
   readonly name: string;
@@ -153,7 +153,7 @@ export interface ListedScheme {
    * list.
    */
   readonly schemes?: readonly string[];
-  /** Text before the colon in the ids of its principals. `undefined` if its ids may have any form. */
+  /** Text before the colon in the ids of its principals. `undefined` if the ids may have any form. */
   readonly prefix?: string;
   /**
    * Combines a list of authentications. Each authentication refers to this function, so that a server without `auth`
@@ -212,11 +212,13 @@ export interface Challenge {
 export interface AuthRoute {
   /**
    * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. It may have the parameters of the
-   * server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. A path whose parameters the
-   * schema `params` rejects gets HTTP 404.
+   * server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. The server responds with HTTP
+   * 404 to a path whose parameters the `params` schema rejects.
    */
   readonly path: string;
-  /** Responds to a request of any method, including `OPTIONS`. Pages of every origin can call it. */
+  /**
+   * Responds to a request with any HTTP method, including `OPTIONS`. Web pages from every origin can call the endpoint.
+   */
   readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
 }
 
@@ -226,7 +228,7 @@ export interface AuthRefusal {
   readonly status: 400 | 401 | 403 | 429 | 503;
   /** Challenges for the client. */
   readonly challenges?: readonly Challenge[];
-  /** Reason for people. Error messages show it after "Cannot serve the request: ". */
+  /** Human-readable reason. Error messages show it after "Cannot serve the request: ". */
   readonly reason?: string;
   /** Reason that only `observer.auth` receives. */
   readonly detail?: string;
@@ -241,13 +243,13 @@ export interface AuthRefusal {
 /** Options of {@linkcode refuseRequest}. */
 export interface RefuseRequestOptions {
   /**
-   * Challenges for the client. Defaults to the challenge of the authentication for status 401, and to no challenge for
-   * any other status.
+   * Challenges for the client. For status 401, defaults to the challenge of the authentication. For any other status,
+   * defaults to no challenge.
    */
   readonly challenge?: Challenge | readonly Challenge[];
   /**
-   * Reason for people. Error messages show it after "Cannot serve the request: ". The client receives it, so it must
-   * not contain credentials.
+   * Human-readable reason. Error messages show it after "Cannot serve the request: ". The client receives it, so it
+   * must not contain credentials.
    */
   readonly reason?: string;
   /** Further reason, which only `observer.auth` receives. */
@@ -319,7 +321,7 @@ export function toScopeReply(server: Challenger, { data }: McpError, reply: Repl
   return { ...reply, status: 403, headers: toChallengeHeaders(challenges) };
 }
 
-// Falls back to a default challenge if the author's function throws, so that the client still learns of the missing
+// Fall back to the default challenge if the author's function throws, so that the client still learns of the missing
 // scopes.
 function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Challenger): readonly Challenge[] {
   try {

@@ -36,7 +36,7 @@ export interface Core extends FeatureParts, SessionOptions {
   readonly requiresSession: boolean;
   /** Decides whether a request may enter. Throws the error for the client if it may not. */
   readonly admit?: (request: Entering) => Promise<void>;
-  /** Watches the server. Set only in development. */
+  /** Reports problems to the author. Set only in development. */
   development?: Development;
   /** State that all instances share. `undefined` if the server has no store. */
   readonly shared?: SharedState;

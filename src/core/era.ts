@@ -37,7 +37,7 @@ export interface Era {
   attach?(link: Link): Reply | Promise<Reply>;
   /** Ends the session or stream that `attach` opened. */
   detach?(link: Link): Reply | Promise<Reply>;
-  /** Loads the code that the first message needs. */
+  /** Loads the code that is required for the first message. */
   load?(): Promise<void>;
   /** Frees the memory that is kept for idle clients. The clients can continue later. */
   rest?(): void;

@@ -1,5 +1,5 @@
 /**
- * The interface of extensions: their additions to a server, and to single handlers.
+ * The interface of extensions, which add behavior to a server or to single handlers.
  *
  * @see specification/2026-07-28/basic (Extensions)
  * @module
@@ -18,9 +18,9 @@ import type { Handler, HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
 import { readRequirements, type Requirement } from "./call/question.ts";
 
-/** Additions of an extension to one handler: an entry of `extensions` of a tool, a resource or a prompt. */
+/** What an extension adds to one handler: an entry in the `extensions` option of a tool, a resource or a prompt. */
 export interface Attribute {
-  /** Id of the extension. */
+  /** Identifier of the extension, such as `com.example/audit`. */
   readonly extension: string;
   /**
    * Internal state for the handler.
@@ -36,10 +36,10 @@ export interface Attribute {
  * @internal
  */
 export interface AttributeInternals {
-  /** Id of the extension. */
+  /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
   /**
-   * Whether the methods of the extension do not exist for clients with sessions, so that these clients cannot use it.
+   * Whether the extension is unavailable to clients with sessions, because its methods do not exist in their revisions.
    */
   readonly lacksSessions: boolean;
   readonly options: AttributeOptions;
@@ -53,7 +53,7 @@ export interface AttributeInternals {
 }
 
 /**
- * A handler that gets attributes.
+ * A handler that receives attributes.
  *
  * @internal
  */
@@ -64,16 +64,16 @@ export interface ExtensibleHandler {
   readonly _meta?: Meta;
 }
 
-/** Options of an attribute. All are optional. */
+/** Options of an attribute. All options are optional. */
 export interface AttributeOptions {
   /**
-   * Metadata for the handler's entry in its list. The `_meta` of the handler takes precedence. Two attributes of a
-   * handler must not set the same key.
+   * Metadata for the handler's entry in the list of handlers, such as the list of tools. The `_meta` of the handler
+   * takes precedence. Two attributes of a handler must not set the same key.
    */
   readonly list?: Meta;
   /**
-   * Whether the client must have declared the extension. A call from any other client fails with code -32021, over HTTP
-   * with status 400, and the handler does not run. Defaults to `false`.
+   * Whether the client must have declared the extension. A call from any other client fails with code -32021 (over HTTP
+   * with status 400), and the handler does not run. Defaults to `false`.
    */
   readonly required?: boolean;
   /**
@@ -82,8 +82,8 @@ export interface AttributeOptions {
    */
   readonly registers?: boolean;
   /**
-   * Wraps each call of the handler, including middleware, validation of the input, the handler, and the encoding of its
-   * value. The first attribute of a handler is the outermost.
+   * Wraps each call: middleware, validation of the input, the handler itself, and the encoding of its return value. The
+   * first attribute of a handler is the outermost.
    */
   readonly wrap?: Wrap;
   /** Returns the text of a warning for `mcp check`, with a remedy, or `undefined` for no warning. */
@@ -92,8 +92,9 @@ export interface AttributeOptions {
     readonly run: unknown;
   }) => string | undefined;
   /**
-   * Checks the attribute against the handlers of the server, whenever these change. Returns the text of the problem,
-   * such as `no resource "ui://chart"`. The text is thrown as a `TypeError` with the name of the handler.
+   * Checks the attribute against the server's handlers, whenever the handlers change. Returns a description of the
+   * problem, such as `no resource "ui://chart"`. The server throws the description as a `TypeError` with the name of
+   * the handler.
    */
   readonly check?: (server: {
     /** Tests whether a handler is registered. `key` is its name, or the URI of a resource. */
@@ -106,7 +107,7 @@ export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
 
 /**
  * Runs the handler once. Returns its result, or throws an error for the client. Messages of the handler go to the
- * functions of `to`, or to the client if there is no function for them.
+ * matching functions in `to`. Messages without a matching function go to the client.
  */
 export type Next = (to?: Redirect) => Promise<Result>;
 
@@ -120,11 +121,11 @@ export interface WrappedHandler {
   readonly outputSchema?: JsonSchema;
 }
 
-/** A call within an attribute. Its methods work when destructured. */
+/** The call that an attribute wraps. Its methods work when destructured. */
 export interface WrappedCall {
   /** The handler. */
   readonly handler: WrappedHandler;
-  /** The object that was passed to `start` of the extension. `undefined` if the extension has no `start`. */
+  /** The object that was passed to the extension's `start` function. `undefined` if the extension has no `start`. */
   readonly server: ExtensionServer | undefined;
   /** The context that the handler receives. Its `signal` aborts when the handler should stop. */
   readonly ctx: Context;
@@ -133,8 +134,9 @@ export interface WrappedCall {
   /** Set if an extension of the server made the call. `data` is the value that the extension passed. */
   readonly internal?: { readonly data: unknown };
   /**
-   * Settings that the client declared for the extension, not verified. `undefined` if the client did not declare the
-   * extension, or if the revision of the call lacks the extension's methods. In that case, run the handler with `next`.
+   * Settings that the client declared for the extension. They are not verified. `undefined` if the client did not
+   * declare the extension, or if the revision of the call lacks the extension's methods. In that case, run the handler
+   * with `next`.
    */
   readonly declared: Params | undefined;
   /** Resolves when the input is valid and the handler starts. Never resolves if the call fails before that. */
@@ -142,17 +144,17 @@ export interface WrappedCall {
   /** Whether the client has a session. Revisions with sessions do not allow other types of results. */
   readonly hasSession: boolean;
   /**
-   * Whether the client is being asked a question in this request, or will be asked in its response. In that case,
-   * return the value that `next` returns, so that the client gets the question.
+   * Whether this request or its response asks the client a question. In that case, return the value that `next`
+   * returns, so that the client receives the question.
    */
   readonly isAsking: boolean;
   /**
-   * Lets the handler go on after the response. It then has a memory charge, a timeout and a signal of its own. Only
-   * `cancel`, the timeout and the end of the server abort this signal. Messages of the handler are dropped unless they
-   * are redirected. `next` still settles with the outcome.
+   * Lets the handler continue after the response. The handler then has its own memory charge, timeout and signal. Only
+   * `cancel`, the timeout and the closing of the server abort this signal. Messages of the handler are dropped unless
+   * they are redirected. `next` still settles with the outcome.
    *
-   * `limits.calls.detached` limits the number of such handlers. They take no slots of other calls, so that a client can
-   * still answer and cancel them.
+   * `limits.calls.detached` limits the number of such handlers. These handlers take no slots from other calls, so a
+   * client can still answer and cancel them.
    *
    * @throws {TypeError} if the client is being asked a question, see `isAsking`.
    * @throws {McpError} with code -31503 at the limit, or if the server is closing.
@@ -166,8 +168,8 @@ export interface WrappedCall {
   /** Cancels the handler: aborts its signal with this message. `next` rejects at once with the reason. */
   cancel(message?: string): void;
   /**
-   * Charges the client for bytes that the extension keeps for it. Returns a function that releases the charge, or
-   * `undefined` if there is no room: extensions keep at most 128 MiB for all clients, and a quarter of that for one
+   * Charges the client for bytes that the extension keeps for the client. Returns a function that releases the charge,
+   * or `undefined` if there is no room. Extensions keep at most 128 MiB for all clients together, and 32 MiB for one
    * client. The charge also ends when the handler ends.
    */
   keep(bytes: number): (() => void) | undefined;
@@ -182,12 +184,12 @@ export interface WrappedCall {
 }
 
 /**
- * Starts an extension with its server. Returns the function that stops it, or nothing. Called with the first request,
+ * Starts an extension with its server. May return a function that stops the extension. Called with the first request,
  * or by `server.ready()`. Calls that use the extension wait until it has started.
  */
 export type StartExtension = (server: ExtensionServer) => Awaitable<(() => unknown) | void>;
 
-/** The functions of a server that an extension can use. Its methods work when destructured. */
+/** The functions of a server that an extension can use. They work when destructured. */
 export interface ExtensionServer extends ChangeNotifier {
   /**
    * The store of the server. Its keys, logs and topics are separate from those of other extensions. `undefined` if the
@@ -201,38 +203,41 @@ export interface ExtensionServer extends ChangeNotifier {
    * extension of the server.
    */
   readonly open: (text: string) => Promise<unknown>;
-  /** Aborts when the server begins to close, or the extension is removed. */
+  /** Aborts when the server begins to close, or when the extension is removed. */
   readonly signal: AbortSignal;
   /** The clock of the server. */
   readonly clock: Clock;
   /**
-   * Runs a handler of the server for a caller, without a request of a client. `allow`, scopes, capabilities, middleware
-   * and attributes apply as for a client. Admission, rates and the queue do not apply. The call counts towards
-   * `limits.calls.detached`. For observers, its transport is `internal`.
+   * Runs a handler of the server on behalf of a caller, without a client's request. `allow`, scopes, capabilities,
+   * middleware and attributes apply as for a client. Admission, rates and the queue do not apply. The call counts
+   * towards `limits.calls.detached`. For observers, its transport is `internal`.
    *
    * @throws {McpError} in the same cases in which a client would get the error.
    */
   readonly call: (request: InternalRequest) => Promise<Result>;
 }
 
-/** The store of a server, as an extension gets it. The server closes the store. */
+/** The part of a server's store that an extension receives. The server closes the store. */
 export type ExtensionStore = Omit<Store, "close" | typeof INTERNALS>;
 
-/** A call of {@linkcode ExtensionServer.call}. */
+/** The call that {@linkcode ExtensionServer.call} makes. */
 export interface InternalRequest {
   /** Method, such as `tools/call`. */
   readonly method: string;
   /** Parameters, as JSON. Defaults to `{}`. */
   readonly params?: Params;
-  /** The caller. Defaults to no caller. */
+  /** The caller. Defaults to an anonymous caller. */
   readonly principal?: Principal;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientFacts;
-  /** Any value for the attributes of the handler, which read it as `call.internal.data`. Clients cannot set it. */
+  /**
+   * Any value for the handler's attributes, which read the value as `call.internal.data`. Clients cannot set this
+   * value.
+   */
   readonly data?: unknown;
   /** Milliseconds after which the call is cancelled. Defaults to the timeout of the handler. */
   readonly timeoutMs?: number;
-  /** Cancels the call when it aborts. */
+  /** Signal that cancels the call when it aborts. */
   readonly signal?: AbortSignal;
 }
 
@@ -251,10 +256,10 @@ export type WatchTopic = (
  * @internal
  */
 export interface Life {
-  /** Id of the extension. */
+  /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
   readonly start?: StartExtension;
-  /** The keys of its subscriptions. */
+  /** The listen keys of its subscriptions. */
   readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
   /** Functions that `publish` calls, one for each server that may have subscribers. */
   readonly servers: Set<(key: string, published: Published) => void>;
@@ -263,7 +268,7 @@ export interface Life {
 }
 
 /**
- * All extensions of a server that start and stop with it.
+ * All extensions that start and stop with one server.
  *
  * @internal
  */
@@ -275,10 +280,10 @@ export interface LivesSet extends Lives {
 /** Starts and stops extensions after the handlers of a server have changed. */
 export function updateLives(engine: Engine): void {
   const { host, registry } = engine;
-  // Each of these objects was created by `extension()`.
+  // The cast is safe, because `extension()` created each of these objects.
   const found = registry.handlers.flatMap(withAlso).flatMap(({ [INTERNALS]: { life } }) => life ? [life as Life] : []);
   if (!found.length && !host.lives) return;
-  // Only this function sets `lives`.
+  // The cast is safe, because only this function sets `lives`.
   const lives = (host.lives ??= found[0].create(engine)) as LivesSet;
   lives.set(found);
 }
@@ -293,12 +298,11 @@ export interface DetachOptions {
 }
 
 /**
- * Functions that receive the messages of a handler instead of the client. The last parameter of each function does what
- * would happen without the redirection: it sends the message, asks the client, or keeps the value. Messages without a
- * function here go to the client until its request has a response. After that, messages are dropped, and questions
- * fail.
+ * Functions that receive the messages of a handler instead of the client. The last parameter of each function is the
+ * default behavior: it sends the message, asks the client, or keeps the value. Messages without a function here go to
+ * the client until its request has a response. After that, messages are dropped, and questions fail.
  *
- * Errors of `progress` and `log` are reported, and do not reach the handler.
+ * Errors thrown by `progress` and `log` are reported to the observer, and do not reach the handler.
  */
 export interface Redirect {
   /** Receives progress that has increased, even if the client did not ask for progress. */
@@ -306,9 +310,9 @@ export interface Redirect {
   /** Receives the log messages that the client wants. */
   readonly log?: (level: LogLevel, data: unknown, logger: string | undefined, direct: () => Promise<void>) => void;
   /**
-   * Asks the client, and returns the client's unchanged answer, which is checked afterwards. The client has the
-   * capabilities that the question requires. If the handler repeats a question under the same key, it gets the same
-   * answer, and this function is not called again.
+   * Asks the client, and returns the unchanged answer of the client. The server validates the answer afterwards. The
+   * client has the capabilities that the question requires. If the handler repeats a question under the same key, it
+   * gets the same answer, and this function is not called again.
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
   /** Computes a JSON value once per key. Without this function, values are kept in memory until the handler ends. */
@@ -327,7 +331,7 @@ export interface RedirectedQuestion {
   check(answer: unknown): Promise<string | undefined>;
 }
 
-/** The requirements of a handler on its client, and its additions to the entry in the list. */
+/** What a handler requires of its client, and what it adds to its entry in the list of handlers. */
 export interface Extended {
   readonly requires?: readonly string[];
   readonly _meta?: Meta;
@@ -335,7 +339,7 @@ export interface Extended {
 }
 
 /**
- * Reads the options of a handler to which extensions can add. `place` names the handler.
+ * Reads the options of a handler that can have attributes. `place` names the handler.
  *
  * @throws {TypeError} if a requirement is unknown, or if an item of `extensions` is not an attribute.
  */
@@ -356,5 +360,5 @@ export function readExtensions(
   return { ...combined, extensions: combined };
 }
 
-/** End of the error message for a value in `extensions` that is not an attribute. */
+/** Last part of the error message for a value in `extensions` that is not an attribute. */
 export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";

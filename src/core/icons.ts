@@ -9,8 +9,8 @@ import type { Icon } from "../protocol/types.ts";
 import { type OptionRule, show } from "./call/known_options.ts";
 
 /**
- * The fields of an icon, with a test for each. Only https and data URLs are allowed, because clients refuse other
- * schemes such as `javascript:` and `file:`.
+ * The fields of an icon, with a test for each. Only `https:` and `data:` URLs are allowed, because clients refuse other
+ * schemes, such as `javascript:` and `file:`.
  */
 const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => boolean, state: string]>> = {
   src: [isSource, "use an https URL, or data:image/png;base64,… and such"],
@@ -22,10 +22,10 @@ const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => bo
   theme: [(value) => value === "light" || value === "dark", 'use "light" or "dark"'],
 };
 
-/** The rule of options with icons. */
+/** The rule for options that contain icons. */
 export const ICONS: OptionRule = { findProblem };
 
-/** The rule of options with the URL of a web page. */
+/** The rule for options that contain the URL of a web page. */
 export const WEB_PAGE: OptionRule = {
   findProblem: (value) =>
     typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value)
@@ -33,7 +33,10 @@ export const WEB_PAGE: OptionRule = {
       : `is ${show(value)}; use an https or http URL`,
 };
 
-/** Removes invalid icons from an entry, because clients must not show them, and reports the problem. */
+/**
+ * Removes invalid icons from an entry, because clients must not show invalid icons. Reports the problem to the
+ * observer.
+ */
 export function withoutUnsafeIcons<E extends { readonly icons?: readonly Icon[] }>(
   entry: E,
   report: (error: unknown) => unknown,

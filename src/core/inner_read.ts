@@ -27,8 +27,8 @@ export interface ReadParts {
 const MAX_DEPTH = 8;
 
 /**
- * Reads a resource on behalf of the caller of `outer`. The read takes no slot. If the resource has a `timeoutMs`, the
- * read has a timeout of its own. The timeout of `outer` applies in any case.
+ * Reads a resource on behalf of the caller of `outer`. The read takes no slot. If the resource has a `timeoutMs`, that
+ * timeout applies to the read in addition to the timeout of `outer`.
  */
 export async function readInner(
   outer: Call,
@@ -71,7 +71,8 @@ export async function readInner(
     call.observed?.succeed(result);
     return contents;
   } catch (error) {
-    // Do not report the error here: the handler that reads gets it, and may let it escape.
+    // Do not report the error here, because the handler that reads receives the error, and the server reports it if the
+    // handler throws it.
     call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
     throw error;
   } finally {
@@ -82,8 +83,8 @@ export async function readInner(
 }
 
 /**
- * The call of a read by a handler. Its messages go to the client of the outer call. Its progress is dropped, because
- * the read has no progress token.
+ * The call for a resource that a handler reads. Its messages go to the client of the outer call. Its progress is
+ * dropped, because the read has no progress token.
  */
 class InnerRead extends Call {
   readonly #outer: Call;

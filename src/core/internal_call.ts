@@ -86,7 +86,7 @@ async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promis
   if (call.reason) throw call.reason;
   call.allowQuestions();
   const running = Promise.withResolvers<Result>();
-  // Take a place before the handler starts, because there may be no free place.
+  // Reserve a place before the handler starts, because the pot of detached calls may be full.
   const ending = scheduler.detach(call, running.promise, timeoutMs);
   call.observed?.start();
   running.resolve(runWithin(engine, call, runner));
@@ -113,7 +113,7 @@ class InternalCall extends Call {
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
     const link = new InternalLink(engine, principal === undefined ? undefined : readPrincipal(principal, "call()"));
-    // NaN equals no other id, so no client can cancel the call.
+    // NaN equals no other id, so a client cannot cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
     this.#made = new OnceValues({ limits: engine.core.limits.calls });

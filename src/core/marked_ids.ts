@@ -14,12 +14,14 @@ export interface Mark {
   readonly id: string;
 }
 
-/** Whether an id was marked itself, or is as old as marks that were dropped (and is "cut off"). */
+/**
+ * Whether an id was marked itself (`marked`), or counts as marked because it is as old as dropped marks (`cut off`).
+ */
 export type Found = "marked" | "cut off";
 
 /** The state of an id. */
 export interface Marking {
-  /** The reason why the id counts as marked. `undefined` if it does not count as marked. */
+  /** The reason why the id counts as marked. `undefined` if the id does not count as marked. */
   readonly found?: Found;
   /**
    * Cut-off of the client: all of its ids that were created at or before this time count as marked. In milliseconds
@@ -30,24 +32,24 @@ export interface Marking {
 
 /** The marks of one client. */
 interface Marks {
-  /** All ids of the client that were created at or before this time count as marked. */
+  /** All of the client's ids that were created at or before this time count as marked. */
   cutoff: number;
   /** The marked ids, oldest first. */
   readonly ids: (readonly [at: number, id: string])[];
 }
 
-/** Number of marks of one client from which a cut-off replaces its oldest marks. */
+/** Number of marks per client above which a cut-off replaces the client's oldest marks. */
 export const MARKS_PER_CLIENT = 256;
-/** Number of clients and marks in one set from which a cut-off replaces marks of the client with the most marks. */
+/** Number of clients and marks per set above which a cut-off replaces marks of the client with the most marks. */
 const MARKS = 512;
 
 /**
- * A set of marked ids of limited size. When it is full, a cut-off replaces the oldest marks: from then on, all ids of
- * the client that are as old count as marked. The set may therefore contain ids that were not marked, but never lacks a
- * marked id.
+ * A set of marked ids of limited size. When the set is full, a cut-off replaces the oldest marks: from then on, all ids
+ * of the client that are at least as old as these marks count as marked. The set may therefore contain ids that were
+ * not marked, but never lacks a marked id.
  */
 export class MarkedIds {
-  /** Marks by client. The client that least recently marked an id comes first. */
+  /** Marks, keyed by client. The client that least recently marked an id comes first. */
   readonly #clients = new Map<string, Marks>();
   /** All ids of any client that were created at or before this time count as marked. */
   #cutoff: number;
@@ -111,8 +113,8 @@ export class MarkedIds {
     this.#size--;
   }
 
-  // Drops a mark of the client with the most marks. If all clients have only one mark, drops the client that least
-  // recently marked an id, which moves the cut-off of all clients.
+  // Drop a mark of the client with the most marks. If all clients have only one mark, drop the client that least
+  // recently marked an id, which moves the cut-off for all clients.
   #makeRoom(): void {
     let fullest: Marks | undefined;
     for (const marks of this.#clients.values()) {
@@ -135,8 +137,8 @@ export class MarkedIds {
 export async function toClientHash(key: string | undefined): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key ?? ""));
   const hex = Array.from(new Uint8Array(digest, 0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  // Hash addresses and principals differently, so that they are in different sets: an attacker may have many addresses,
-  // but not many principals, and must not move the cut-off of principals.
+  // Hash addresses and principals differently, so that they are in different sets. An attacker with many addresses must
+  // not move the cut-off for principals.
   return (key?.startsWith("principal ") ? "p" : "a") + hex;
 }
 

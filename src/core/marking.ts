@@ -82,13 +82,13 @@ export class KnownMarks {
 /** Maximum number of clients whose cut-off from a store is remembered. */
 const MAX_TOLD = 1000;
 
-/** A store whose values are opened and sealed. */
+/** A store whose values are sealed when written and opened when read. */
 export interface MarkStore {
   get(key: string): Promise<{ readonly value: unknown; readonly version: string } | undefined>;
   set(key: string, value: unknown, options: SetOptions): Promise<string | undefined>;
 }
 
-/** The place of marks in a store. */
+/** The place in a store where marks are kept. */
 export interface MarkPlace {
   readonly store: MarkStore;
   /** The key of a set. */
@@ -108,8 +108,8 @@ export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking>
 }
 
 /**
- * Marks an id in a store, and returns its state before. If several calls run at the same time, in any process, only one
- * of them finds that the id was not marked. Rejects if the store fails.
+ * Marks an id in a store, and returns the previous state of the id. If several calls run at the same time, in any
+ * process, only one of them finds that the id was not marked. Rejects if the store fails.
  */
 export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   for (let left = ATTEMPTS; left; left--) {
@@ -132,7 +132,7 @@ async function read({ store, key, date }: MarkPlace): Promise<Read> {
   const found = await store.get(key);
   if (!found) return { ids: new MarkedIds(), version: null, isRepaired: false };
   const ids = MarkedIds.read(found.value);
-  // If the set cannot be read, treat all existing ids as marked, because any of them may have been in it.
+  // If the set cannot be read, treat all existing ids as marked, because the set may have contained any of them.
   return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
 }
 

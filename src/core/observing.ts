@@ -50,7 +50,7 @@ class ServerObserving implements Observing {
   readonly core: Core;
   readonly #handlesRequests: boolean;
   readonly #handlesCalls: boolean;
-  /** The limit that was reached last. Used for the next refusal. */
+  /** The most recently reached limit, which the next refusal reports. */
   #reached?: string;
 
   constructor(core: Core) {
@@ -62,11 +62,12 @@ class ServerObserving implements Observing {
 
   observe(message: Request, origin: Origin): RequestReport | undefined {
     if (!this.#handlesRequests) return;
-    // Read the clock only for events that have a time, because reading it takes as long as the rest of the report.
+    // Read the clock only for events that have a time, because reading the clock takes as long as the rest of the
+    // report.
     return new ObservedCall(this, message, origin, { since: this.now() });
   }
 
-  /** Returns the time, or 0 if no observer uses the duration of calls. */
+  /** Returns the time in milliseconds, or 0 if no observer uses the duration of calls. */
   now(): number {
     return this.#handlesCalls ? this.core.ticker.clock.now() : 0;
   }
@@ -108,7 +109,7 @@ class ServerObserving implements Observing {
   reachNamed(message: string): string | undefined {
     const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
     const names = list.split(", ").filter((name) => this.#isLimit(name));
-    // Skip limits that were reported when they were reached, because a handler may pass such an error on.
+    // Skip limits that were already reported when they were reached, because a handler may rethrow their errors.
     if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
   }
@@ -124,7 +125,7 @@ class ServerObserving implements Observing {
   }
 }
 
-/** Matches limits that are reported when they are reached. */
+/** Matches the names of limits that are reported when they are reached. */
 const REPORTED = /^(?:calls\.answerMs|handler\.(?!timeoutMs$).*)$/;
 
 /** Returns the source of a message. */
@@ -154,7 +155,9 @@ class ObservedCall implements RequestReport {
   #hasEnded = false;
   /** Address of the client. Set when the call has started. */
   #peer?: string;
-  /** The start event, if `around` needs it too. Building it again would take as long as the rest of the report. */
+  /**
+   * The start event, if `around` needs it too. Building the event again would take as long as the rest of the report.
+   */
   #started?: StartEvent;
 
   /** Creates the report of a request that has just been received. */
@@ -166,7 +169,7 @@ class ObservedCall implements RequestReport {
   ) {
     this.#observing = observing;
     this.#origin = origin;
-    // A call without a request has the id NaN, by which it cannot be found.
+    // A call without a request has the id NaN, so it cannot be found by its id.
     this.#request = Number.isNaN(id) ? undefined : id;
     this.#parent = parent;
     this.#method = method;
@@ -228,7 +231,7 @@ class ObservedCall implements RequestReport {
     start?.(event);
   }
 
-  // Read the clock only if the call has waited, because reading it takes as long as the rest of the report.
+  // Read the clock only if the call has waited, because reading the clock takes as long as the rest of the report.
   #countWait(): number {
     const before = this.#waitedMs ?? 0;
     if (this.#waitsSince === undefined) return before;
@@ -262,8 +265,8 @@ class ObservedCall implements RequestReport {
     };
   }
 
-  // Read the header only if an observer has `around`, because only a trace uses it, and reading it takes as long as the
-  // rest of the event.
+  // Read the header only if an observer has `around`, because only tracing uses the header, and reading it takes as
+  // long as the rest of the event.
   #readHeader(): string | undefined {
     return this.#observing.core.observer.around && toTrace(this.#origin.headers?.get("traceparent"), 100);
   }
@@ -339,7 +342,7 @@ function readTrace(meta: unknown): Trace {
   };
 }
 
-/** Returns a field of the trace context. Drops text that is longer than the standard allows. */
+/** Returns a field of the trace context. Ignores text that is longer than the standard allows. */
 function toTrace(value: unknown, max: number): string | undefined {
   return typeof value === "string" && value.length <= max ? value : undefined;
 }
@@ -356,7 +359,7 @@ function toMessage(error: unknown): string {
 /** Maximum length of a name from a client, in characters. */
 const MAX_NAME = 200;
 
-/** Reasons for the errors that reject a request before it becomes a call. */
+/** Reasons for rejecting a request before it becomes a call, by error. */
 const REASONS: Readonly<Record<number, RefusalReason>> = {
   [METHOD_NOT_FOUND]: "method",
   [INVALID_REQUEST]: "session",

@@ -1,6 +1,7 @@
 /**
- * Serves a request. The order of the steps is the same in every era: observe, read, admit, find (with `allow`), header
- * parameters, scopes, required capabilities, limits, answers, schedule, reply.
+ * Serves a request. The order of the steps is the same in every era: observe the request, read the client's facts,
+ * admit, find the handler (with `allow`), check header parameters, scopes, required capabilities and limits, restore
+ * answers, schedule, and reply.
  *
  * @module
  */
@@ -26,7 +27,7 @@ export interface Found {
   readonly runner: Runner;
 }
 
-/** A request that gets a reply. */
+/** A request that requires a reply. */
 export interface Answered {
   readonly id: Id;
   readonly method: string;
@@ -37,25 +38,25 @@ export interface Answered {
 
 /** The parts of serving a request that differ between the eras. */
 export interface Dialect {
-  /** Finds a method that every handler has. */
+  /** Finds the runner of a method that handlers serve. */
   find(name: string): Method | undefined;
   /** Reads the facts about the client. Throws the error for the client. */
   read(message: Request, link: Link, method: Method | undefined): ClientFacts;
   /** Creates the call of a request. */
   open(message: Request, link: Link, client: ClientFacts): Call;
   /**
-   * Serves a method that no handler has, such as a subscription. Returns `undefined` if the dialect does not know the
-   * method either.
+   * Serves a method without handlers, such as a subscription. Returns `undefined` if the dialect does not have the
+   * method.
    */
   serve(call: Call): Reply | Promise<Reply> | undefined;
   /** Checks the parameters that clients repeat in HTTP headers. */
   checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void;
   /**
-   * Returns a name for the cached text of results, the same for calls whose results have the same text. Returns
-   * `undefined` if the text of this call cannot be shared.
+   * Returns the cache key for the text of the result. Calls with the same result text have the same key. Returns
+   * `undefined` if the text cannot be shared.
    */
   toTextName(call: Call): string | undefined;
-  /** Converts a result to the revision of the client. */
+  /** Converts a result to the client's revision. */
   translate?(call: Call, result: Result): unknown;
   /** Adds the fields that every result of the revision has to the JSON text of a result. */
   stamp?(found: Found, result: Result, text: string): string;
@@ -66,7 +67,7 @@ export interface Dialect {
 /** Serves the requests of one era. */
 export class Pipeline {
   readonly #engine: Engine;
-  /** JSON text of results that stay the same object, by the name that the dialect returns. */
+  /** Cached JSON text of results, by the cache key that the dialect returns. */
   readonly #texts = new Map<string, WeakMap<Result, string>>();
 
   /** Creates the pipeline of an era. */
@@ -98,8 +99,8 @@ export class Pipeline {
     return this.#check(dialect, found);
   }
 
-  // A separate method, because a closure keeps all variables of its method in memory: here the message, for as long as
-  // a subscription lasts.
+  // A separate method, because a closure keeps all variables of its method in memory: here the message would stay in
+  // memory as long as its subscription.
   #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
     return reply.catch((error) => this.#fail(dialect, call, error));
   }
@@ -127,7 +128,8 @@ export class Pipeline {
     return finding.then((runner) => this.run(dialect, { call, method, runner }));
   }
 
-  // Errors up to this point have an HTTP status of their own. From here on, the response may be a stream.
+  // Errors before this point set the HTTP status. From here on, the response may be a stream, which always has status
+  // 200.
   #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, method, runner } = found;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
@@ -146,7 +148,7 @@ export class Pipeline {
     return outcome.then((outcome) => this.#reply(dialect, found, outcome));
   }
 
-  // Sends open questions first. They take precedence over the outcome of a handler that ended because it has no answer.
+  // Send open questions first, because a handler that has no answer yet ends with an outcome that must not be sent.
   #reply(dialect: Dialect, found: Found, outcome: Outcome): Reply | Promise<Reply> {
     const { call, method } = found;
     if (!outcome) {

@@ -11,8 +11,8 @@ import { type Registry, toUnknownMethod } from "./visibility/registry.ts";
 import { requireScopes } from "./call/scopes.ts";
 
 /**
- * Checks before the handler starts that it still exists for the caller, and that the caller still meets its
- * requirements. Throws the error for the client. Cancels the call if this takes longer than a call may take.
+ * Checks, before a handler starts, that the handler still exists for the caller and that the caller still meets its
+ * requirements. Throws the error for the client. Cancels the call if the check exceeds the call's timeout.
  */
 export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
   const method = registry.methods.get(call.method);
@@ -23,7 +23,7 @@ export async function recheck(call: Call, core: Core, registry: Registry): Promi
   if (requires) requireCapabilities(call.client.capabilities, requires, "run the call");
 }
 
-// Limits the time, because an `allow` that never settles must not hold a slot forever.
+// Limit the time, because an `allow` that never settles must not hold a slot forever.
 async function find(call: Call, method: Method, { ticker, limits: { calls: { timeoutMs } } }: Core): Promise<Runner> {
   const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
   try {

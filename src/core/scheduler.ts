@@ -1,5 +1,5 @@
 /**
- * Runs calls within the limits on slots, memory and time, each to exactly one outcome.
+ * Runs calls within the limits on slots, memory and time. Each call has exactly one outcome.
  *
  * @module
  */
@@ -36,14 +36,14 @@ export class Scheduler implements Executor {
   readonly #uncontendedCalls: number;
   readonly #uncontendedBytes: number;
   /**
-   * Runs a call through the middleware, if there is any, and in development within its watch. Takes no slot and sets no
+   * Runs a call through the middleware, if any. In development, also watches the run. Takes no slot and sets no
    * deadline.
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
   /** Calls that have a slot of their client and wait for a slot of the process, oldest first. */
   readonly #queue = new Map<Start, Account>();
-  /** The connections with running or waiting calls. */
+  /** Connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
   readonly #age: Sweep = () => {
     for (const inFlight of this.#busy) inFlight.age(AGING_MS, DEFAULT_MS);
@@ -98,7 +98,7 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Runs a call to its one outcome.
+   * Runs a call, and returns its outcome.
    *
    * Fast path: while all calls together stay below the limits of one client, no client can exceed its limits. Calls are
    * then not charged, which saves looking up the client (a tenth of the time of a small call). The first call that
@@ -143,7 +143,7 @@ export class Scheduler implements Executor {
     }
   }
 
-  /** Runs a function for a call that has a slot. Rejects if there is no slot, before the function runs. */
+  /** Runs a function for a call that has a slot. If there is no slot, rejects without running the function. */
   async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
     const account = this.#takeSlot(call);
     return await this.prepare(call, run(), account);
@@ -177,14 +177,15 @@ export class Scheduler implements Executor {
 
   /** Cancels all calls with an error. */
   cancelAll(): void {
-    // Do not start waiting calls, because they would only be cancelled.
+    // Do not start waiting calls, because they would be cancelled immediately.
     this.#isStarting = true;
     const text = "Cannot finish the call: the server is closing; try again if that is safe";
     const reason = new CancelError("closing", text);
     for (const inFlight of this.#busy) inFlight.cancelAll(reason);
   }
 
-  // Counts deferred work as a running call of the client, so that its next calls wait if there is too much of it.
+  // Count deferred work as a running call of the client, so that the client's next calls wait if there is too much
+  // deferred work.
   #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
     const { account } = call.link;
     account.charge(call.weigh());
@@ -215,7 +216,7 @@ export class Scheduler implements Executor {
     this.#release(call, account);
   }
 
-  // Rejects calls when the queue is full. A longer queue would take memory for calls whose clients give up anyway.
+  // Reject calls when the queue is full. A longer queue would take memory for calls whose clients give up anyway.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
     const { account } = call.link;
@@ -232,8 +233,7 @@ export class Scheduler implements Executor {
     return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
-  // Queues a call. A queued call can be cancelled, because otherwise it would run later for a client that has
-  // disconnected.
+  // Queue the call. A queued call can be cancelled; otherwise it would run later for a client that has disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     call.observed?.wait();
@@ -329,7 +329,7 @@ export class Scheduler implements Executor {
     return this.#finish(call, result);
   }
 
-  // Takes no slot, because otherwise a client could neither answer nor cancel the handlers that it has started.
+  // Take no slot, because otherwise a client could neither answer nor cancel the handlers that it has started.
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome> {
     if (!this.isOpen) throw refuse("the server is closing");
     const { account } = call.link;
@@ -391,15 +391,15 @@ export class Scheduler implements Executor {
     this.#uncharged = this.#unchargedBytes = 0;
   }
 
-  // Returns the name of the limit because of which there is no slot, and reports the limit to the observer.
+  // Returns the name of the limit that leaves no free slot, and reports the limit to the observer.
   #findFull(account: Account): string | undefined {
     const full = account.isFull ? "calls.runningPerClient" : this.#hasSlot(account, 1) ? undefined : "calls.running";
     if (full) this.#core.observing?.reach(full, account.key);
     return full;
   }
 
-  // Tests for a free slot. The reserve is only for clients that hold little. A call that waits for a slot of the
-  // process already counts as running for its client.
+  // Tests for a free slot. The reserve is only for clients with few resources in use. A call that waits for a slot of
+  // the process already counts as a running call of its client.
   #hasSlot(account: Account, amount: number): boolean {
     return this.#accounts.running.hasRoom(account, amount, this.#running + 1);
   }
@@ -421,8 +421,8 @@ export class Scheduler implements Executor {
     if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
-  // Gives free slots to waiting calls: first the slots of the client, then the slots of the process, to the oldest call
-  // each.
+  // Gives free slots to waiting calls: first the slots of the client, then the slots of the process. The oldest call
+  // comes first.
   #next(account: Account): void {
     if (!this.waiting) return;
     for (const [begin, waiting] of account.waiting) {
@@ -454,13 +454,13 @@ export class Scheduler implements Executor {
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
     } catch {
-      // Inspecting a thrown proxy may throw. The call must have an outcome nevertheless.
+      // Inspecting a thrown proxy may itself throw, but the call still needs an outcome.
     }
     return this.#core.report(error, call);
   }
 }
 
-/** Parameters of a call that goes on after its response. */
+/** Parameters of a call that continues after its response. */
 interface Detached {
   readonly timeoutMs?: number;
   /** The pot in which the call has a place. `undefined` for a call with a slot. */
@@ -470,8 +470,8 @@ interface Detached {
 const ATTACHED: Detached = {};
 
 /**
- * Number of calls that may run without being weighed. The number is low, because an engine may keep a whole chunk of
- * input in memory for the text of one call, which would not be counted.
+ * Number of calls that may run without being weighed. The number is low, because a JavaScript engine may keep a whole
+ * chunk of input in memory for the text of one call, and these bytes would not be counted.
  */
 const UNWEIGHED = 16;
 

@@ -9,14 +9,14 @@ import type { Clock } from "./capacity/timers.ts";
 
 /** A permission to do something once. It travels in sealed form. */
 export interface SingleUse extends Mark {
-  /** The place where the use is recorded: `store`, or the id of the only process that remembers it. */
+  /** The place where the use is recorded: `store`, or the id of the process that records it in memory. */
   readonly by: string;
 }
 
 /** The result of spending an id. Only `spent` is a permission. */
 export type Spending = "spent" | Found | "elsewhere" | "lost";
 
-/** Spends an id in a store that several processes share. Resolves to `undefined` if the store did not answer. */
+/** Spends an id in a store that several processes share. Resolves to `undefined` if the store did not respond. */
 export type SpendShared = (use: Mark) => Promise<Marking | undefined>;
 
 /** Spent ids, in the memory of this process or in a store. */

@@ -22,7 +22,7 @@ export type Awaitable<T> = T | Promise<T>;
 export interface StoredValue {
   /** The string that was written. */
   readonly value: string;
-  /** Random text that changes with every write. Versions can be compared for equality, but have no order. */
+  /** Random text that changes with every write. Compare versions only for equality; they have no order. */
   readonly version: string;
 }
 
@@ -38,26 +38,27 @@ export interface SetOptions {
   readonly ttlMs: number;
   /**
    * The version that the value must have: the value is written only if no other process has changed it since. `null`
-   * requires that there is no value. If omitted, the value is written in any case.
+   * requires that there is no value. If omitted, the value is written unconditionally.
    */
   readonly version?: string | null;
   /**
-   * The new version: 1 to 256 letters, digits, `-` and `_`. If the value already has this version, the write has
-   * succeeded before, and changes nothing. Defaults to random text.
+   * The new version: 1 to 256 letters, digits, `-` and `_`. If the value already has this version, the write succeeds
+   * without a change, because it is a repetition. Defaults to random text.
    */
   readonly token?: string;
 }
 
 /** Options of a removal. */
 export interface DeleteOptions {
-  /** The version that the value must have. If omitted, the value is removed in any case. */
+  /** The version that the value must have. If omitted, the value is removed unconditionally. */
   readonly version?: string;
 }
 
-/** Options of an addition to a log. */
+/** Options of `append`. */
 export interface AppendOptions {
   /**
-   * Milliseconds after which the whole log expires, unless another entry is appended before. A fraction is rounded up.
+   * Milliseconds after which the whole log expires, unless another entry is appended in the meantime. A fraction is
+   * rounded up.
    */
   readonly ttlMs: number;
   /** Number of entries that the log keeps. Older entries are dropped. */
@@ -87,7 +88,7 @@ export interface ListOptions {
 
 /** The state of a log. */
 export interface LogHead {
-  /** Id of the oldest entry that the log keeps, or `last + 1` if it keeps none. */
+  /** Id of the oldest entry that the log keeps, or `last + 1` if the log keeps no entries. */
   readonly first: number;
   /** Id of the newest entry that was appended, or 0 if the log does not exist or has expired. */
   readonly last: number;
@@ -111,7 +112,9 @@ export interface LogPage extends LogHead {
 
 /** Options of every operation of an engine. */
 export interface EngineOptions {
-  /** Aborts when the operation has taken too long, or the store was closed. No caller waits for the result any more. */
+  /**
+   * Aborts when the operation has timed out or the store was closed, so that no caller waits for the result any more.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -122,11 +125,11 @@ export interface EngineWriteOptions extends EngineOptions {
 }
 
 /**
- * The operations of an engine, such as Redis or SQLite, that becomes a store. Keys, log names and tokens are short
- * strings of letters, digits, `-` and `_`. Values are opaque well-formed strings without U+0000. Times to live are
- * whole milliseconds.
+ * The operations of a storage engine, such as Redis or SQLite, on which a store is built. Keys, log names and tokens
+ * are short strings of letters, digits, `-` and `_`. Values are opaque well-formed strings without U+0000. Times to
+ * live are whole milliseconds.
  *
- * Each operation may be repeated with the same arguments, because an answer may be lost. The `token` of a write
+ * Each operation may be repeated with the same arguments, because a response may be lost. The `token` of a write
  * distinguishes a repetition from a second write. An operation that fails is repeated, unless it throws a `RangeError`
  * or a `TypeError`, which mean that it can never succeed.
  */
@@ -164,8 +167,8 @@ export interface StoreEngine {
   heads?(logs: readonly string[], options: EngineOptions): Awaitable<readonly LogHead[]>;
   /**
    * Calls `onRing` with the name of a log when any process has appended an entry. Single notifications may be late,
-   * repeated or lost. Calls `onLost` when no more notifications can arrive; the store then calls `listen` again. The
-   * store reads topics at an interval if the engine lacks this method. Returns a function that stops listening.
+   * repeated or lost. Calls `onLost` when no more notifications can arrive; the store then calls `listen` again. If the
+   * engine lacks this method, the store polls its topics. Returns a function that stops listening.
    */
   listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<() => void>;
   /** Closes the connections. */
@@ -176,9 +179,9 @@ export interface StoreEngine {
  * State that several instances of a server share: values, logs and topics. Created by `memoryStore` and `customStore`
  * of `@x/mcp/stores`, and by the functions of `@x/mcp/stores/redis`, `/sqlite` and `/deno-kv`.
  *
- * A method throws or rejects if the store does not answer in time, is full or closed, or if an argument exceeds a
- * limit. A write that failed may still take effect, because only its answer may have been lost. To find out, repeat the
- * write with the same `token`.
+ * A method throws or rejects if the store does not respond in time, is full or is closed, or if an argument exceeds a
+ * limit. A write that failed may still take effect, because the response may have been lost. To make sure that it took
+ * effect, repeat the write with the same `token`.
  */
 export interface Store {
   /** Returns a value, or `undefined` if the key has no value or the value has expired. */
@@ -205,7 +208,7 @@ export interface Store {
    * `after`, the listener first gets the entries after this id. Returns a function that ends the subscription.
    */
   subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Awaitable<() => void>;
-  /** The lease that shows other processes that this process is running. */
+  /** The lease by which other processes see that this process is running. */
   readonly lease: Lease;
   /** Closes the store. Pending operations are rejected. */
   close(): Awaitable<void>;
@@ -219,8 +222,8 @@ export interface Store {
 
 /**
  * Shows other processes that use the store that this process is running: a value that expires soon after the process
- * has ended. If a process was blocked for longer than `ms`, other processes assume that it has ended although it goes
- * on. Writes that two processes may make at the same time therefore still need a `version`.
+ * has ended. If a process was blocked for longer than `ms`, other processes assume that the process has ended although
+ * it is still running. Writes that two processes may make at the same time therefore still need a `version`.
  */
 export interface Lease {
   /** Id of this process. */
@@ -229,7 +232,7 @@ export interface Lease {
   readonly ms: number;
   /** Renews the lease until the returned function is called. Settles when other processes can find the lease. */
   hold(): Promise<() => void>;
-  /** Whether the process with this id holds its lease. */
+  /** Returns whether the process with this id holds its lease. */
   isHeld(id: string): Awaitable<boolean>;
 }
 
@@ -247,7 +250,7 @@ export interface SubscribeOptions {
   readonly epoch?: string;
   /**
    * Called if entries are lost: they were dropped or have expired before they were read, or the topic was lost and has
-   * begun again. `last` is the newest id, or 0 if the topic does not exist any more.
+   * begun again. `last` is the newest id, or 0 if the topic no longer exists.
    */
   readonly onGap?: (last: number) => void;
 }
@@ -260,7 +263,7 @@ export interface SubscribeOptions {
 export interface StoreInternals {
   /** Opens the engine of the store. */
   connect(options?: EngineOptions): Awaitable<StoreEngine>;
-  /** Whether other processes can reach its data. */
+  /** Whether other processes can read its data. */
   readonly isShared: boolean;
   /** Milliseconds that one operation may take. */
   readonly timeoutMs: number;
@@ -288,8 +291,8 @@ export interface SharingHost {
 }
 
 /**
- * State that the instances of a server share. If the store fails, the methods notify the observer and return as if the
- * store were empty. Only the methods of {@linkcode SharedLogs} reject.
+ * The state that all instances of a server share. If the store fails, the methods notify the observer and return as if
+ * the store were empty. Only the methods of {@linkcode SharedLogs} reject.
  */
 export interface SharedState extends SharedLogs {
   /**
@@ -302,13 +305,13 @@ export interface SharedState extends SharedLogs {
    */
   openSession(facts: SharedSessionFacts): Promise<SharedSession | undefined>;
   /**
-   * Tries to write the end of a session that waits for the store. Returns whether it was written or still waits.
-   * Returns `undefined` if no such end was waiting.
+   * Tries to record the end of a session, if it is not recorded in the store yet. Returns whether the end was recorded
+   * or is still pending. Returns `undefined` if the session has no pending end.
    */
   findEnd(id: string): Promise<"written" | "waiting" | undefined>;
   /**
-   * Spends an id that may be used only once, and returns its state before. Returns `undefined` if the store did not
-   * answer, so that it is unknown whether the id was spent.
+   * Spends an id that may be used only once, and returns the previous state of the id. Returns `undefined` if the store
+   * did not respond, because it is then unknown whether the id was spent.
    */
   spend(mark: Mark, ttlMs: number): Promise<Marking | undefined>;
   /** The rules of `enable` and `disable` that apply to all instances. Set if the server shares them. */
@@ -337,7 +340,7 @@ export interface SharedSessionFacts {
   readonly accounts: Accounts;
 }
 
-/** The part of a session's state that its client can change. */
+/** The part of a session's state that the client can change. */
 export interface SessionState {
   readonly level?: string;
   readonly uris?: readonly string[];
@@ -345,7 +348,7 @@ export interface SessionState {
 
 /** The state of a session that all instances share. */
 export interface SharedSession {
-  /** Whether the session has ended. `undefined` if the store did not answer. */
+  /** Whether the session has ended. `undefined` if the store did not respond. */
   readonly isEnded: boolean | undefined;
   /** Time at or before which all sessions of the client have ended, in milliseconds since 1970. */
   readonly cutoff: number;
@@ -357,13 +360,13 @@ export interface SharedSession {
   /** Marks the session as used by this process. */
   touch(): Promise<void>;
   /**
-   * Reserves a place for the end of this session, which waits there until the store confirms it. Returns `false` if too
-   * many ended sessions of this client, or of all clients, already have a place.
+   * Reserves a place for the pending end of this session, until the store confirms the end. Returns `false` if too many
+   * ended sessions of this client, or of all clients, already have a place.
    */
   reserveEnd(): boolean;
   /**
-   * Ends the session on all instances. Resolves to `false` if the store did not confirm it. The end then waits in the
-   * reserved place until the store confirms it.
+   * Ends the session on all instances. Resolves to `false` if the store did not confirm the end. The end then stays
+   * pending in the reserved place until the store confirms it.
    */
   end(): Promise<boolean>;
   /** Ends the session on all instances, unless another instance has used it later. */
@@ -371,8 +374,8 @@ export interface SharedSession {
   /** Reads the changes of other instances, and applies them to the session of this process. */
   refreshLocal(): Promise<void>;
   /**
-   * Changes the state on all instances. `change` is called with the state that this process knows, and again with the
-   * state that another instance has written in the meantime. It may throw to reject the change.
+   * Changes the state on all instances. `change` is called with the last known state, and again with the new state if
+   * another instance has written a new state in the meantime. `change` may throw to reject the change.
    */
   update(change: (state: SessionState) => SessionState): Promise<void>;
   /** Creates an id for a request to the client. */
@@ -398,7 +401,7 @@ export interface SharedSession {
   claim(stream?: string): void;
 }
 
-/** Functions of a process that apply changes of other instances to its session. */
+/** Functions that apply changes of other instances to a session of this process. */
 export interface LocalSession {
   end(): void;
   apply(state: SessionState): void;
@@ -433,5 +436,5 @@ export interface FoundStream {
   follow(onEvent: (text: string, place: number) => void, onEnd: () => void): () => void;
 }
 
-/** A change of which instances notify each other. */
+/** A change that one instance sends to the other instances. */
 export type SharedChange = Extract<Change, { readonly kind: "resource" | "list" }> | ExtensionNews;

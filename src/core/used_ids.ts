@@ -1,6 +1,6 @@
 /**
- * The key of used ids among the facts about a request. A separate file, because only servers with authentication load
- * it.
+ * The key under which the facts about a request contain used ids. This is a separate file, because only servers with
+ * authentication load it.
  *
  * @module
  */

@@ -22,7 +22,8 @@ export function isWatchable(uris: readonly string[], { streams: { watchedUris } 
 export function mayNotify(engine: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
-  // Do not notify if the rules cannot be loaded, because they may disable the handler. Other code reports the failure.
+  // Do not notify if the rules cannot be loaded, because they may disable the handler. The code that loads the rules
+  // reports the failure.
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
@@ -38,8 +39,8 @@ export function mayNotify(engine: Engine, change: Change, call: Call): boolean |
 const subscribers = new WeakMap<Engine, Subscribers>();
 
 /**
- * Counts a subscriber of a URI for the provider of the URI, if the caller may see the resource. Returns the function
- * that ends the subscription. It may be called more than once.
+ * Counts a subscriber of a URI for the resource that provides the URI, if the caller may see this resource. Returns a
+ * function that ends the subscription. The function may be called more than once.
  */
 export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
   const { core, host, registry, scheduler } = engine;

@@ -109,7 +109,7 @@ const DEFAULTS = {
 /** Maximum length of a key in characters. */
 const KEY_CHARACTERS = 256;
 
-/** Maximum number of entries in one page. */
+/** Maximum number of entries in one read. */
 const PAGE_ENTRIES = 1000;
 
 /** Longest time to live, in milliseconds: a year. */
@@ -127,7 +127,7 @@ const CONNECT_TIMES = 5;
 /** Maximum number of values in one list. */
 const LIST_VALUES = 1000;
 
-/** Facts about the engine of a store. */
+/** Properties of the engine of a store. */
 export interface EngineFacts {
   /** Whether other processes can reach the engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
@@ -138,7 +138,7 @@ export interface EngineFacts {
 /** An operation on an engine. */
 type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
 
-/** A store on top of an engine. If the engine answers synchronously, so does the store. */
+/** A store on top of an engine. If the engine responds synchronously, so does the store. */
 export class CustomStore implements Store {
   readonly [INTERNALS]: StoreInternals;
   readonly lease: ProcessLease;
@@ -293,7 +293,7 @@ export class CustomStore implements Store {
       this.#topics.remove(topic, subscription);
     };
     try {
-      // Start to listen before the first read, or an entry written between the two would be missed.
+      // Start to listen before the first read; otherwise an entry written between the two steps would be missed.
       const started = then(this.#topics.listen(), () => {
         if (!isOver) this.#topics.add(topic, subscription);
         return then(after === undefined ? this.read(topic, { limit: 0 }) : { last: after, epoch }, (place) => {
@@ -470,7 +470,7 @@ interface Count {
 }
 
 const COUNTED: Count = { isCounted: true };
-/** For the reads of topics by the store itself, which have a limit of their own. */
+/** The store's own reads of topics do not count, because they have a separate limit. */
 const UNCOUNTED: Count = { isCounted: false };
 
 /** An operation that the engine answers asynchronously. */
@@ -510,8 +510,8 @@ function then<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awai
   return isPromiseLike(value) ? Promise.resolve(value).then(next) : next(value);
 }
 
-// Copies only the known properties, because rows of a database may have more. Requires a version, because without it
-// the next write would be unconditional.
+// Copies only the known properties, because rows of a database may have further properties. Requires a version, because
+// the next write would be unconditional without a version.
 function readStored(found: StoredValue | null | undefined): StoredValue | undefined {
   if (found === undefined || found === null) return;
   const { value, version } = found;

@@ -105,19 +105,19 @@ const DROPPED = 20;
 const CLEARED = 500;
 /** Milliseconds between two checks for new entries while a listener is active. */
 const LOOK_MS = 50;
-/**
- * Milliseconds for which other processes can find the record of a new entry, and by which such a record may be written
- * late.
- */
+/** Milliseconds for which other processes can find the record of a new entry. */
 const RING_MS = 10_000;
+/** Milliseconds by which the record of a new entry may be written late. */
 const LATE_MS = 500;
-/** Milliseconds between two removals of expired logs, and after which no process still reads an expired log. */
+/**
+ * Milliseconds between two removals of expired logs. Also the time after which no process still reads an expired log.
+ */
 const SWEEP_MS = 60_000;
 /** Added to times to live, because Deno KV removes expired values about once a minute. */
 const SLACK_MS = 60_000;
 
 const RUNG: DenoKvKey = ["mcp", "rung"];
-/** Key with the name of the file. Each file gets a name when it is first used. */
+/** Key of the random name that identifies the file. Each file gets a name when it is first used. */
 const FILE: DenoKvKey = ["mcp", "file"];
 
 /** A text, or the number of parts in which it is stored. */
@@ -155,7 +155,7 @@ async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> 
   const { value } = await kv.get(FILE);
   const file = new FileWatch(async () => {
     const other = await open();
-    // `open` may return the same database each time. It cannot show a replaced file then.
+    // `open` may return the same database each time. In that case, it cannot reveal a replaced file.
     if (other === kv) return true;
     try {
       return (await other.get(FILE)).value === value;
@@ -319,8 +319,8 @@ class DenoKvEngine implements StoreEngine {
       const { versionstamp } = await this.#kv.get(RUNG);
       if (versionstamp === rung) return;
       rung = versionstamp;
-      // Keep the tokens of recent records: another process may have written a record late, or by another clock, so each
-      // check reads some records again.
+      // Keep the tokens of recent records, because each check reads some records again. Another process may have
+      // written a record late, or with a different clock.
       for (const [token, time] of heard) if (time < from - LATE_MS) heard.delete(token);
       const start: DenoKvKey = ["mcp", "ring", from - LATE_MS];
       for await (const { key, value: log } of this.#kv.list({ start, end: ["mcp", "ring", Infinity] })) {
@@ -491,7 +491,7 @@ function toBatches<T>(items: readonly T[], size: number): readonly (readonly T[]
 }
 
 /**
- * Repeats an attempt until it is done, or until no caller waits for it. An attempt may fail because another process
+ * Repeats an attempt until it succeeds, or until no caller waits for it. An attempt may fail because another process
  * changed the same key first, or locked the file.
  */
 async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly done: T } | undefined>): Promise<T> {
@@ -502,7 +502,7 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
     } catch (error) {
       if (!isLocked(error)) throw toFinal(error);
     }
-    // Wait for a random time, or several processes would conflict again and again.
+    // Wait for a random time; otherwise several processes would conflict again and again.
     await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
   }
   throw new Error("Cannot write to Deno KV: other writes came first until the deadline had passed");
@@ -514,8 +514,8 @@ function isLocked(error: unknown): boolean {
 }
 
 /**
- * Converts errors of Deno KV. It throws a `TypeError` also for errors after which a repetition may succeed, while a
- * `TypeError` of an engine means that it cannot.
+ * Converts errors of Deno KV. Deno KV also throws a `TypeError` for errors after which a repetition may succeed, but a
+ * store does not repeat an operation after a `TypeError`.
  */
 function toFinal(error: unknown): unknown {
   if (!(error instanceof TypeError) || /too large|exceed/i.test(error.message)) return error;

@@ -15,7 +15,7 @@ export type Connect = (options: EngineOptions) => Awaitable<StoreEngine>;
 export interface EngineConnectionOptions {
   /** Timeout of an attempt to connect, in milliseconds. */
   readonly connectMs: number;
-  /** Whether `connect` creates a new engine. It cannot if the store was given an engine instead of a function. */
+  /** Whether `connect` creates a new engine. `false` if the store received an engine instead of a function. */
   readonly isReplaceable: boolean;
   /** Called when an engine was closed because it did not answer. */
   readonly onReplace: () => void;
@@ -36,7 +36,7 @@ export class EngineConnection {
   #engine?: StoreEngine;
   #connecting?: Promise<StoreEngine>;
   #giveUp?: (error: Error) => void;
-  /** Settles when the latest attempt to connect has ended, even after it was given up. */
+  /** Settles when the latest attempt to connect has ended, even if the store has stopped waiting for the attempt. */
   #attempt?: Promise<void>;
   #failures = 0;
   /** While the engine is lost: time of the next attempt, in milliseconds of the monotonic clock. Otherwise 0. */
@@ -59,7 +59,7 @@ export class EngineConnection {
 
   /**
    * Admits an operation, or throws if the engine is lost. One operation per second is admitted to test whether the
-   * engine is back. If all were admitted, each would wait for its whole deadline.
+   * engine is back. If all operations were admitted, each operation would wait for its whole deadline.
    */
   admit(operation: string): void {
     if (!this.#retryAt) return;
@@ -107,7 +107,7 @@ export class EngineConnection {
     return this.#engine = engine;
   }
 
-  // Limits the time of an attempt, because a connection that neither succeeds nor fails would block all later attempts.
+  // Limit the time of an attempt, because a connection that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
     const { promise, reject } = Promise.withResolvers<never>();
     const { connectMs } = this.#options;
@@ -131,7 +131,7 @@ export class EngineConnection {
 
   #close(engine: StoreEngine): void {
     const close = async () => await engine.close?.();
-    // Ignore the error: an engine that fails to close is lost anyway.
+    // Ignore the error, because the engine is not used any more.
     const closing: Promise<void> = close().catch(() => {}).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }

@@ -1,6 +1,6 @@
 /**
- * Connects one instance of a server to a store: hashes keys, seals values, and exchanges news with other instances over
- * a topic.
+ * Connects one instance of a server to a store: hashes keys, seals values, and exchanges notifications with other
+ * instances over a topic.
  *
  * @module
  */
@@ -50,7 +50,8 @@ export interface OpenedPage {
 type News =
   | { readonly changes: readonly SharedChange[] }
   /**
-   * A session has changed, another instance now writes to its client, or a message of its client is to be passed on.
+   * A notification about one session, for one of three reasons: the session has changed, another instance now writes to
+   * the client, or the client has sent a message to pass on.
    */
   | {
     readonly session: string;
@@ -61,7 +62,7 @@ type News =
   /** The rules of `enable` and `disable` have changed. */
   | { readonly rules: true };
 
-/** The pots for everything that clients make the instance do with the store. */
+/** The pots that limit how much clients make the instance use the store. */
 interface Pots {
   /** Operations on sessions that are in progress. Each uses the store for at most three operations at a time. */
   readonly operations: Pot;
@@ -69,7 +70,7 @@ interface Pots {
   readonly relays: Pot;
   /** Ends of sessions that are not yet written to the store. */
   readonly ends: Pot;
-  /** All other data that clients have written to the store. */
+  /** All other data that was written to the store for clients. */
   readonly written: WrittenBytes;
 }
 
@@ -97,11 +98,11 @@ export interface SessionFacts {
   readonly account: Account;
 }
 
-/** A session that receives news from other instances. */
+/** A session that receives notifications from other instances. */
 export interface InformedSession extends SharedSession {
   /** Hash of the session id. */
   readonly key: string;
-  /** Reads the record. If the store does not answer, it stays unknown whether the session has ended. */
+  /** Reads the record. If the store does not respond, it remains unknown whether the session has ended. */
   refresh(): Promise<void>;
   /** Ends the session of this process, because another instance has ended it. */
   endLocal(): void;
@@ -151,7 +152,7 @@ export class InstanceState implements SharedState {
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
   /** Changes that other instances have not been notified of yet. Each change is sent once. */
   readonly #changes = new Map<string, SharedChange>();
-  /** Changes of this instance whose news the store has not returned yet. */
+  /** Changes of this instance whose notifications the store has not returned yet. */
   readonly #own = new OwnChanges();
   #isTelling = false;
   #isDegraded = false;
@@ -204,10 +205,11 @@ export class InstanceState implements SharedState {
     this.#pots ??= findPots(accounts, this.limits);
     return await this.share(account, async () => {
       await this.#pending.get(id);
-      // Start to listen before the state is read, or a change made between the two would be missed.
+      // Start to listen before the state is read; otherwise a change made between the two steps would be missed.
       const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
       const record = this.#parts.createSession(this, { key, id, ms, mark, account });
-      // The record receives news from before its first read, or it would miss changes that are made meanwhile.
+      // Add the record before its first read; otherwise it would miss the notification of a change made during the
+      // read.
       this.#opening.add(record);
       try {
         await record.refresh();
@@ -233,7 +235,8 @@ export class InstanceState implements SharedState {
 
   async spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> {
     const place = await this.#toPlace("spent", mark, ttlMs);
-    // Run these operations one after another, so that a client has only one in progress, however many answers it sends.
+    // Run these operations one after another, so that a client has only one operation in progress, however many answers
+    // it sends.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
   }
 
@@ -242,8 +245,8 @@ export class InstanceState implements SharedState {
     return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
   }
 
-  // Each version of the format has lists of its own, because an instance that cannot read a list would start a new one
-  // in its place.
+  // Each version of the format has separate lists, because an instance that cannot read a list would replace it by an
+  // empty list.
   async #toPlace(kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
     return {
       store: this,
@@ -326,13 +329,16 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Adds a session that receives news from other instances. */
+  /** Adds a session, which then receives notifications from other instances. */
   addSession(record: InformedSession): void {
     this.#opening.delete(record);
     this.#sessions.set(record.key, record);
   }
 
-  /** Announces to a session the changes of this instance that it has missed, because it learned of `uris` only now. */
+  /**
+   * Announces to a session the changes of this instance that the session has missed, because it subscribed to `uris` on
+   * another instance.
+   */
   repeatChanges(uris: readonly string[]): void {
     for (const uri of uris) if (this.#own.has(uri)) this.#host.changes.emitLocal({ kind: "resource", uri });
   }
@@ -443,7 +449,9 @@ export class InstanceState implements SharedState {
 
   readonly #refused = new Set<string>();
 
-  /** Sends news to the other instances. Resolves to `false` if the store fails: they do not receive it then. */
+  /**
+   * Sends a notification to the other instances. Resolves to `false` if the store fails and the notification is lost.
+   */
   async publish(news: News): Promise<boolean> {
     const publish = async () => {
       await this.tell(news);
@@ -452,7 +460,7 @@ export class InstanceState implements SharedState {
     return await this.attempt("publish", publish) ?? false;
   }
 
-  /** Sends news to the other instances. Rejects if the store fails. */
+  /** Sends a notification to the other instances. Rejects if the store fails. */
   async tell(news: News): Promise<void> {
     const topic = await this.#toTopic();
     await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
@@ -553,7 +561,7 @@ export class InstanceState implements SharedState {
   // did not change.
   #tell(change: Change | ExtensionNews): void {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
-    // Limit the number of changes that wait while the store is lost. Subscribers miss the changes beyond it, but the
+    // Limit the number of changes that wait while the store is lost. Subscribers miss changes above the limit, but the
     // memory of this process stays limited.
     if (this.#changes.size < MAX_CHANGES) {
       const key = toKey(change);

@@ -11,7 +11,7 @@ import { MemoryEngine } from "./memory_engine.ts";
 
 /** Options of a store in memory. */
 export interface MemoryStoreOptions {
-  /** Maximum size of all values and entries, in bytes at two bytes per character. Defaults to 64 MiB. */
+  /** Maximum size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 64 MiB. */
   readonly bytes?: number;
   /** Milliseconds after which other servers notice that a server has ended. Defaults to 5000. */
   readonly leaseMs?: number;

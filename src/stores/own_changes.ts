@@ -1,17 +1,18 @@
 /**
- * The changes of resources that this instance has announced, until the store has returned their news.
+ * The resource changes that this instance has announced, until the store has returned their notifications.
  *
- * A client may subscribe at one instance, and then cause a change at another instance that has not received the news of
- * the subscription yet. The second instance announces its change to the clients that it knows. The news of the
- * subscription arrives before the news of the change, so the instance can then announce the change once more.
+ * A client may subscribe on one instance, and then cause a change on a second instance that has not been notified of
+ * the subscription yet. The second instance announces the change only to the subscribers that it knows. The
+ * notification of the subscription arrives before the notification of the change, so the second instance can then
+ * announce the change again.
  *
  * @module
  */
 import type { SharedChange } from "../core/store.ts";
 
-/** The changes of one instance whose news the store has not returned yet. */
+/** The changes of one instance whose notifications the store has not returned yet. */
 export class OwnChanges {
-  /** The number of changes of each resource. */
+  /** Number of changes, by resource URI. */
   readonly #counts = new Map<string, number>();
 
   /** Adds a change that this instance announces. */
@@ -25,7 +26,7 @@ export class OwnChanges {
     return this.#counts.has(uri);
   }
 
-  /** Removes changes, because the store has returned their news, or has not accepted it. */
+  /** Removes changes, because the store has returned or rejected their notifications. */
   remove(changes: readonly SharedChange[]): void {
     for (const change of changes) {
       if (change.kind !== "resource") continue;
@@ -35,11 +36,11 @@ export class OwnChanges {
     }
   }
 
-  /** Removes all changes, because news was lost. */
+  /** Removes all changes, because notifications were lost. */
   clear(): void {
     this.#counts.clear();
   }
 }
 
-/** Maximum number of resources. A handler may announce any number of them while the store is slow. */
+/** Maximum number of resources. A handler may announce any number of changes while the store is slow. */
 const MAX_URIS = 10_000;

@@ -1,5 +1,5 @@
 /**
- * Keeps the ends of sessions that the store has not confirmed, and writes them as soon as the store answers.
+ * Keeps the ends of sessions that the store has not confirmed, and writes them as soon as the store responds.
  *
  * @module
  */
@@ -14,7 +14,7 @@ interface PendingEnd {
   readonly write: () => Promise<boolean>;
   /** The attempt in progress. */
   writing?: Promise<boolean>;
-  /** Whether the client got the response that the end waits for the store. */
+  /** Whether the client received the response that the end is still pending. */
   isLate?: boolean;
   /** Time at which the end was written, in milliseconds of the monotonic clock. */
   written?: number;
@@ -23,8 +23,8 @@ interface PendingEnd {
 /** Milliseconds before the next attempt. */
 const RETRY_MS = 1000;
 /**
- * Milliseconds for which an end that was written late is remembered, so that a client that asks again learns that it
- * was written.
+ * Milliseconds for which an end that was written late is remembered, so that a client that repeats its request gets a
+ * confirmation.
  */
 const KEPT_MS = 60_000;
 
@@ -34,7 +34,9 @@ export class PendingEnds {
   #stop?: () => void;
   #isClosed = false;
 
-  /** Returns whether the end of a session waits, or was written late. Returns `undefined` if there is no such end. */
+  /**
+   * Returns whether the end of a session is pending or was written late. Returns `undefined` if there is no such end.
+   */
   find(key: string): "written" | "waiting" | undefined {
     const end = this.#ends.get(key);
     return end && (end.written === undefined ? "waiting" : "written");
@@ -44,15 +46,18 @@ export class PendingEnds {
   reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    // Drop the client's written ends first. They wait only for a client that may not ask again, and must not use up the
-    // room for ends that are not written.
+    // Drop the client's written ends first. They are kept only for a repeated request, which may never come, and must
+    // not use up the room for pending ends.
     if (!pot.hasShare(account)) this.#dropWritten(account);
     if (!pot.take(account)) return false;
     this.#ends.set(key, { account, pot, write });
     return true;
   }
 
-  /** Writes an end that was reserved. Resolves to `false` if the store did not confirm it, so that the end waits. */
+  /**
+   * Writes the end in a reserved place. Resolves to `false` if the store did not confirm the end, which then stays
+   * pending.
+   */
   async write(key: string): Promise<boolean> {
     const end = this.#ends.get(key);
     if (!end || end.written !== undefined) return true;
@@ -73,7 +78,7 @@ export class PendingEnds {
     const isWritten = await (end.writing ??= end.write());
     end.writing = undefined;
     if (!isWritten) end.isLate = true;
-    // Forget an end that was confirmed at once, because its client will not ask again.
+    // Forget an end that was confirmed at once, because its client will not repeat the request.
     else if (end.isLate) end.written ??= systemClock.now();
     else this.#drop(key, end);
     return isWritten;

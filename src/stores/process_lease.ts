@@ -8,7 +8,7 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, Lease, Store } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
 
-/** Number of renewals of a lease within its duration. */
+/** Number of renewals within the duration of a lease. */
 export const RENEWALS = 3;
 
 /** The lease of this process in one store. */
@@ -72,13 +72,14 @@ export class ProcessLease implements Lease {
     this.#stop = systemClock.start(() => this.#renew(), this.ms / RENEWALS, { background: true });
   }
 
-  // Gives up the lease only when it is due for renewal, so that calls in quick succession share it.
+  // Give up the lease only when it is due for renewal, so that calls in quick succession share one lease.
   async #renew(): Promise<void> {
     if (!this.#holders.size) return this.#end();
     try {
       await this.#write();
     } catch {
-      // The next renewal writes it again. If it comes too late, other processes assume that this process has ended.
+      // The next renewal writes the lease again. If the renewal comes too late, other processes assume that this
+      // process has ended.
     }
     // Do not renew if the store was closed in the meantime.
     if (this.#stop) this.#renewLater();

@@ -14,7 +14,7 @@ export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
   #lookAt: number = systemClock.now();
   /**
-   * Whether the first check found the same file. A database in memory is never the same when it is opened again, so it
+   * Whether the first check found the same file. An in-memory database is never the same when it is opened again, so it
    * is not checked.
    */
   #isFile?: boolean;

@@ -37,7 +37,9 @@ export class RuleRecord implements InformedRules {
   #known?: StoredRules;
   /** Changes that this process has made and not yet written, in order. Each key has at most one change. */
   #pending: readonly SharedRule[] = [];
-  /** Times of the newest rule of single paths that shows a handler, and of the newest rule that hides a handler. */
+  /**
+   * Times of two rules of single paths: the newest rule that shows a handler, and the newest rule that hides a handler.
+   */
   readonly #noticed = { shown: 0, hidden: 0 };
   /** Whether the other instances must still be notified of a write. */
   #isUntold = false;
@@ -138,7 +140,7 @@ export class RuleRecord implements InformedRules {
     return this.#pending.length;
   }
 
-  /** Exchanges rules with the store. If called during an exchange, runs another exchange after it. */
+  /** Exchanges rules with the store. If called during an exchange, starts another exchange afterwards. */
   #run(): Promise<void> {
     this.#isWanted = true;
     return this.#running ??= this.#exchangeAll();
@@ -150,7 +152,7 @@ export class RuleRecord implements InformedRules {
     let isDone = true;
     while (this.#isWanted && isDone && !this.#isClosed) {
       this.#isWanted = false;
-      // Start to listen before the rules are read, or a change made between the two would be missed.
+      // Start to listen before the rules are read; otherwise a change made between the two steps would be missed.
       isDone = await this.#instances.listen() && await this.#exchange();
     }
     this.#running = undefined;
@@ -177,8 +179,8 @@ export class RuleRecord implements InformedRules {
 
   async #write(key: string): Promise<void> {
     await this.#trunk?.load();
-    // Wait for the trunk's rules: without them, a rule that shows a handler hidden by the trunk would look idle and be
-    // dropped.
+    // Wait for the rules of the trunk. Without these rules, a rule that shows a handler hidden by the trunk would seem
+    // to have no effect, and would be dropped.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
     for (let left = ATTEMPTS; left; left--) {
       const found = await this.#instances.get(key);
@@ -194,7 +196,7 @@ export class RuleRecord implements InformedRules {
       const next = this.#merge(before, pending);
       if (isTooLarge(next, stored)) throw new RangeError(this.#toTooLarge("handlers", false));
       if (next !== stored || this.#isDue && next.rules.length) {
-        // Set this before the write: the write may succeed although its answer is lost.
+        // Set this flag before the write, because the write may succeed although its response is lost.
         this.#isUntold = true;
         const value = { at: next.at, rules: next.rules.map(({ key, isShown, at }) => [key, isShown, at]) };
         const options = { ttlMs: LIFE_MS, version: found?.version ?? null };
@@ -312,7 +314,7 @@ const UNREADABLE =
   "Cannot read which handlers are disabled: another secret has sealed it, or another version of the library has " +
   "written it; give this server the secret and the version of the other instances";
 
-/** Matches the methods that use handlers that can be disabled. */
+/** Matches the methods whose handlers can be disabled. */
 const RULED = /^(tools|resources|prompts|completion|subscriptions)\//;
 
 /** Returns the handlers that the rules hide. If the rules are not known, returns all handlers that can be disabled. */

@@ -82,7 +82,7 @@ export class SessionRecord implements InformedSession {
           version: this.#usedVersion,
         });
         if (version !== undefined) return void (this.#usedVersion = version);
-        // Another instance has used or retired the session in the meantime.
+        // The version does not match, because another instance has used or retired the session in the meantime.
         const used = await this.#readUse();
         if (used === RETIRED) return this.endLocal();
       }
@@ -167,8 +167,8 @@ export class SessionRecord implements InformedSession {
   async refresh(): Promise<void> {
     const read = await this.#instances.attempt("get", () => this.#read());
     if (!read) return;
-    // If the record cannot be read, the session may have ended, so treat it as ended.
-    // News of the end may have arrived during a read that began before the end.
+    // If the record cannot be read, the session may have ended, so treat it as ended. A notification of the end may
+    // also have arrived during a read that began before the end.
     this.#isEnded ||= read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
     this.#state = read.state ?? {};
     this.#cutoff = read.cutoff;
@@ -176,15 +176,15 @@ export class SessionRecord implements InformedSession {
 
   async refreshLocal(): Promise<void> {
     if (!this.#local) return void (this.#isOutdated = true);
-    // Read after the pending changes of this process: a state read before such a change was written must not replace
-    // it.
+    // Read after the pending changes of this process are written, because an older state must not replace such a
+    // change.
     const before = this.#state;
     await this.#instances.queue(this.#id, () => this.refresh());
     if (this.#isEnded) this.endLocal();
     else this.#apply(before);
   }
 
-  // Applies the state, and announces changes of this process that the session has missed.
+  // Apply the state, and announce the changes of this process that the session has missed.
   #apply({ uris: known = [] }: SessionState): void {
     this.#local?.apply(this.#state);
     this.#instances.repeatChanges(this.#state.uris?.filter((uri) => !known.includes(uri)) ?? []);
@@ -248,7 +248,7 @@ export class SessionRecord implements InformedSession {
     return false;
   }
 
-  // Tests whether an instance has sealed the id into a question. Each answer is passed on once.
+  // Test whether an instance has sealed the id into a question. Each answer is passed on once.
   async #isAwaited({ id }: Response): Promise<boolean> {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));

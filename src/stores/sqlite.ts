@@ -80,14 +80,15 @@ create table if not exists mcp_files (id text);`;
 const LOOK_MS = 20;
 /** Number of notifications of new entries that are kept for other processes. */
 const RINGS = 1000;
-/** Milliseconds between two removals of expired rows, and maximum number of rows per removal. */
+/** Milliseconds between two removals of expired rows. */
 const SWEEP_MS = 10_000;
+/** Maximum number of expired rows per removal. */
 const SWEEP_ROWS = 200;
 
 /** A row of a table. */
 type Row = Readonly<Record<string, unknown>>;
 
-/** An engine on one connection to a database. */
+/** An engine that uses one connection to a database. */
 class SqliteEngine implements StoreEngine {
   readonly #db: SqliteDatabase;
   readonly #statements = new Map<string, SqliteStatement>();
@@ -103,7 +104,7 @@ class SqliteEngine implements StoreEngine {
     const id = this.#row(FILE)?.id;
     this.#file = new FileWatch(async () => {
       const other = await open();
-      // `open` may return the same database each time. It cannot show a replaced file then.
+      // `open` may return the same database each time. In that case, it cannot reveal a replaced file.
       return other === db || readFile(other) === id;
     });
   }
@@ -161,7 +162,7 @@ class SqliteEngine implements StoreEngine {
       this.#run("insert into mcp_rings (log) values (?)", log);
       return id;
     });
-    // Notify the own listener here, because the version of the database changes only for other connections.
+    // Notify the listener of this process here, because the version of the database changes only for other connections.
     this.#onRing?.(log);
     return id;
   }
@@ -287,7 +288,7 @@ class SqliteEngine implements StoreEngine {
   }
 }
 
-/** Statement that reads the name of the file. Each file gets a name when it is first used. */
+/** Statement that reads the random name of the file. Each file gets a name when it is first used. */
 const FILE = "select id from mcp_files";
 
 function readFile(db: SqliteDatabase): unknown {

@@ -56,9 +56,7 @@ export class StreamLog {
     this.#instances.attempt("append", () => this.#append(name, { first: last + 1, texts: [], isOwn, isOver: false }));
   }
 
-  /**
-   * Finds the kept events of a stream after the event `after`. Returns `undefined` if the event after it is not kept.
-   */
+  /** Finds the kept events of a stream after the event `after`. Returns `undefined` if the next event is not kept. */
   async find(name: string, after: number): Promise<FoundStream | undefined> {
     return await this.#instances.attempt("read", () => this.#find(name, after));
   }
@@ -98,8 +96,8 @@ export class StreamLog {
     this.#wakers.delete(stream);
   }
 
-  // Hold the lease before the stream is written, because an instance that finds the stream must also find the lease of
-  // this process.
+  // Take the lease before the stream is written, because an instance that finds the stream must also find this
+  // process's lease.
   async #hold(stream: WrittenStream): Promise<void> {
     if (this.#leases.has(stream) || stream.isOver) return;
     const release = await this.#instances.attempt("set", () => this.#instances.lease.hold());
@@ -111,7 +109,7 @@ export class StreamLog {
     this.#leases.delete(stream);
   }
 
-  /** Returns the next events to write, or `undefined` if all are written. */
+  /** Returns the next events to write, or `undefined` if all events are written. */
   #toBatch(stream: WrittenStream): Batch | undefined {
     const { events, last, isOver, isOwn } = stream;
     const first = Math.max((this.#written.get(stream) ?? 0) + 1, stream.first);
@@ -277,13 +275,13 @@ const LINGER_MS = 250;
  * size of a value in stores.
  */
 const BATCH_BYTES = 131_072;
-/** Maximum number of entries in one page. The number is low, because entries may be large. */
+/** Maximum number of entries in one read. The number is low, because entries may be large. */
 const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;
 
 /**
- * Interval between two checks of a lease, as a share of its duration. Two checks and the duration of a lease together
- * take less than 10 seconds by default.
+ * Interval between two checks of a lease, as a fraction of the lease's duration. Two checks and the duration of a lease
+ * together take less than 10 seconds by default.
  */
 const CHECKS_PER_LEASE = 0.4;
 

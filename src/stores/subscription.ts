@@ -5,7 +5,7 @@
  */
 import type { Awaitable, LogHead, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
 
-/** One subscription to a topic. It remembers the last entry that its listener received. */
+/** One subscription to a topic. It stores the id of the last entry that its listener received. */
 export class Subscription {
   readonly #read: (after: number) => Awaitable<LogPage>;
   readonly #listener: TopicListener;
@@ -21,7 +21,7 @@ export class Subscription {
   /** Whether the last read found that the topic was lost. */
   #wasLost = false;
 
-  /** Creates a subscription, which `start` then starts. */
+  /** Creates a subscription. Call `start` to start it. */
   constructor(read: (after: number) => Awaitable<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
     this.#read = read;
     this.#listener = listener;
@@ -111,7 +111,7 @@ export class Subscription {
     return last < this.#last || !!this.#epoch && epoch !== this.#epoch;
   }
 
-  // Catches the error of a listener, because it must not keep other listeners from their entries.
+  // Catch the error of a listener, because other listeners must still receive their entries.
   #call(run: () => void): void {
     try {
       run();

@@ -20,7 +20,7 @@ export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"
   /** Id of this instance. */
   readonly instance: string;
   readonly lease: Pick<Lease, "ms">;
-  /** Calls `listener` for each entry of a log after `after`. Returns a function that stops it. */
+  /** Calls `listener` for each entry of a log after the entry `after`. Returns a function that stops the listener. */
   follow(
     log: string,
     listener: (value: unknown) => void,
@@ -29,8 +29,8 @@ export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"
 }
 
 /**
- * The amount that a tenant holds of one pot on one instance, and whether that instance has rejected a request for more:
- * 0 or 1.
+ * The share of one pot that a tenant holds on one instance: the amount, and 1 if the instance has rejected a request
+ * for more, otherwise 0.
  */
 type Share = readonly [held: number, isShort: number];
 
@@ -39,7 +39,7 @@ type Sum = readonly [tenant: string, ...shares: Share[]];
 
 /** The last sums of another instance. */
 interface Known {
-  /** Number of the entry. It grows with each entry of the instance. */
+  /** Sequence number of the entry. It increases with each entry of the instance. */
   readonly turn: number;
   readonly until: number;
   readonly sums: ReadonlyMap<string, readonly Share[]>;
@@ -82,7 +82,7 @@ export class TenantSums {
     return limit;
   };
 
-  /** Publishes that this instance holds nothing any more. */
+  /** Publishes empty sums, because this instance no longer holds anything. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop?.();

@@ -1,5 +1,6 @@
 /**
- * Reads the topics of a store when the engine reports new entries, and at an interval in case a report was lost.
+ * Reads the topics of a store when the engine reports new entries. Also polls at an interval, in case a report was
+ * lost.
  *
  * @module
  */
@@ -24,8 +25,9 @@ export interface TopicSource {
   onListening(state: "lost" | "back", error?: unknown): void;
 }
 
-/** Milliseconds between two reads of a topic: with a listener, and without a listener. */
+/** Milliseconds between two reads of a topic while the engine has a listener. */
 const LISTEN_POLL_MS = 1000;
+/** Milliseconds between two reads of a topic while the engine has no listener. */
 const POLL_MS = 50;
 /** Milliseconds after which a lost listener is started again. */
 const LISTEN_AGAIN_MS = 1000;
@@ -39,7 +41,7 @@ const MAX_HEADS = 1000;
 /** The subscriptions of a store, by topic. */
 export class Topics {
   readonly #source: TopicSource;
-  /** The interval in milliseconds that the author has set. 0 for the default. */
+  /** The polling interval in milliseconds that the author has set, or 0 for the default. */
   readonly #chosenMs: number;
   readonly #subscriptions = new Map<string, Set<Subscription>>();
   /** Subscriptions to read when other reads have ended. */
@@ -48,7 +50,10 @@ export class Topics {
   #stopTurn?: () => void;
   #stopPolling?: () => void;
   #isComparing = false;
-  /** The current listener, or its start. If it is another object than before, the listener was replaced. */
+  /**
+   * The current listener, or the promise of a listener that is starting. A different object means that the listener was
+   * replaced.
+   */
   #listener?: Listener;
   #listenAt = 0;
   #isLost = false;
@@ -73,7 +78,7 @@ export class Topics {
     }
   }
 
-  /** Adds a subscription, whose topic is read from now on. */
+  /** Adds a subscription, and reads its topic from now on. */
   add(topic: string, subscription: Subscription): void {
     if (this.#isClosed) return;
     const subscriptions = this.#subscriptions.get(topic) ?? new Set();
@@ -196,7 +201,7 @@ export class Topics {
         }
       }
     } catch {
-      // If it fails, the topics are compared again at the next interval.
+      // If the comparison fails, the topics are compared again at the next interval.
     } finally {
       this.#isComparing = false;
     }
@@ -236,12 +241,12 @@ export class Topics {
   }
 }
 
-// Ignores the error of a listener whose connection is lost.
+// Ignore the error of a listener whose connection is lost.
 async function stopListener({ stop }: Listener): Promise<void> {
   try {
     await stop?.();
   } catch {
-    // A listener without a connection reports nothing more.
+    // A listener without a connection sends no further reports.
   }
 }
 

@@ -50,7 +50,7 @@ export class WrittenBytes {
       this.#expiring.delete(minute);
       for (const written of expired) {
         this.#pot.give(written.account, written.bytes);
-        // Remove it, so that replacing the value later does not subtract its bytes again.
+        // Remove the charge, so that replacing the value later does not subtract its bytes again.
         expired.delete(written);
       }
     }

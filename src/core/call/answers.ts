@@ -5,7 +5,8 @@
  */
 
 /**
- * The answers by key. A key stands for one question, so it has one answer, in the same way as where handlers run again.
+ * The client's answers, by key. If a handler asks twice under one key, it gets the first answer, as in revisions in
+ * which handlers run again after a question.
  */
 export class Answers {
   readonly #answers = new Map<string, Promise<unknown>>();

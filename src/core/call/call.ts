@@ -27,8 +27,8 @@ import type { Service, ServiceEnd } from "./service.ts";
 const forwardRoom = new Room(() => import("./forward.ts"));
 
 /**
- * Called with the handle that the client gets for a handler that goes on after the response, and with the type of the
- * handle.
+ * Called with the handle that the client receives for a handler that continues after the response, and with the type of
+ * the handle.
  */
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
@@ -51,9 +51,9 @@ export interface CallHost extends ContainerHost {
    * the error for the client. Returns `undefined` for a method without handlers.
    */
   recheck(call: Call): (() => Promise<void>) | undefined;
-  /** Tests whether the caller of a link has scopes. */
+  /** Tests whether the caller of a link has the given scopes. */
   isGranted(link: Link, scopes: readonly string[]): boolean;
-  /** The call whose handler reads a resource. Set for the call that reads it. */
+  /** The outer call, whose handler reads a resource. Set only for the call that reads the resource. */
   readonly outer?: Call;
   /** Number of nested reads, if handlers of resources read other resources. */
   readonly readDepth?: number;
@@ -94,9 +94,11 @@ export abstract class Call implements ServiceCall, Cancellable {
   readonly inFlight: InFlight;
   /** Upper bound of the bytes that the parameters take in memory. */
   weight: number;
-  /** The client that is charged for the call. `undefined` while the server holds too little to charge any client. */
+  /**
+   * The client that is charged for the call. `undefined` while all calls together are below the limits of one client.
+   */
   account?: Account;
-  /** The reason why the call was cancelled. `undefined` if it was not cancelled. */
+  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
   reason?: CancelError;
   /** Parameters of the request. A subscription drops them to save memory. */
   params: Params;
@@ -113,20 +115,20 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Work that runs after the call. */
   declare deferred?: Deferred[];
   /**
-   * Reports the call to the observer. Not only declared: otherwise observed calls would have a hidden class of their
-   * own, which a full garbage collection discards together with the compiled code. An observer then took a fifth of the
-   * time of a call.
+   * Reports the call to the observer. Not only declared: otherwise observed calls would have another hidden class,
+   * which a full garbage collection discards together with the compiled code. Measured: the observer then took a fifth
+   * of the time of a call.
    */
   observed?: RequestReport;
   /** Called when the input is valid and the handler starts. Declared without a value, because few calls have it. */
   declare onRun?: () => void;
   /**
-   * Identifies the effects of the call, if it has an idempotency key. Declared without a value, because few calls have
-   * a key.
+   * Token that identifies the effects of the call, if the call has an idempotency key. Declared without a value,
+   * because few calls have a key.
    */
   declare idempotencyToken?: string;
   /**
-   * Called before an extension sends a handle while the handler goes on. Declared without a value, because few calls
+   * Called before an extension sends a handle while the handler continues. Declared without a value, because few calls
    * have it.
    */
   declare onHandle?: OnHandle;
@@ -138,9 +140,9 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare asking?: number;
   /** Stops and restarts the timeout, if it is exact. */
   declare deadline?: Deadline;
-  /** Whether an answer has arrived since time was last added to the call. */
+  /** Whether an answer has arrived since the running time of the call was last increased. */
   declare hasAsked?: boolean;
-  /** Milliseconds that the call has run. Set only for a call that takes long. */
+  /** Running time of the call in milliseconds. Set only for a long call. */
   declare ranMs?: number;
   /** Whether the call waits for a slot. */
   declare isQueued?: boolean;
@@ -155,7 +157,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare internal?: { readonly data: unknown };
   /** State that this call shares with other calls of its era or session. */
   readonly home: CallHome;
-  /** Text of the request. Set until the request is weighed. */
+  /** Text of the request. Set until the size of the request is computed. */
   #text?: string;
   #controller?: AbortController;
   #progress = -Infinity;
@@ -198,12 +200,12 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** Returns the value under a key. Computes the value if there is none. */
   abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
 
-  /** Restores the answers that the client sent with the call. Returns `undefined` if it sent none. */
+  /** Restores the answers that the client sent with the call. Returns `undefined` if the client sent no answers. */
   restore(): Promise<void> | undefined {
     return undefined;
   }
 
-  /** Whether there is an open question, so that this run of the handler ends. */
+  /** Whether there is an open question, which ends this run of the handler. */
   get isAsking(): boolean {
     return false;
   }
@@ -218,7 +220,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return false;
   }
 
-  /** Closes the connection if the client can resume the stream later. The call goes on. */
+  /** Closes the connection if the client can resume the stream later. The call continues. */
   release(_retryMs: number | undefined): void {}
 
   get principal(): Principal | undefined {
@@ -242,8 +244,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.home.host;
   }
 
-  // Handlers that declare services get a context of their own. The type `never` lets a call be used as a context with
-  // any services.
+  // Handlers that declare services receive a separate context. With the type `never`, a call can be used as a context
+  // with any services.
   get services(): never {
     return NONE;
   }
@@ -256,7 +258,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.host.route ?? refuseRoute;
   }
 
-  /** The reason why the call was cancelled. `undefined` if it was not cancelled. */
+  /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
   get why(): CancelReason | undefined {
     return this.reason?.why;
   }
@@ -289,7 +291,7 @@ export abstract class Call implements ServiceCall, Cancellable {
       this.#progress = progress;
       const params = { progressToken: token, progress, total, message };
       if (!this.#waiting) return this.#send("notifications/progress", params);
-      // The client reads more slowly than the handler works, so keep only the newest value.
+      // The client reads more slowly than the handler reports progress, so keep only the newest value.
       this.#merged = params;
       return this.#waiting;
     };
@@ -298,7 +300,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   get log(): Log {
     return createLog((level, data, logger) => {
       if (!wantsLevel(this.client, level)) return done;
-      // A handler that does not wait for its messages gets ahead of its client. Drop its messages beyond this limit.
+      // A handler that does not await its messages may send faster than its client reads. Drop its messages above this
+      // limit.
       if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
     });
@@ -331,7 +334,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get once(): Context["once"] {
-    // The value has the type that `make` returns, apart from its conversion to JSON and back.
+    // The cast is safe, because the value is the one `make` returned, converted to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
       const { reruns } = this.host;
       const run = () => this.makeOnce(key, make) as Promise<T>; // See `once` above.
@@ -340,7 +343,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get get(): Context["get"] {
-    // The value has the type of its service.
+    // The cast is safe, because the value was created by its service.
     return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
   }
 
@@ -432,7 +435,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onCancel = run;
   }
 
-  /** Ends a call that the scheduler does not end, such as a subscription. The call sends nothing afterwards. */
+  /** Ends a call outside the scheduler, such as a subscription. The call sends nothing afterwards. */
   end(): void {
     this.ended = true;
   }
@@ -452,7 +455,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.weight;
   }
 
-  /** Charges the client for this running call, unless it is charged already. */
+  /** Charges the client for this running call, unless the client is already charged. */
   charge(): void {
     if (this.account || this.isSubscription) return;
     this.account = this.link.account;
@@ -461,8 +464,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /**
-   * Waits for something that is not work of the handler, such as an answer. The timeout pauses meanwhile, and so does
-   * the timeout of a handler that reads a resource with this call.
+   * Waits for something other than the handler's own work, such as an answer. Meanwhile, the timeout pauses. If a
+   * handler reads a resource with this call, the timeout of that handler pauses too.
    */
   async untilAnswered<T>(answer: Promise<T>): Promise<T> {
     const { outer } = this.host;
@@ -598,10 +601,10 @@ const SENT: Readonly<Record<string, string>> = {
   "notifications/message": "logs a message",
 };
 
-/** Maximum number of log messages that wait after a message that found no room. */
+/** Maximum number of log messages that wait while the client reads too slowly. */
 const MAX_QUEUED_LOGS = 256;
 
-// Handles the rejection of a question, which may fail before the handler awaits it. Otherwise the rejection would end
+// Handles the rejection of a question, which may fail before the handler awaits it. An unhandled rejection would end
 // the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});

@@ -9,13 +9,13 @@ import type { Ticker } from "../capacity/timers.ts";
 
 /**
  * Authenticates the caller of an open stream again. Resolves to `false` if the caller is refused, or has another id or
- * other scopes. Resolves to `undefined` if this cannot be found out at this time.
+ * other scopes. Resolves to `undefined` if the result is currently unknown.
  */
 export type Recheck = () => Promise<boolean | undefined>;
 
 /**
  * Renews the credentials of the caller of an open stream. Resolves to the same caller with a later expiry, or to
- * `false` if its credentials cannot be renewed. Resolves to `undefined` if this cannot be found out at this time.
+ * `false` if its credentials cannot be renewed. Resolves to `undefined` if the result is currently unknown.
  */
 export type Renew = (principal: Principal) => Promise<Principal | false | undefined>;
 
@@ -40,7 +40,7 @@ const RENEW_MS = 10_000;
 /** Milliseconds before the expiry from which a failed renewal is not repeated. */
 const LEAST_RENEW_MS = 100;
 
-/** The caller of a stream. */
+/** The caller of a stream, with its checks. */
 export interface WatchedCaller {
   readonly principal?: Principal;
   /** The checks. `undefined` for callers that are neither checked again nor renewed. */

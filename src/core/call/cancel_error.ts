@@ -7,8 +7,8 @@ import { INTERNAL_ERROR, isMcpError, McpError } from "../../protocol/errors.ts";
 import type { CancelReason } from "./observer.ts";
 
 /**
- * The reason with which the signal of a call aborts. It is an `McpError`, so that a handler or an extension that passes
- * it on sends a valid JSON-RPC error. Its name is `TimeoutError` after a timeout, and `AbortError` otherwise.
+ * The reason with which the signal of a call aborts. It is an `McpError`, so that a handler or an extension that
+ * rethrows it sends a valid JSON-RPC error. Its name is `TimeoutError` after a timeout, and `AbortError` otherwise.
  */
 export class CancelError extends McpError {
   override readonly name: "AbortError" | "TimeoutError";

@@ -21,19 +21,19 @@ export interface Capabilities {
 /** The capabilities that a server declares. Switches are on by default. */
 export interface CapabilityOptions extends Partial<Capabilities> {
   /**
-   * Declares tools while there are none, so that clients learn of the first tool that `server.handlers.add` adds. While
-   * there are tools, they are always declared.
+   * Declares the `tools` capability even while the server has no tools, so that clients learn of the first tool that
+   * `server.handlers.add` adds. A server with tools always declares the capability.
    */
   readonly tools?: true;
-  /** Declares resources while there are none. */
+  /** Declares the `resources` capability even while the server has no resources. */
   readonly resources?: true;
-  /** Declares prompts while there are none. */
+  /** Declares the `prompts` capability even while the server has no prompts. */
   readonly prompts?: true;
 }
 
 /** Capabilities with their defaults. */
 export interface ReadCapabilities extends Capabilities {
-  /** Lists to declare while they are empty. */
+  /** Lists to declare even while they are empty. */
   readonly lists: readonly ListName[];
 }
 

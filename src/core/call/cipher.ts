@@ -5,7 +5,7 @@
  */
 import { fromBase64Url, toBase64Url } from "../../kit/base64.ts";
 
-/** Encrypts with the first of its secrets, and decrypts with any of them. */
+/** Encrypts with the first secret in its list, and decrypts with any secret in the list. */
 export class Cipher {
   readonly #realm: string;
   readonly #secrets: readonly (string | undefined)[];
@@ -38,7 +38,7 @@ export class Cipher {
         const plain = await crypto.subtle.decrypt(this.#toAlgorithm(purpose, iv), await this.#key(i), bytes.slice(12));
         return JSON.parse(new TextDecoder().decode(plain));
       } catch {
-        // The value may be sealed with another secret of the list.
+        // The value may be sealed with another secret in the list.
       }
     }
   }

@@ -39,8 +39,9 @@ export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
 }
 
 /**
- * Combines observers into one observer. It has a method only for events that one of the observers handles, so that
- * `observer.call?.({ … })` builds no event if none of them does. Its methods never throw.
+ * Combines observers into one observer. The combined observer has a method only for events that at least one observer
+ * handles. If no observer handles the event, `observer.call?.({ … })` therefore does not build an event object. The
+ * methods never throw.
  *
  * @throws {TypeError} if an observer is not an object, or has an own method that is not an event.
  */
@@ -66,8 +67,8 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
 }
 
 /**
- * Runs a call within an observer, exactly once. Returns the result of the call even if the observer fails or returns
- * another value.
+ * Runs a call within an observer, exactly once. Returns the result of the call even if the observer fails or returns a
+ * different value.
  */
 function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
   let ended: { readonly value: T } | { readonly error: unknown } | undefined;
@@ -112,7 +113,7 @@ function report(observer: Observer, name: string, error: unknown): void {
   }
 }
 
-// Checks only own methods of plain objects, because a class may have further methods.
+// Check only own methods of plain objects, because a class may have methods that are not events.
 function check(observer: Observer): void {
   const refuse = (state: string) =>
     new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);

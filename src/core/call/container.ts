@@ -23,7 +23,7 @@ export interface ContainerParts {
 export interface ContainerHost {
   /** The container. Created with the first handler that has services. */
   container?: Container;
-  /** The host that has the container instead, if several endpoints share it. */
+  /** The host that has the container instead, if several endpoints share the container. */
   root?: ContainerHost;
   /** The extensions that start and stop with the server. `undefined` if there are none. */
   lives?: Lives;
@@ -53,7 +53,7 @@ export interface ServiceCall extends Context<never> {
 
 /**
  * A function of a handler. Its context defaults to the call. The context is the second argument, because inserting an
- * argument before the remaining arguments takes longer than the rest of the injection.
+ * argument anywhere else takes longer than the rest of the injection.
  */
 export type Injectable<C, A extends readonly unknown[], R> = (
   call: C,
@@ -89,7 +89,7 @@ export interface Container {
   ready(): Promise<void>;
   /** Creates these services at the first request. From then on, `rest` does nothing. */
   start(): void;
-  /** Disposes all services, unless a request has started them. A later call creates them again. */
+  /** Disposes all services, unless a request has started the services. A later call creates the services again. */
   rest(): Promise<void>;
   /** Disposes all services permanently, within a limited time. */
   close(): Promise<void>;
@@ -110,7 +110,7 @@ export interface ServiceInternals {
 /** A service as its container uses it. */
 export interface Definition extends ServiceInternals {
   readonly lifetime: Lifetime;
-  /** Returns the key of a call, for a service by key. */
+  /** Returns the key of a call, for a service with one value per key. */
   readonly key?: (ctx: Context) => string | undefined;
   readonly make: (scope: never) => unknown;
   readonly dispose?: (value: unknown, end: ServiceEnd) => unknown;

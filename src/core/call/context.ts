@@ -30,7 +30,7 @@ export interface Principal {
    * notifications, and sockets end at that time.
    */
   readonly expiresAt?: number;
-  /** Any other facts for handlers. */
+  /** Any other facts about the caller, for use in handlers. */
   readonly [key: string]: unknown;
 }
 
@@ -53,9 +53,9 @@ export interface ElicitOptions<S extends Schema = Schema> {
   /** Schema of the form: a flat object of strings, numbers, booleans and choices. */
   readonly schema: S;
   /**
-   * Whether the server accepts an answer only once. Use it for a consent whose effect must not be repeated, such as a
-   * payment. From this question on, the server refuses an answer of the call that it has accepted before, with code
-   * -32602. Defaults to `false`.
+   * Whether the server accepts an answer only once. Use this option if the effect of a consent must not be repeated, as
+   * with a payment. After this question, the server rejects every answer that it has already accepted in this call,
+   * with code -32602. Defaults to `false`.
    */
   readonly singleUse?: boolean;
 }
@@ -100,8 +100,8 @@ export interface ChangeNotifier {
   resourceUpdated(uri: string): void;
   /**
    * Notifies clients that a list has changed, for example because `allow` now decides differently. Adding and removing
-   * handlers notifies them automatically. Does nothing if the server has never had handlers of this kind, unless
-   * `capabilities` declares the list.
+   * handlers notifies them automatically. Does nothing if the server has never had handlers of this kind and
+   * `capabilities` does not declare the list.
    *
    * @throws {TypeError} if no list has this name.
    */
@@ -152,7 +152,7 @@ export interface Log {
   readonly emergency: LogMethod;
 }
 
-/** A handler, as other handlers see it. */
+/** The properties of a handler that other handlers can read. */
 export interface AnyHandler {
   /** Name of the handler. */
   readonly name: string;
@@ -212,13 +212,13 @@ export interface HandlerSet<H extends AnyHandler = AnyHandler> {
   disable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
 }
 
-/** The server, as its handlers see it. */
+/** The parts of the server that its handlers can use. */
 export interface RunningServer extends ChangeNotifier {
   /** The handlers, which can change while the server runs. */
   readonly handlers: HandlerSet;
 }
 
-/** Parameters that continue a request to another server. Empty at the first attempt. */
+/** Parameters that continue a request to another server. Empty for the first request. */
 export interface ForwardRetry {
   /** The answers of the client, by the keys of the other server's questions. */
   readonly inputResponses?: Meta;
@@ -232,7 +232,7 @@ export interface ForwardRetry {
 export interface ProgressOptions {
   /** The value of `progress` at which the work is done. Without it, the client cannot show how much is left. */
   readonly total?: number;
-  /** A short message for people. */
+  /** A short human-readable message. */
   readonly message?: string;
 }
 
@@ -243,7 +243,7 @@ export interface ProgressOptions {
  * throw. `S` is the type of the services that the handler declares.
  */
 export interface Context<S = NoServices> {
-  /** Values of the services that the handler declares, by name. Middleware gets none. */
+  /** Values of the services that the handler declares, by name. Empty in middleware. */
   readonly services: S;
   /** Facts that the client declares about itself. */
   readonly client: ClientFacts;
@@ -252,10 +252,9 @@ export interface Context<S = NoServices> {
   /**
    * Returns the value that the server's `session` returned. Pass that function to get the value with its type. For
    * clients with a session, the value is computed once, when the session begins. For other clients, it is computed for
-   * each request in which it is read. `undefined` if the server has no `session`.
+   * each request in which it is read. `undefined` if the server has no `session` option.
    *
-   * @throws {TypeError} if the given function is not the server's `session`, or if the value that it returned cannot be
-   * kept.
+   * @throws {TypeError} if the given function is not the server's `session`, or if its return value cannot be kept.
    */
   readonly session: ReadSession;
   /**
@@ -266,8 +265,7 @@ export interface Context<S = NoServices> {
    */
   readonly route: ReadRoute;
   /**
-   * Changes handlers, and notifies clients of changes. Its members work like the members of the server with the same
-   * names.
+   * Changes handlers, and notifies clients of changes. Its members work like the server's members with the same names.
    */
   readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
@@ -386,15 +384,15 @@ export interface Context<S = NoServices> {
    */
   readResource(uri: string): Promise<readonly ResourceContents[]>;
   /**
-   * Runs a function after the call, when the response has been sent. The function gets how the call ended. Its errors
-   * are reported like errors of handlers. Closing the server waits for it as for a call. While it runs, it counts as a
-   * running call of the client, without a timeout.
+   * Runs a function after the call, when the response has been sent. The function receives the outcome of the call. Its
+   * errors are reported like errors of handlers. Closing the server waits for the function as for a call. While it
+   * runs, it counts as a running call of the client, without a timeout.
    *
    * If the handler runs again after a question, it must register the function again.
    */
   defer(run: (end: ServiceEnd) => unknown): void;
   /**
-   * Closes the response stream, while the call goes on. The client can reconnect after `retryMs` milliseconds to
+   * Closes the response stream, while the call continues. The client can reconnect after `retryMs` milliseconds to
    * receive the remaining messages. Does nothing if the stream cannot be resumed.
    */
   closeStream(retryMs?: number): void;

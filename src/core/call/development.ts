@@ -1,5 +1,5 @@
 /**
- * Reports of a server to its author during development. Loaded when development is turned on.
+ * Reports from a server to its author during development. Loaded when development is turned on.
  *
  * @module
  */

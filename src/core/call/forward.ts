@@ -13,7 +13,7 @@ import { untilAborted } from "./until_aborted.ts";
 
 /** The functions of a call that forwarding uses. */
 export interface Forwarding {
-  /** Keeps a sealed value over the rounds of the call. */
+  /** Keeps a sealed value across the rounds of the call. */
   once(key: string, make: () => unknown): Promise<unknown>;
   ask(question: PreparedQuestion): Promise<unknown>;
   readonly signal: AbortSignal;
@@ -26,7 +26,7 @@ const MAX_WAIT_MS = 5000;
 /** Thrown inside `once`, because the final result must not be kept. */
 const FINAL: unique symbol = Symbol("final");
 
-/** Sends a request until its result has no question. Passes errors of the other server on. */
+/** Repeats a request until its result has no question. Rethrows errors of the other server. */
 export async function forward<R extends object>(
   call: Forwarding,
   send: (retry: ForwardRetry) => R | Promise<R>,
@@ -66,8 +66,8 @@ async function sendOnce<R extends object>(
 }
 
 /**
- * Asks the client the questions of the other server. A result without questions means that the server wants the request
- * again later.
+ * Asks the client the questions of the other server. A result without questions means that the other server wants the
+ * request to be repeated later.
  */
 async function answer(call: Forwarding, round: number, { inputRequests, requestState }: Params): Promise<ForwardRetry> {
   if (!isObject(inputRequests)) {
@@ -77,7 +77,7 @@ async function answer(call: Forwarding, round: number, { inputRequests, requestS
     return { requestState };
   }
   // Ask all questions at once, so that the client gets them together. The prefix contains the round, because a key may
-  // mean another question in a later round.
+  // stand for a different question in a later round.
   const prefix = call.index ? `${call.index + 1}: ` : "";
   const suffix = round ? ` (${round + 1})` : "";
   const asking = Object.entries(inputRequests).map(async ([key, question]) => {

@@ -15,7 +15,7 @@ export interface Cancellable {
   readonly isSubscription: boolean;
   /** Cancels the call. The client gets a response only if the reason has one. */
   cancel(reason: CancelError): void;
-  /** Charges the client for this running call, unless it is charged already. */
+  /** Charges the client for this running call, unless the client is already charged. */
   charge(): void;
   /** Adds a period to the time of the call, and cancels the call at its timeout. */
   age(periodMs: number, maxMs: number): void;
@@ -23,8 +23,8 @@ export interface Cancellable {
 
 /** The running calls of one connection or exchange. */
 export class InFlight {
-  // An array, because it usually contains at most one call, and limits bound its length. It takes less memory than a
-  // map.
+  // An array takes less memory than a map. Lookup stays fast, because the array usually contains at most one call, and
+  // limits bound its length.
   #calls?: Cancellable[];
   /** The reason why no further call may start. Set when the connection has ended. */
   over?: CancelError;
@@ -70,7 +70,7 @@ export class InFlight {
     for (const { host } of this.#calls ?? []) servers.add(host.server);
   }
 
-  /** Charges clients for all calls that are not charged yet. */
+  /** Charges the clients for all calls that have no charge yet. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
   }

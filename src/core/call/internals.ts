@@ -14,8 +14,8 @@ export const INTERNALS: unique symbol = Symbol.for("mcp.internals");
 
 /**
  * Adds internal state to a handler, and freezes the handler. A copy such as `{ ...handler, allow }` loses this state,
- * so it is not a handler. Otherwise the changes would be ignored, because the state would still contain the original
- * `allow`.
+ * so it is not a handler. If the copy kept the state, its changes would be ignored, because the state contains the
+ * original `allow`.
  *
  * @internal
  */

@@ -29,11 +29,11 @@ export interface KnownOptions<K extends string = string> {
   readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
   /** Names of options that belong elsewhere, such as to a related kind, with the remedies. */
   readonly elsewhere?: Readonly<Record<string, string>>;
-  /** Whether the option may also have another form, which its reader checks. */
+  /** Whether the option also accepts another form, which the reader of the option checks. */
   readonly hasOtherForms?: boolean;
   /**
-   * Whether only plain objects are checked. Instances of classes may have fields of their own. Set it for objects that
-   * an author implements, such as an authentication.
+   * Whether only plain objects are checked. Instances of classes may have further fields. Set it for objects that an
+   * author implements, such as an authentication.
    */
   readonly isPlain?: boolean;
 }
@@ -100,7 +100,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   }
 }
 
-/** Tests for an object that is not an instance of a class, from any realm. */
+/** Tests for an object that is not an instance of a class, from any JavaScript realm. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -131,7 +131,7 @@ function toRemedy(name: string, { names, hints = {}, elsewhere = {} }: KnownOpti
 }
 
 /**
- * Finds the most similar name, or a name with which a longer name begins or ends, such as `scopes` for
+ * Finds the most similar name, or a name that is the beginning or the end of a longer name, such as `scopes` for
  * `requiredScopes`.
  */
 function findMeant(name: string, names: readonly string[]): string | undefined {

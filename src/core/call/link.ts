@@ -41,7 +41,7 @@ export interface SeenRequest {
 /** The source of a message, created by a transport. An era may wrap it. */
 export interface Link {
   readonly transport: TransportName;
-  /** The running calls of this connection or exchange. Request ids are unique among them. */
+  /** The running calls of this connection or exchange. Request ids are unique among these calls. */
   readonly inFlight: InFlight;
   /** The account of the client. Looked up on first access. */
   readonly account: Account;
@@ -67,12 +67,12 @@ export interface Link {
   send(text: string, event?: EventFields): Promise<void> | undefined;
   /**
    * Announces that the response takes time. From then on, the transport may turn the response into a stream, send
-   * heartbeats, and detect a disconnected client. Errors with an HTTP status of their own must be sent before.
+   * heartbeats, and detect a disconnected client. Errors that set the HTTP status must be sent before.
    */
   wait(events?: LinkEvents): void;
   /** Starts the stream at once, without a message. */
   open(): void;
-  /** Closes the connection, while the call goes on. */
+  /** Closes the connection, while the call continues. */
   release(event?: EventFields): void;
 }
 

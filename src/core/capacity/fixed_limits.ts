@@ -143,7 +143,7 @@ export interface FixedLimits {
      *
      * Reason: a handler that sends faster than its client reads would fill the memory.
      *
-     * Exceeded: `await ctx.progress(…)` and log methods wait until the client has read some of them.
+     * Exceeded: `await ctx.progress(…)` and log methods wait until the client has read some of the events.
      */
     readonly waitingTexts: number;
     /**
@@ -270,7 +270,7 @@ export interface FixedLimits {
     /**
      * Authentications in progress. Checks of path parameters are counted separately, up to the same number.
      *
-     * Reason: their callers are not known yet, so their shares cannot protect others.
+     * Reason: their callers are not known yet, so limits per client cannot protect other clients.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503.
      */

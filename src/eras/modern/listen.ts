@@ -112,8 +112,8 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
-  // When the client exceeds its streams, end this subscription in the same way as when the server closes. The client
-  // can open another stream.
+  // When the client exceeds its stream limit, end this subscription in the same way as when the server closes. The
+  // client can open another stream.
   const stream = account.openStream(() => {
     call.cancel(new CancelError("closing"));
     return true;

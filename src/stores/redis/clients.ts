@@ -1,6 +1,6 @@
 /**
- * Adapts the clients of Redis: node-redis, ioredis, iovalkey and Bun's client. They are recognized by their methods, so
- * that no package is imported.
+ * Adapts the Redis clients node-redis, ioredis, iovalkey and Bun's client. The store recognizes a client by its
+ * methods, so that it need not import any package.
  *
  * @module
  */
@@ -88,7 +88,7 @@ function has<T extends object>(client: object, method: keyof T & string): client
 async function openIoredis(client: Ioredis, signal?: AbortSignal): Promise<RedisLink> {
   const close = () => void client.disconnect();
   await connected(client, { signal, close, isReady: client.status === "ready" }, () => {
-    // A client connects by itself, unless its option `lazyConnect` is set.
+    // The client connects automatically, unless its option `lazyConnect` is set.
     if (client.status === "wait") client.connect().catch(() => {});
   });
   return {
@@ -141,7 +141,7 @@ async function openBun(client: BunRedis, signal?: AbortSignal): Promise<RedisLin
     send: (_key, [command, ...args]) => client.send(command, args),
     async subscribe(channel, onText, onLost) {
       await client.subscribe(channel, onText);
-      // After the server restarts, this client connects again, but no longer receives messages.
+      // After a restart of the Redis server, this client reconnects but no longer receives messages.
       client.onconnect = client.onclose = () => onLost();
     },
     close,

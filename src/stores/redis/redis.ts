@@ -91,7 +91,7 @@ async function openEngine(
 /** Maximum number of logs and values that one command reads. */
 const BATCH = 100;
 
-/** An engine on one connection. */
+/** An engine that uses one connection. */
 class RedisEngine implements StoreEngine {
   readonly #link: RedisLink;
   readonly #prefix: string;

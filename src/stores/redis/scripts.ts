@@ -1,6 +1,6 @@
 /**
- * The scripts that Redis runs, each in one atomic step. Running a script twice with the same arguments has no further
- * effect.
+ * The scripts that Redis runs, each in one atomic step. Running a script a second time with the same arguments has no
+ * further effect.
  *
  * A value is a hash with its text and its version. A log is a hash with its last id and its epoch, a list of tokens,
  * and a list of values. All keys of one log have the same hash tag, so that they are on the same node of a cluster. The

@@ -43,7 +43,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Completes the first line. Returns the start of the next one. */
+  /** Completes the first line. Returns the start of the next line. */
   #cut(bytes: Uint8Array, from: number, lines: Line[]): number {
     const at = bytes.indexOf(10, from);
     this.#take(bytes.subarray(from, at));

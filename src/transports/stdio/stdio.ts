@@ -106,8 +106,9 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     const { promise: grace, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, drainMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
-    // The timer must keep the process alive: the input has ended, and a call may wait for something that does not.
-    // Otherwise the process could exit before the call is cancelled and its error is written.
+    // The timer must keep the process alive: the input has ended, and a call may wait for something that does not keep
+    // the process alive. Without the timer, the process could exit before the call is cancelled and its error is
+    // written.
     clearTimeout(timer);
   } finally {
     signal?.removeEventListener("abort", stop);

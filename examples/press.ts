@@ -1,6 +1,6 @@
-// A tool that takes a while, and asks the user meanwhile: `deno run -A mod.ts examples/press.ts`. Clients that support
-// tasks get a handle immediately. With PRESS_DB, tasks are stored in a file, and continue after the server was killed
-// and started again.
+// A tool that takes a while, and asks the user during its run: `deno run -A mod.ts examples/press.ts`. Clients that
+// support tasks get a handle immediately. With PRESS_DB, tasks are stored in a file, and continue after the server was
+// killed and started again.
 import process from "node:process";
 import { createServer, tool } from "@x/mcp";
 import { sqliteStore } from "@x/mcp/stores/sqlite";

@@ -68,7 +68,7 @@ export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** Loads the compiler of JSON Schemas. Servers load it with their first schema. */
+/** Loads the JSON Schema compiler. Servers load it with their first schema. */
 export async function loadSchemaCompiler(): Promise<typeof import("./schema/json_check.ts").compileJsonSchema> {
   return (await import("./schema/json_check.ts")).compileJsonSchema;
 }

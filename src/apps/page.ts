@@ -72,7 +72,7 @@ export interface AppToolResult {
 export interface AppEvents {
   /** The arguments of the call for which the app is shown. */
   readonly input: Readonly<Record<string, unknown>>;
-  /** Incomplete arguments, while the model still writes them. */
+  /** Incomplete arguments, while the model is still writing the arguments. */
   readonly partial: Readonly<Record<string, unknown>>;
   /** The result of the call for which the app is shown. */
   readonly result: AppToolResult;

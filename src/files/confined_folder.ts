@@ -226,7 +226,7 @@ export interface Unavailable {
 
 /**
  * Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. Proves that the file
- * is in the folder, even if other programs change the folder meanwhile.
+ * is in the folder, even if other programs change the folder at the same time.
  *
  * A path that was checked may lead to another file when it is opened: a program that can write to the folder can
  * replace a part of the path by a symbolic link, and undo that later. The runtimes cannot open a file relative to an

@@ -1,5 +1,5 @@
 /**
- * Glob patterns: `*` and `?` match within a name, `**` matches any folders, `{a,b}` matches either.
+ * Glob patterns: `*` and `?` match within a name, `**` matches any folders, and `{a,b}` matches `a` or `b`.
  *
  * @module
  */

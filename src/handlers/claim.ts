@@ -1,5 +1,6 @@
 /**
- * The record that reserves an idempotency key for one run of a handler, so that no other call runs it meanwhile.
+ * The record that reserves an idempotency key for one run of a handler, so that no other call runs the handler at the
+ * same time.
  *
  * @module
  */

@@ -16,7 +16,7 @@ export interface EncodeOptions {
   readonly maxBytes: number;
   /** Maximum time in milliseconds to read streams and iterables: `calls.readMs`. */
   readonly readMs: number;
-  /** Runs a function after the given milliseconds. Returns a function that cancels the run. */
+  /** Runs a function after a number of milliseconds. Returns a function that cancels the run. */
   readonly startTimer: (run: () => void, ms: number) => () => void;
   readonly isContent: (value: unknown) => value is Content;
 }
@@ -49,7 +49,7 @@ export interface Encoded {
   readonly isPlain?: boolean;
   /** Whether the value is an HTTP response with an error status. */
   readonly isError?: boolean;
-  /** Part of the value that JSON would lose, and the remedy. */
+  /** The part of the value that JSON would lose, and the remedy. */
   readonly lost?: string;
 }
 

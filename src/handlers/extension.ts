@@ -74,7 +74,7 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 
 /** A notification that clients send and an extension handles. */
 export interface ExtensionNotification<P extends Schema = Schema> {
-  /** Schema of the parameters, which must be an object. Notifications that do not match are dropped. */
+  /** Schema of the parameters, which must be an object. Notifications that do not match the schema are dropped. */
   readonly params?: P;
   /** Handles the notification. Unexpected errors are reported, because a notification gets no response. */
   readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => void | Promise<void>;

@@ -70,8 +70,8 @@ interface Says {
 }
 
 /**
- * The call that the handler sees within an attribute. Its link sends nothing and refers to nothing of the connection,
- * so that the call can outlive it.
+ * The call that the handler sees within an attribute. Its link sends nothing and does not refer to the connection, so
+ * that the call can outlive the connection.
  */
 class LayerCall extends Call {
   readonly #says: Says;
@@ -123,7 +123,7 @@ class LayerCall extends Call {
   }
 }
 
-/** Runs one attribute around a call. The handler runs with a call of its own, which can outlive the request. */
+/** Runs one attribute around a call. The handler runs with a separate call, which can outlive the request. */
 class Layer {
   /** The original call. `undefined` after the handler was detached from the call. */
   #outer?: Call;

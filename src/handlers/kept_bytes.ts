@@ -76,8 +76,8 @@ class Kept {
   }
 }
 
-/** Bytes of a key without its result: its record and its entries in maps. */
+/** Bytes that a key takes without its result: its record and its entries in maps. */
 const KEY_BYTES = 512;
 
-/** A client that holds more bytes than this cannot use the reserve. This suffices for a few keys. */
+/** Clients that hold more bytes than this cannot use the reserve. The amount suffices for a few keys. */
 const SMALL = 65_536;

@@ -99,11 +99,11 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * an empty object.
    */
   readonly input?: I;
-  /** Completers for arguments. */
+  /** Completers for arguments, by argument name. */
   readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
-  /** Icons for lists. */
+  /** Icons that clients show in lists. */
   readonly icons?: readonly Icon[];
-  /** Metadata for programs. */
+  /** Metadata for programs, as `_meta` in lists. */
   readonly _meta?: Meta;
   /** Middleware for this prompt. The first one is the outermost. */
   readonly use?: readonly Middleware[];

@@ -284,7 +284,7 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   },
 };
 
-/** The value that `run` of a tool returns, by the schema of its output. */
+/** The value that `run` of a tool returns, as inferred from its output schema. */
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
 
 /**
@@ -301,10 +301,10 @@ export interface Tool<Name extends string = string, Input = never, Output = unkn
   readonly run: (input: Input, ctx: Context<Services>) => unknown;
 }
 
-/** The structured content of a tool's results, by the schema of its output. */
+/** The structured content of a tool's results, as inferred from its output schema. */
 export type OutputOf<O extends Schema> = Schema extends O ? unknown : Infer<O>;
 
-/** The arguments of a tool or prompt as clients send them, by the schema of its input. */
+/** The arguments of a tool or prompt as clients send them, as inferred from its input schema. */
 export type SentOf<I extends Schema> = Schema extends I ? Readonly<Record<string, never>>
   : unknown extends InferInput<I> ? Infer<I>
   : InferInput<I>;

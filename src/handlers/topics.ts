@@ -81,7 +81,7 @@ function toHooks(key: string, watch: Watch): SubscriptionHooks {
           `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
         );
       }
-      stops.set(topic, stop as (() => unknown) | undefined); // Safe, see above.
+      stops.set(topic, stop as (() => unknown) | undefined); // Safe, because other values throw above.
     },
     async unsubscribe(topic) {
       const stop = stops.get(topic);

@@ -33,7 +33,7 @@ interface Varying {
   readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
 }
 
-/** The call for which a variant is made. */
+/** The call for which a variant is created. */
 export interface VariantCall<Options, Definition> {
   readonly call: Call;
   readonly core: FeatureParts;

@@ -6,7 +6,7 @@
  */
 /** The maximum characters of one event. Without this limit, an endless event would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
-/** Characters that each line counts in addition to its text, because each line is kept as a string of its own. */
+/** Characters that each line counts in addition to its text, because each line is kept as a separate string. */
 const LINE_CHARACTERS = 32;
 /** The longest event id, in characters. The client sends it back in a header. */
 const MAX_ID = 4096;

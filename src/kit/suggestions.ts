@@ -1,5 +1,5 @@
 /**
- * Suggests a name for a misspelled one.
+ * Suggests a known name for a misspelled name.
  *
  * @module
  */

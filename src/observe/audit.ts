@@ -28,7 +28,7 @@ export interface AuditSubject {
 export interface AuditIntent extends AuditSubject {
   /** Distinguishes the intent from the outcome. */
   readonly phase: "intent";
-  /** Name and version of the client, if it sent them. They are not verified. */
+  /** Name and version of the client, if it sent them. Name and version are not verified. */
   readonly client?: { readonly name: string; readonly version: string };
   /** Parameters of the server's path, such as the tenant, if it has any. */
   readonly route?: unknown;
@@ -45,7 +45,7 @@ export interface AuditOutcome extends AuditSubject {
    * or by cancellation. After `input_required`, the client sends the request again, which is a call of its own.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
-  /** Code of the JSON-RPC error, if the handler threw one. */
+  /** Code of the JSON-RPC error, if the call ended with an error. */
   readonly code?: number;
   /** Milliseconds from the intent to the end. */
   readonly durationMs: number;

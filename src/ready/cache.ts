@@ -20,8 +20,8 @@ export interface CacheOptions {
   /** Maximum number of results that are kept, for all tools with this cache. Defaults to 1000. */
   readonly entries?: number;
   /**
-   * Maximum bytes of all kept results with their inputs. One client may use a quarter of them. At the limit, its least
-   * recently used results are dropped. These bytes also count towards `limits.memory`. Defaults to 16 MiB.
+   * Maximum bytes of all kept results with their inputs. One client may use a quarter of the bytes. At the limit, its
+   * least recently used results are dropped. These bytes also count towards `limits.memory`. Defaults to 16 MiB.
    */
   readonly bytes?: number;
 }
@@ -170,7 +170,7 @@ class Shelf {
     return kept;
   }
 
-  /** Keeps a result, unless it is a failure, cannot be copied, or exceeds a limit. */
+  /** Keeps a result unless the run has failed, the result cannot be copied, or a limit is exceeded. */
   keep(key: string, value: unknown, call: Call): void {
     if (call.ended || isFailure(value)) return;
     const { bytes, least, ttlMs } = this.#bounds;

@@ -48,7 +48,7 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
     schema,
     names: Object.keys(properties),
     alwaysPresent: [...required, ...defaults.map(([name]) => name)],
-    // Ignore keywords beside a reference, because draft-07 ignores them.
+    // Ignore the keywords beside a reference, as draft-07 requires.
     readKind: (name) =>
       readKind(!schema || "$ref" in schema || !Object.hasOwn(properties, name) ? undefined : properties[name]),
     addDefaults: (args) => ({ ...Object.fromEntries(defaults), ...args }),
@@ -57,7 +57,7 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
 
 /** Returns the values that a schema allows. If the values cannot be determined, the result allows any text. */
 function readKind(schema: unknown): ArgumentKind {
-  // Ignore keywords beside a reference, because draft-07 ignores them.
+  // Ignore the keywords beside a reference, as draft-07 requires.
   if (!isObject(schema) || "$ref" in schema) return { isText: true, isList: true, namesOption: false };
   const listed = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
   if (listed) {

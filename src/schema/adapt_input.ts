@@ -12,7 +12,7 @@ import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
 import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
-/** The changes to make. By default, none. */
+/** The changes to make. By default, the value is not changed. */
 export interface AdaptOptions {
   /** Whether missing properties get their `default`. */
   readonly defaults?: boolean;
@@ -318,7 +318,7 @@ class InputAdapter {
   }
 }
 
-/** The properties that a schema defines, and the defaults among them. */
+/** The properties that a schema defines, and which of them have defaults. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
   /**

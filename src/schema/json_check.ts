@@ -315,8 +315,8 @@ class Validator {
     }
   }
 
-  // Look up each property of the schema. The names of the value are not listed, because it may have very many that the
-  // schema does not define.
+  // Look up each property of the schema. The names of the value are not listed, because the value may have very many
+  // names that the schema does not define.
   #checkKnown(properties: ReadonlyMap<string, Sub>, value: Value, own: Set<Key> | undefined): void {
     spend(2 * properties.size);
     for (const [key, sub] of properties) {

@@ -40,7 +40,7 @@ export interface Node extends Keywords {
   readonly schema: JsonSchema;
   readonly $ref: unknown;
   readonly $dynamicRef: unknown;
-  /** Allowed types as bits of {@linkcode Types}. 0 allows no type. */
+  /** Allowed types as bits of {@linkcode Types}. The value 0 allows no type. */
   readonly types?: number;
   /** Whether references lead to the node, so that a value may be checked against it several times. */
   readonly isShared: boolean;

@@ -98,8 +98,8 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
  */
 const MAX_PARTS = 1000;
 
-// Errors of zod do not name the field. The cause is a part that has no JSON Schema although all of its own parts have a
-// JSON Schema.
+// Errors of zod do not name the field. The cause is a part that has no JSON Schema although all parts of this part have
+// a JSON Schema.
 function findUnshown(
   schema: StandardSchema,
   show: (schema: StandardSchema) => unknown,

@@ -36,7 +36,7 @@ export class SkillFolder {
   }
 
   /**
-   * Returns all files, sorted by path. If there are more than `limit` files, returns `limit` plus one. Omits
+   * Returns all files, sorted by path. If there are more than `limit` files, returns `limit` plus one files. Omits
    * `node_modules` and names that begin with a dot.
    */
   async list(limit: number): Promise<readonly FolderFile[]> {

@@ -27,7 +27,8 @@ export class Jobs implements TakeoverHost {
   readonly #reading = new Map<string, Promise<TaskRecord | undefined>>();
   readonly #takeover: Takeover;
   /**
-   * Prefixes of the tasks for which this process is responsible, with the time at which the last task of each expires.
+   * Prefixes of the tasks for which this process is responsible, and the time at which the last task with each prefix
+   * expires.
    */
   readonly #prefixes = new Map([[this.prefix, Infinity]]);
   /** Time until which the store lists this process as responsible, in milliseconds since 1970. */

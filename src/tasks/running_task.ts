@@ -419,7 +419,7 @@ export interface Adopted {
   readonly isCancelled?: boolean;
 }
 
-/** The outcome of a handler: a result, or an error with the reason for which the handler was cancelled. */
+/** The outcome of a handler: a result, or an error with the reason why the handler was cancelled. */
 type End =
   | { readonly result: Result }
   | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };

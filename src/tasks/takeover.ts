@@ -27,8 +27,8 @@ export class Takeover {
   #stopTimer?: () => void;
   #looking?: Promise<void>;
   /**
-   * Ids of tasks for which this process had no capacity. This process tries them again, because other processes take
-   * them over only after its end.
+   * Ids of tasks for which this process had no capacity. This process tries to run these tasks again, because other
+   * processes take them over only after this process has ended.
    */
   readonly #left = new Set<string>();
   /** Whether this process had no capacity for a task since the current search began. */
@@ -58,7 +58,7 @@ export class Takeover {
     this.#stopTimer?.();
   }
 
-  /** Remembers a task for which there was no capacity, to try it again. */
+  /** Remembers a task for which there was no capacity, so that the task is tried again. */
   leave(id: string): void {
     this.#left.add(id);
     this.#isFull = true;
@@ -118,7 +118,7 @@ export class Takeover {
     return isDone;
   }
 
-  /** Takes over a task. Returns `false` if another process or a client has changed the task meanwhile. */
+  /** Takes over a task. Returns `false` if another process or a client has changed the task in the meantime. */
   async #take({ record, version }: FoundTask, prefix: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
     const { work } = record;

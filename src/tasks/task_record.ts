@@ -48,7 +48,7 @@ export interface TaskWork {
   readonly afterExpiry: boolean;
   /** Values of `once` that were made before the task began, as JSON. */
   readonly made: readonly (readonly [key: string, json: string])[];
-  /** Questions without a valid answer, including questions whose answer was not checked yet. */
+  /** Questions without a valid answer, including questions whose answer has not been checked yet. */
   readonly questions: { readonly [key: string]: OpenQuestion };
   /** Answers of clients, by the key of the question. */
   readonly answers: { readonly [key: string]: unknown };

@@ -115,7 +115,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   readonly transport: Transport;
   /** The path of the HTTP endpoint. */
   readonly path: string;
-  /** The authenticated caller. `undefined` if there is none. */
+  /** The authenticated caller. `undefined` if the call is not authenticated. */
   readonly principal?: Principal;
   /** The result of `initialize` in the legacy era. */
   readonly handshake?: Result;

@@ -128,7 +128,7 @@ export class Rounds {
   /** Called at the beginning of each run. */
   begin(_call: Call): void {}
 
-  /** Returns the value that an earlier run made under this key. If there is none, makes the value. */
+  /** Returns the value that an earlier run made under this key. If there is no such value, creates the value. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#made.get(key, make);
   }

@@ -97,7 +97,7 @@ export function isCopyable(value: unknown): boolean {
   return true;
 }
 
-// Maps and sets are not searched, because a principal contains none.
+// Maps and sets are not searched, because a principal does not contain maps or sets.
 function listParts(of: unknown): readonly unknown[] {
   return ArrayBuffer.isView(of) ? [] : Object.values(Object(of));
 }

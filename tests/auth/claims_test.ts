@@ -88,7 +88,7 @@ Deno.test("a schema that throws, or does not return an object, is a fault of the
     await server.close();
   }
   for (const claims of ["roles", 1, null]) {
-    const wrong = { ...base, claims } as unknown as typeof base; // The types allow none of these values.
+    const wrong = { ...base, claims } as unknown as typeof base; // The types do not allow these values.
     assertThrows(() => oauth(wrong), TypeError, "the claims of oauth()");
   }
 });

@@ -255,7 +255,7 @@ Deno.test("a list throws at the start if two schemes match the same credential",
 Deno.test("customAuth throws for an unknown form", () => {
   const forms: readonly unknown[] = ["Bearer", "digest", {}, { header: "" }, { header: "Authorization" }, null, 1, []];
   for (const form of [...forms, { header: "a b" }, { cookie: "sid" }, { header: ["x"] }, "toString"]) {
-    // The types allow none of these values.
+    // The types do not allow these values.
     const options = { form } as unknown as { form: "bearer" };
     assertThrows(() => customAuth(() => undefined, options), TypeError, "customAuth()", JSON.stringify(form));
   }
@@ -328,7 +328,7 @@ Deno.test("a prefix is prepended to the id that customAuth returns, and the othe
     "ada",
     { id: "ada", expiresAt: 1 },
   ];
-  const verify = () => answers.shift() as undefined; // whatever the program returns
+  const verify = () => answers.shift() as undefined; // The program may return any value.
   const server = start([
     customAuth(verify, { form: "bearer", prefix: "site" }),
     apiKey({ keys: { ada: KEY }, header: "x" }),

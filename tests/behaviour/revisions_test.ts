@@ -104,7 +104,7 @@ behaviour(
     const error = await assertRejects(() => client.subscribe({}), McpError, "streams");
     assertEquals(error.status, transport === "pipe" ? undefined : 503);
     await first.close();
-    // Over HTTP the server detects a closed stream a moment later.
+    // Over HTTP, the server detects a closed stream shortly afterwards.
     let again: unknown;
     await until(() => {
       if (!again) client.subscribe({}).then((opened) => again = opened, () => {});

@@ -19,7 +19,7 @@ Deno.test("any limit can be set, and the other limits keep their defaults", () =
   assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults are unchanged");
 });
 
-/** Invalid limits; the types refuse some of them. */
+/** Invalid limits. The types reject some of these limits. */
 const wrong = (limits: unknown) => limits as LimitOptions; // Not type-checked, as from JavaScript.
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [

@@ -24,7 +24,7 @@ function start(options: Partial<ServerOptions> = {}): Held {
       input: { type: "object" },
       async run(input, ctx) {
         const first = await ctx.elicit("first", { message: "First?", schema: yes });
-        // The question depends on its answer, and on the other input.
+        // The question depends on the answer to an earlier question, and on the other input.
         const content = first.action === "accept" ? first.content : {};
         const text = `Second after ${JSON.stringify(content)} for ${JSON.stringify(input)}?`;
         const second = await ctx.elicit("second", { message: text, schema: yes });

@@ -11,7 +11,7 @@ interface Globals {
   readonly gc?: () => void;
   readonly process: { memoryUsage(): { readonly heapUsed: number; readonly external: number } };
 }
-const { Deno: deno, Bun: bun, gc, process } = globalThis as unknown as Globals; // One of the first two is defined.
+const { Deno: deno, Bun: bun, gc, process } = globalThis as unknown as Globals; // One global is defined.
 const count = Number((deno?.args ?? bun?.argv.slice(2) ?? [])[0]);
 
 async function live(i: number): Promise<void> {

@@ -1,4 +1,4 @@
-// Bodies that are too large, that never arrive, or that take much work.
+// Bodies that are too large, that never arrive, or that take a lot of work to read.
 import { toCall, toWire } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, ping, quantile, readRss, type Runtime, sleep, startLoaded } from "./processes.ts";

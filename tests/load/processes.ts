@@ -86,7 +86,7 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** The duration of each plain call in milliseconds during other work, one call after another. */
+/** Makes plain calls one after another during other work. Returns the duration of each call in milliseconds. */
 export async function ping(url: string, count: number): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {

@@ -238,7 +238,7 @@ Deno.test("a route may be any function, and the responses to its errors show no 
   const broken = () => {
     throw new Error("secret");
   };
-  // As from JavaScript, where a function may return anything.
+  // Without types, as from JavaScript, where a function may return any value.
   // deno-lint-ignore no-explicit-any
   const nothing = (() => undefined) as any;
   await using server = make({
@@ -265,7 +265,7 @@ Deno.test("routes that cannot be served throw at the start", async () => {
       [[{ path: "/a" }], "is not a route"],
     ] as const
   ) {
-    // As from JavaScript.
+    // Without types, as from JavaScript.
     // deno-lint-ignore no-explicit-any
     await using server = make({ routes: routes as any, observer: { fault() {} } });
     await assertRejects(() => server.ready(), TypeError, state);

@@ -9,7 +9,7 @@ const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-en
 
 /** A table of the page. */
 interface Table {
-  /** File of the comments. */
+  /** File that contains the comments. */
   readonly source: string;
   readonly values: Readonly<Record<string, object>>;
   readonly columns: readonly string[];

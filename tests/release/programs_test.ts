@@ -13,7 +13,7 @@ const ignore = typeof Deno === "undefined"; // Deno starts the processes of both
 /** The timeout of a program in milliseconds, including its downloads and compilation. */
 const PROGRAM_MS = 30_000;
 
-/** Packages that programs of the documentation import besides this package. */
+/** Packages that programs in the documentation import besides this package. */
 const PACKAGES = [
   "@opentelemetry/api",
   "@opentelemetry/context-async-hooks",

@@ -14,7 +14,7 @@ const list = <T>(length: number, make: (i: number) => T) => Array.from({ length 
 const large = (value: unknown) => Object.fromEntries(list(KEYS, (i) => [`key${i}`, value]));
 const jsonText = BOUNDS.request;
 
-/** Runs a function, and returns the values that `JSON.parse` returned meanwhile. */
+/** Runs a function, and returns the values that `JSON.parse` returned during the run. */
 function parsedBy(run: () => void): unknown[] {
   const parsed: unknown[] = [];
   const { parse } = JSON;

@@ -112,7 +112,7 @@ Deno.test("invalid options throw before the server listens", async () => {
   const server = make();
   await assertRejects(() => serve(server, { port: 70_000 }), TypeError, "port is not a port");
   await assertRejects(() => serve(server, { hostname: "" }), TypeError, "hostname is not an address");
-  // As from JavaScript.
+  // Without types, as from JavaScript.
   // deno-lint-ignore no-explicit-any
   await assertRejects(() => serve({} as any), TypeError, "this is not a server");
   await server.close();

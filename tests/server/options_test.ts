@@ -602,7 +602,7 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
     for (const [make, options] of samples) {
       await make(options);
       await make({ ...options, misspelt: undefined, [Symbol("any")]: 1 });
-      // Inherited properties are not checked, and copies of the options lack them.
+      // Inherited properties are not checked, and copies of the options lack inherited properties.
       const inheriting = await refusalOf(make, Object.assign(Object.create({ misspelt: 1 }), options));
       assertStringIncludes(inheriting, "its options have a prototype; write a plain object");
       for (const [path, name] of listPlaces(options)) {
@@ -726,7 +726,7 @@ Deno.test("an unknown option is refused, and the error names the correct option"
   for (const [make, message] of MISTAKES) {
     assertStringIncludes(assertThrows(make, TypeError).message, message);
   }
-  // A class may have fields of its own.
+  // A class may have its own fields.
   class Gate {
     users = new Map();
     authenticate() {

@@ -1,4 +1,4 @@
-// Skills of a folder, in the view of clients of each era and transport.
+// Skills of a folder, as clients of each era and transport get them.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";

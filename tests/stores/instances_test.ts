@@ -141,7 +141,7 @@ class Events implements AsyncDisposable {
 let running: Promise<StoreProcess> | undefined;
 const memory = memoryStore();
 
-/** The stores, each of which is opened for one instance. */
+/** The stores. Each store is opened for one instance. */
 const stores: Readonly<Record<string, () => Store>> = {
   "memory": () => customStore(memory[INTERNALS].connect),
   "another process": () => openProcess({}),

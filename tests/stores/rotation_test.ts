@@ -88,14 +88,14 @@ async function asks(fleet: Fleet, index: number): Promise<string> {
   return requestState;
 }
 
-/** Answers a question of 2026-07-28 at an instance. */
+/** Answers a question of 2026-07-28 on an instance. */
 async function answers(fleet: Fleet, index: number, requestState: string): Promise<string> {
   const inputResponses = { sure: { action: "accept", content: { ok: true } } };
   const params = { name: "ask", _meta: asking, requestState, inputResponses };
   return JSON.stringify(await call(fleet.servers[index], "tools/call", params));
 }
 
-/** Asks in a session at one instance, and answers at another instance. Returns the end of the call's stream. */
+/** Asks in a session on one instance, and answers on another instance. Returns the end of the call's stream. */
 async function asksInSession(fleet: Fleet, index: number, other: number, session: string): Promise<string> {
   const message = { method: "tools/call", params: { name: "ask" } };
   const { body } = await fleet.send(index, message, session);
@@ -113,7 +113,7 @@ async function asksInSession(fleet: Fleet, index: number, other: number, session
   }
 }
 
-/** Tests that the subscription of a session applies at an instance, whichever instance announces the change. */
+/** Tests that the subscription of a session applies on an instance, whichever instance announces the change. */
 async function hears(fleet: Fleet, index: number, session: string): Promise<void> {
   const { body } = await fleet.send(index, undefined, session, "GET");
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();

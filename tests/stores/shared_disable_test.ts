@@ -338,7 +338,7 @@ for (const era of ["modern", "legacy"] as const) {
       if (era === "modern") assert(await isBusy(() => client.subscribe({ toolsListChanged: true })));
       else assert(await isBusy(() => client.request("resources/subscribe", { uri: "disk://file" })));
       assert(fleet.events.some(({ state }) => state === "degraded"));
-      // Rules that are made meanwhile are not lost.
+      // Rules that are made at the same time are not lost.
       server.handlers.disable({ group: "notes" });
       const since = performance.now();
       losable.isLost = false;
@@ -763,7 +763,7 @@ for (const era of ["modern", "legacy"] as const) {
         ahead = 0;
         a.handlers.disable(wipe);
         for (const each of [client, other]) await untilNames(each, "read,reset,reveal");
-        // The rule is made once more. It exists already, but it is now newer than the rule of the path.
+        // The rule is made once more. The rule already exists, but it is now newer than the rule of the path.
         ahead = 2000;
         await other.callTool("reveal");
         await untilNames(client, "read,wipe,reset,reveal");

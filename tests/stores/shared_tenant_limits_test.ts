@@ -167,7 +167,7 @@ Deno.test("without the store each instance applies the limit alone, and afterwar
   await until(() => isRefused(b, "acme"), "the instance has received the calls of the other instance again");
   for (const each of calls) await each.end();
   for (const each of [a, b]) await until(() => admits(each), "all have ended");
-  // The other instance may have had nothing to publish meanwhile.
+  // The other instance may have had nothing to publish in the meantime.
   assertEquals(a.events.map(({ state }) => state), ["degraded", "recovered"]);
 });
 

@@ -66,7 +66,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals((await here.listTools()).length, 3);
     }
     assertEquals(a.operations.slice(before), []);
-    // The same call at both instances runs once.
+    // The same call on both instances runs once.
     const both = await Promise.all([here, there].map((client) => client.callTool("pay")));
     assertEquals([...both.map(textOf), runs], ["paid 1", "paid 1", 1]);
     const { content } = await here.callTool("all");

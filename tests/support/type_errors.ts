@@ -9,9 +9,9 @@ export interface Mistake {
   readonly name: string;
   /** An expression with the mistake. */
   readonly code: string;
-  /** A line of the compiler's error. */
+  /** A line of the compiler's error message. */
   readonly line: string;
-  /** The maximum number of lines of the error. */
+  /** The maximum number of lines of the error message. */
   readonly most: number;
 }
 

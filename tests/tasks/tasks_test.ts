@@ -1,4 +1,4 @@
-// Tasks over every transport, in the view of clients.
+// Tasks over every transport, as clients get them.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type Context, McpError, tool, type ToolReturn } from "../../mod.ts";
 import { task, type TaskOptions, tasks } from "../../src/tasks/tasks.ts";
@@ -75,7 +75,7 @@ behaviour(
     const update = (inputResponses: unknown) => client.request("tasks/update", { taskId, inputResponses });
     assertEquals(bare(await update({ a: answer(7), unknown: 1, ["__proto__"]: 2 })), { resultType: "complete" });
     const listOpen = async () => Object.keys(Object((await get(client, taskId)).inputRequests)).sort().join();
-    // An instance that does not run the task receives a change a moment later.
+    // An instance that does not run the task receives a change shortly afterwards.
     await until(async () => await listOpen() === "a,b", "both questions are still open");
     await update({ a: answer("Ada") });
     await until(async () => await listOpen() === "b", "one question is open");
@@ -154,7 +154,7 @@ behaviour("only the caller of a task can cancel it, and tasks of other callers d
   for (let i = 0; i < 2; i++) {
     assertEquals(bare(await client.request("tasks/cancel", { taskId })), { resultType: "complete" });
   }
-  // The instance that runs the task receives the cancellation a moment later.
+  // The instance that runs the task receives the cancellation shortly afterwards.
   await reach(client, taskId, "cancelled");
 }, modern);
 

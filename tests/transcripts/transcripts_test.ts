@@ -19,7 +19,7 @@ const folder = new URL("./", import.meta.url);
 
 const later = tool({ name: "later", run: () => "" });
 
-/** Events at the server, by the words after `!`. */
+/** Events on the server, by the words after `!`. */
 const events: Readonly<Record<string, (server: Server) => void>> = {
   "a tool is added": (server) => server.handlers.add(later),
   "note://1 changes": (server) => server.resourceUpdated("note://1"),

@@ -127,7 +127,7 @@ const page: AppPage = {
   },
   displayModes: ["inline"],
   on(event, listener) {
-    // Safe, because each event has a value of its own type.
+    // Safe, because each event has its own type of value.
     const each = listener as Listener;
     const own = listeners.get(event) ?? new Set();
     listeners.set(event, own.add(each));

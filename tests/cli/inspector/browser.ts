@@ -1,4 +1,4 @@
-// Opens the inspector page of a real server in a real Chromium, and records every problem there.
+// Opens the inspector page of a real server in a real Chromium, and records every problem on the page.
 import { assertEquals } from "@std/assert";
 import type { Locator, Page } from "playwright-core";
 import { launchBrowser, missing } from "../../support/chromium.ts";

@@ -101,7 +101,7 @@ function toSent(gene: Gene): Sent {
   }
 }
 
-/** Searches on one runtime for some minutes, and prints the most expensive requests. */
+/** Searches on one runtime for several minutes, and prints the most expensive requests. */
 export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
   const seed = Date.now() % 2 ** 31;
   const { below, pick } = random(seed);

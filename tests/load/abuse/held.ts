@@ -86,7 +86,7 @@ async function connect({ port }: Abused, open: Opened, text: string): Promise<De
   return connection;
 }
 
-/** Writes bytes, or as many as the server accepts within some seconds. */
+/** Writes bytes, or as many as the server accepts within a few seconds. */
 async function write(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
   const writing = (async () => {
     for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));

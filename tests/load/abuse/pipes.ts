@@ -8,7 +8,7 @@ import { startAbused, toProgram } from "./server.ts";
 
 /** A transport. */
 interface Way {
-  /** Sends a text and waits for the response to a plain call after it. */
+  /** Sends a text, then a plain call, and waits for the response to the call. */
   talk(text: string): Promise<void>;
   /** The CPU time so far in microseconds, and the longest block since the last report in milliseconds, if known. */
   spent(): Promise<{ readonly cpu: number; readonly block: number }>;

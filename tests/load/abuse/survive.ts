@@ -79,7 +79,7 @@ function toMemory(runtime: Runtime, bytes: number): Figure {
   return runtime === "bun" ? figure : { what: figure.what, aim: "–", value: figure.value };
 }
 
-/** Sends the worst cases for some seconds, and measures the calls of another client. */
+/** Sends the worst cases for a few seconds, and measures the calls of another client. */
 export async function survive(runtime: Runtime, seconds: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   {

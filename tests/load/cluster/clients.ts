@@ -3,7 +3,7 @@ import { type Client, connect } from "../../../src/client/client.ts";
 
 /** The time in milliseconds within which each request must end, from its start or from the last kill of an instance. */
 export const PATIENCE_MS = 10_000;
-/** The time within which each request must end, however many instances are killed meanwhile. */
+/** The time within which each request must end, however many instances are killed during the request. */
 const TIMEOUT_MS = 40_000;
 
 /** The observations of the clients. */
@@ -80,7 +80,10 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       if (ms > PATIENCE_MS) seen.faults.push(`${kind}: ended after ${Math.round(ms)} ms`);
     }
   };
-  /** Repeats a request until it has a result: within 10 s, or within 20 s if an attempt was lost with its instance. */
+  /**
+   * Repeats a request until it has a result: within 10 s, or within 20 s if an attempt was lost because its instance
+   * was killed.
+   */
   const insist = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
     for (const deadline = performance.now() + 2 * PATIENCE_MS; performance.now() < deadline;) {
       const result = await attempt(kind, run);
@@ -139,7 +142,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
     }));
   }
 
-  // Each key adds one, whatever happens to the calls.
+  // Each key adds one to the count, whatever happens to the calls.
   const values = new Map<string, string>();
   for (const era of ERAS) {
     const counter = await open(era);

@@ -17,7 +17,7 @@ interface Outage {
   begin(cluster: Cluster): Promise<() => unknown>;
   /** Whether the outage lasts as long as the command line states. Otherwise it ends immediately. */
   readonly lasts: boolean;
-  /** Whether the second instance is restarted, so that its clients are refused meanwhile. */
+  /** Whether the second instance is restarted, so that the requests of its clients are refused during the restart. */
   readonly restarts?: boolean;
 }
 

@@ -9,7 +9,10 @@ export const ORIGINS: readonly Origin[] = ["one address", "16 networks of /56", 
 
 /** The requests of each step in a round. */
 const TIMES = 8;
-/** The entries of each kind that are held and released in a round, so that other clients could get a place first. */
+/**
+ * The entries of each kind that are held and released in a round, so that other clients have a chance to take a place
+ * first.
+ */
 const RELEASED = 4;
 
 /** The number of phases after which each attacker has taken each step alone, and all steps at once. */

@@ -611,7 +611,7 @@ function createSkills(): readonly Handler[] {
   }
 }
 
-/** Tools for tests of several instances. */
+/** Tools for tests with several instances. */
 function createClusterTools(store: Store): readonly Handler[] {
   const instance = crypto.randomUUID();
   return [

@@ -313,7 +313,7 @@ export interface NodeChild {
   readonly pid?: number;
   readonly stdin: NodeOutput & { end(done: () => void): unknown };
   readonly stdout: NodeReadable;
-  /** Not available if it is inherited. */
+  /** Not available if standard error is inherited. */
   readonly stderr: NodeReadable | null;
   on(event: "exit", listener: (code: number | null) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;

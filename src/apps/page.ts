@@ -44,13 +44,13 @@ export interface AppHostContext {
   readonly [name: string]: unknown;
 }
 
-/** What a host says about itself. */
+/** The host's description of itself. */
 export interface AppHost {
   /** Version of the protocol between app and host. */
   readonly protocolVersion: string;
   /** Name and version of the host. */
   readonly hostInfo?: { readonly name: string; readonly version: string };
-  /** What the host can do, such as `openLinks` and `serverTools`. */
+  /** Capabilities of the host, such as `openLinks` and `serverTools`. */
   readonly hostCapabilities?: Readonly<Record<string, unknown>>;
   /** Facts about the display and the user. */
   readonly hostContext?: AppHostContext;

@@ -38,7 +38,7 @@ export interface FilesOptions extends FileResourceOptions {
 /** Handlers of a server, with the function that watches their files. */
 export interface ServerPart {
   readonly handlers: readonly Handler[];
-  /** The common beginning of the URIs of a folder. */
+  /** The common prefix of the URIs of a folder. */
   readonly baseUri?: string;
   /** Notifies the clients of a server of changes. Returns a function that stops the notifications. */
   readonly watch?: (server: ChangeNotifier) => () => void;
@@ -89,7 +89,7 @@ export function fileResource(
 /** A folder to serve. */
 export interface FolderResourceOptions extends FilesOptions {
   readonly name: string;
-  /** The common beginning of the URIs of its files. */
+  /** The common prefix of the URIs of its files. */
   readonly baseUri: string;
   /** Whether to add tools. A string is used as the prefix of their names. */
   readonly tools?: boolean | string;

@@ -19,8 +19,8 @@ export interface FolderOptions extends LocalOptions {
   /** Name for people and models. Defaults to the name of the folder. */
   readonly name?: string;
   /**
-   * Beginning of the URIs of its files, which ends with a slash, such as `notes://`. Defaults to `file:///` and the
-   * name of the folder, such as `file:///notes/`, so that clients do not learn the path of the folder.
+   * Prefix of the URIs of its files. It must end with a slash, such as `notes://`. Defaults to `file:///` and the name
+   * of the folder, such as `file:///notes/`, so that clients do not learn the path of the folder.
    */
   readonly uri?: string;
   /** Whether to serve names that begin with a dot. Defaults to `false`. */

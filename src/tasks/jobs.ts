@@ -141,7 +141,7 @@ export class Jobs implements TakeoverHost {
     for await (const { record } of this.store.list("")) yield record;
   }
 
-  /** Answers questions of a task. Returns `false` if the caller has no such task. */
+  /** Answers questions from a task. Returns `false` if the caller has no such task. */
   async answer(id: string, answers: Params, caller?: Caller): Promise<boolean> {
     return await this.#change(id, caller, (running) => running.answer(answers), (record) => {
       const asked = record.work?.questions ?? {};

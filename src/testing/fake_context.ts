@@ -25,7 +25,7 @@ import type { Service, ServiceEnd } from "../core/call/service.ts";
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
   /**
-   * The responses of the client by the key of the question. The key for `ctx.roots()` is `"roots"`. A response is the
+   * The client's responses, by the key of the question. The key for `ctx.roots()` is `"roots"`. A response is the
    * result that a client sends, such as `{ action: "accept", content: { ok: true } }`, and is checked in the same way.
    */
   readonly answers?: Readonly<Record<string, unknown>>;

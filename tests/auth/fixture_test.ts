@@ -42,7 +42,7 @@ async function serve(runtime: keyof typeof commands, toEnv: (url: string) => Rec
   return { url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
-/** The methods that both clients have. */
+/** The methods that both clients support. */
 interface Peer {
   callTool(params: { name: string }): Promise<object>;
   readResource(params: { uri: string }): Promise<object>;

@@ -53,7 +53,7 @@ function start(issuers: readonly string[], options: Options = {}): Server {
   });
 }
 
-/** Calls a tool of a tenant, as clients with and without sessions do. */
+/** Calls a tool on the path of a tenant, as clients with and without sessions do. */
 async function call(
   { fetch }: Pick<Server, "fetch">,
   tenant: string,

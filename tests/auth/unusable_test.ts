@@ -6,7 +6,7 @@ import { apiKey, basicAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { customStore } from "../../src/stores/stores.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** Passes a value that the types refuse. */
+/** Passes a value that the types reject. */
 function untyped(value: unknown): never {
   return value as never; // The cast lets the mistake compile.
 }

@@ -84,7 +84,7 @@ Deno.test("listeners get each block and each start of a handler until they unsub
 });
 
 const lost = () => Promise.reject(new Error("lost"));
-// Untyped code could write such handlers.
+// A program without types could contain such handlers.
 const promises = [
   tool({ name: "object", run: () => ({ a: lost() }) }),
   tool({ name: "nested", run: () => Promise.resolve({ a: [new Map([["b", lost()]])] }) }),

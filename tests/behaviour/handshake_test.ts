@@ -1,4 +1,4 @@
-// Facts that client and server exchange before the first call.
+// Facts that the client and the server exchange before the first call.
 import { assert, assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { McpError } from "../../src/testing/testing.ts";

@@ -1,4 +1,5 @@
-// A path with parameters: each concrete path is a separate endpoint, and state of one endpoint is refused at another.
+// A path with parameters: each concrete path is a separate endpoint, and an endpoint refuses the state of another
+// endpoint.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,

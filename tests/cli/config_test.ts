@@ -214,7 +214,7 @@ for (const { name, program } of runtimes) {
       const iterator = changes[Symbol.asyncIterator]();
       await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Bye";`);
       await iterator.next();
-      // A file that imports no changed file keeps its state.
+      // A file that does not import a changed file keeps its state.
       assertEquals(await say("hello"), first.replace("Hello", "Bye"));
       // A syntax error in an imported file, and then its fix.
       await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = ;`);

@@ -6,7 +6,7 @@ import { listScenarios, readScenarios, runSuite, type Scenario } from "./suite.t
 
 const suite = "0.2.0-alpha.12";
 const versions = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
-/** The scenarios of the authorization extensions, which belong to no revision. */
+/** The scenarios of the authorization extensions, which do not belong to a revision. */
 const AUTHORIZATION = [
   "client-credentials-jwt",
   "client-credentials-basic",

@@ -1,4 +1,4 @@
-// Timers: streams that open and stay alive, writes that time out, sessions and events that expire.
+// Timers: streams that are opened and kept alive, writes that time out, sessions and events that expire.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";

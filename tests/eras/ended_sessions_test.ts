@@ -77,7 +77,7 @@ async function end(client: Client, id: string): Promise<number> {
   return status;
 }
 
-/** Starts and ends sessions. Returns the ids of some sessions. */
+/** Starts and ends sessions. Returns some of the session ids. */
 async function flood(client: Client, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < count; i++) {

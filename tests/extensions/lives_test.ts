@@ -1,4 +1,4 @@
-// Extensions that start and stop with their server, call its handlers, and publish at all of its instances.
+// Extensions that start and stop with their server, call its handlers, and publish on all of its instances.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, extension, McpError, type Principal, type Server, type ServerOptions, tool } from "../../mod.ts";
 import type { CallEvent } from "../../src/observer.ts";

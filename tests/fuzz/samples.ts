@@ -13,7 +13,7 @@ export interface Input {
   readonly target: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string;
-  /** The bytes of the whole request over a socket, if its head is no longer HTTP. */
+  /** The bytes of the whole request over a socket, if its head is no longer valid HTTP. */
   readonly raw?: string;
 }
 

@@ -47,7 +47,7 @@ export function toInitialize(capabilities: Json = {}): Json {
   };
 }
 
-/** A GET of a session's stream. */
+/** A GET request for the stream of a session. */
 export function toGet(session: string, lastEvent?: string): Request {
   const resume: Record<string, string> = lastEvent === undefined ? {} : { "last-event-id": lastEvent };
   const headers = { accept: "text/event-stream", "mcp-session-id": session, ...resume };

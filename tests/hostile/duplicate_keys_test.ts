@@ -1,4 +1,5 @@
-// Duplicate keys in an object of a message: the last key counts, and every check applies to the value that runs.
+// Duplicate keys in an object of a message: the last key counts, and every check applies to the value that the handler
+// gets.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";

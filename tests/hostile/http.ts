@@ -313,7 +313,7 @@ export function toBytes(port: number, good: Required<RawRequest>, request: RawRe
   return all;
 }
 
-/** One byte for each character. */
+/** Returns one byte for each character. */
 export function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }

@@ -388,7 +388,7 @@ Deno.test("a rule that throws refuses the page, and the response does not show t
 
 Deno.test("a rule that returns anything but a boolean or a grant refuses the page and is reported", async () => {
   let granted: unknown;
-  // The types refuse such a rule, but plain JavaScript does not.
+  // The types reject such a rule, but plain JavaScript does not.
   const cors = (() => granted) as unknown as (origin: string) => boolean;
   await using fixture = await startFixture({ server: { cors } });
   for (granted of [Promise.resolve(false), Promise.resolve(true), undefined, null, 1, EVIL, { credentials: "false" }]) {

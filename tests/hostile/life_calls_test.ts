@@ -175,7 +175,7 @@ behaviour(
         run(_input, ctx) {
           const schema = { type: "object", properties: {} } as const;
           ctx.progress(1);
-          // The types refuse this, but untyped code can do it.
+          // The types reject this, but untyped code can do it.
           ctx.progress(2, { total: 1n as unknown as number }); // As above.
           ctx.log.error({
             get a() {

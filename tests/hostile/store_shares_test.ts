@@ -36,7 +36,7 @@ function startInstances() {
   return { first, second, events };
 }
 
-/** A client at an address, with sessions. */
+/** A client with an address and sessions. */
 function join(server: Server, address: string) {
   const info = { remoteAddr: { hostname: address } };
   const send = async (to: Server, request: Request) => await to.fetch(request, info);

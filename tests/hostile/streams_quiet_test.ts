@@ -5,7 +5,7 @@ import { startHttpServer } from "../../src/testing/http_server.ts";
 import { startProxy } from "./proxy.ts";
 import { startSession, toCall } from "./unread.ts";
 
-/** Longer than the idle timeout of any runtime: Bun closes a connection after 10 s. */
+/** Milliseconds that exceed the idle timeout of every runtime. Bun closes a connection after 10 s. */
 const QUIET_MS = 14_000;
 
 Deno.test("an idle stream stays open, and sends keep-alives at intervals", async () => {

@@ -79,8 +79,8 @@ const SERVER_CALL = {
   "client.address": "127.0.0.1",
 };
 /**
- * The attributes of a call in the span of its client. There is no id of a request, because the span covers all requests
- * of a call that asks the user.
+ * The attributes of a call in the span of its client. The attributes contain no request id, because the span covers all
+ * requests of a call that asks the user.
  */
 const CLIENT_CALL = { ...CALL, "server.address": "127.0.0.1", "server.port": "number" };
 

@@ -1,4 +1,4 @@
-// Token buckets: their refill, their bound, and their clients.
+// Token buckets: their refill, their limit, and their clients.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";

@@ -779,7 +779,7 @@ Deno.test("a store connects once, on first use, and is closed with the last serv
   assertEquals([await toStatus(b.send(ping, await shake(b))), calls.length], [200, 1]);
   await b.server.close();
   assertEquals(calls, ["connect", "close"]);
-  // A server that was never used opens no connection.
+  // A server that was never used does not open a connection.
   await startInstance(customStore(() => Promise.reject(new Error("it connects")))).server.close();
 });
 

@@ -46,7 +46,7 @@ export async function withFiles(
   }
 }
 
-/** The names in a folder, sorted. */
+/** The names of the entries in a folder, sorted. */
 export function listNames(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
 }

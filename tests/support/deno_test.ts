@@ -27,7 +27,9 @@ function toDefinition(args: readonly unknown[]): Required<Definition> {
   return { name, fn, ignore, only };
 }
 
-/** Runs a step immediately, inside its test, as Deno does. A failed step fails the test after all steps have run. */
+/**
+ * Runs a step immediately, as a part of its test, as Deno does. A failed step fails the test after all steps have run.
+ */
 async function runSteps(name: string, fn: Run): Promise<void> {
   const failures: unknown[] = [];
   await fn({

@@ -33,7 +33,7 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "bench:peers": "its figures need a machine without other load",
 };
 
-/** All steps of both tiers. */
+/** The steps of both tiers. */
 export async function listSteps(): Promise<readonly TierStep[]> {
   const tests = await listTests();
   const fast = tests.filter((path) => toTier(path) === "fast");
@@ -90,7 +90,7 @@ function check(name: string, tier: Tier = "fast"): TierStep {
   return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 5 };
 }
 
-/** A task of deno.json that ends with its counts. */
+/** A task of deno.json that prints its counts at the end. */
 function count(task: string, options: readonly string[]): TierStep {
   const again = ["deno", "task", task, ...options].join(" ");
   const command = ["deno", "task", "--quiet", task, ...options];

@@ -62,7 +62,7 @@ Deno.test("lines may be split at every byte", async () => {
   assertEquals(single.map(digest), [[1, odd], ["b", "two"]]);
 });
 
-// The bytes of a line, and the error codes of the lines in response.
+// The bytes of a line, and the error codes in the response lines.
 const lines: readonly {
   readonly what: string;
   readonly line: string | Uint8Array;

@@ -33,7 +33,7 @@ function createGate() {
   return { handler, begun, open: () => open("opened") };
 }
 
-/** Connection info as an object that can be spread, because Bun's own object is a class instance. */
+/** Connection info as an object that can be spread, because Bun's own object is an instance of a class. */
 function toMembers(info: object = {}): object {
   const names = ["remoteAddr", "requestIP", "upgrade"];
   const members = names.map((name) => [name, Reflect.get(info, name)]);

@@ -32,7 +32,7 @@ export interface Opened extends AsyncDisposable {
   readonly page: Page;
   /** The page's address. */
   readonly url: string;
-  /** Errors of scripts, error messages on the console, and violations of the page's policy, so far. */
+  /** Script errors, error messages on the console, and violations of the page's policy, so far. */
   readonly problems: readonly string[];
   /** Returns and clears the problems so far, which marks them as expected. */
   takeProblems(): readonly string[];

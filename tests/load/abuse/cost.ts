@@ -37,7 +37,7 @@ export async function send(
   return response.status;
 }
 
-/** Opens a session of a revision. */
+/** Opens a session in a revision. */
 export async function openSession(url: string, version = "2025-11-25", capabilities = "{}"): Promise<string> {
   const { headers, body } = initialize(capabilities, version);
   const response = await fetch(url, { method: "POST", headers, body });

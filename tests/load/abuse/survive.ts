@@ -24,7 +24,7 @@ async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSi
   return count;
 }
 
-/** Holds memory with every case, and releases it after some time, until the run ends. */
+/** Holds memory with every case, and releases it after a while, until the run ends. */
 async function hold(server: Abused, signal: AbortSignal, begun: string[]): Promise<void> {
   while (!signal.aborted && !server.isDead) {
     for (const each of heldCases) {

@@ -14,7 +14,7 @@ export interface Seen {
   readonly errors: Map<string, number>;
   /** Violations of the expected behaviour. */
   readonly faults: string[];
-  /** The number of handshakes of sessions. */
+  /** The number of session handshakes. */
   handshakes: number;
   /** The longest time of a request in milliseconds, from its start or from the last kill. */
   longestMs: number;

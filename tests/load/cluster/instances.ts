@@ -64,9 +64,9 @@ export interface ClusterOptions {
 export interface Place extends AsyncDisposable {
   /** The value of `MCP_STORE`. */
   readonly url: string;
-  /** The server of Redis. */
+  /** The Redis server. */
   readonly redis?: RedisServer;
-  /** The file of a database. */
+  /** The path of a database file. */
   readonly path?: string;
 }
 

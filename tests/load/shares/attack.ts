@@ -14,7 +14,10 @@ export interface Shares {
   /** The losses of the other clients, and the errors that `fetch` threw. */
   readonly lost: readonly string[];
   readonly slowestCallMs: number;
-  /** The maximum fill of each pot in percent, by name. For a pot without a total, the amount that was held. */
+  /**
+   * The maximum fill level of each pot in percent, by name. For a pot without a total, the maximum amount that was
+   * held.
+   */
   readonly fullest: ReadonlyMap<PotName, number>;
 }
 
@@ -24,7 +27,7 @@ export interface Duration {
   readonly phases?: number;
 }
 
-/** Attacks for some time or for a number of phases. */
+/** Attacks for a given time or for a number of phases. */
 export async function attack(origin: Origin, duration: Duration): Promise<Shares> {
   const sites = [startOpen(), startTenants(), startProtected()];
   const others = sites.map((site) => new Others(site));

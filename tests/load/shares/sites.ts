@@ -151,7 +151,7 @@ function makeSlowStore(): Store {
   });
 }
 
-/** Resolves to a value after some time. */
+/** Returns a promise that resolves to a value after a delay. */
 function slowly<T>(value: T, ms: number = SLOW_MS): Promise<Awaited<T>> {
   return new Promise((resolve) => setTimeout(async () => resolve(await value), ms));
 }

@@ -15,7 +15,7 @@ export interface RedisClient {
   close(): void;
 }
 
-/** Connects to a server by the path of its socket. */
+/** Connects to a server through the path of its socket. */
 export function connectRedis(path: string, signal?: AbortSignal): Promise<RedisClient> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path });

@@ -76,7 +76,7 @@ return drop`;
 const INDEX = "keys";
 const VALUE = "value:";
 
-/** Connects to a server by the path of its socket. Create the store with `customStore((options) => …)`. */
+/** Connects to a server through the path of its socket. Create the store with `customStore((options) => …)`. */
 export async function redisEngine(path: string, { signal }: { readonly signal: AbortSignal }): Promise<StoreEngine> {
   const client = await connectRedis(path, signal);
   const run = (script: string, keys: readonly string[], ...args: readonly (string | number)[]) =>

@@ -105,7 +105,7 @@ for (const [name, open] of Object.entries(openings)) {
       authenticate(request) {
         state.asked++;
         if (request.headers.get("authorization") !== TOKEN.authorization) return;
-        // Some values have the wrong type intentionally.
+        // Some values have the wrong type on purpose.
         return state.answer() as ReturnType<Authentication["authenticate"]>;
       },
     };
@@ -150,7 +150,7 @@ Deno.test("a check that keeps failing ends the stream after five minutes; a succ
     const auth: Authentication = {
       authenticate() {
         state.asked++;
-        return state.answer() as ReturnType<Authentication["authenticate"]>; // As above.
+        return state.answer() as ReturnType<Authentication["authenticate"]>; // Wrong on purpose.
       },
     };
     const started = start(auth);
@@ -262,7 +262,7 @@ for (const [name, open] of Object.entries(openings)) {
       authenticate: (_, facts) => ({ id: "ada", scopes: ["a"], expiresAt: facts.now + times[0] }),
       renew(principal) {
         asked.push([principal.id, (principal.expiresAt ?? 0) - now()]);
-        return result(principal) as Principal; // Some values have the wrong type intentionally.
+        return result(principal) as Principal; // Some values have the wrong type on purpose.
       },
     });
     now = () => started.clock.date();

@@ -61,7 +61,7 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("a request is sent again only if refresh returns true", async () => {
   for (const returned of [false, undefined, null, "token", {}, new Promise((resolve) => resolve(undefined))]) {
     const { state, fetch, close } = createProtected();
-    // The value has the wrong type intentionally.
+    // The value has the wrong type on purpose.
     const auth = { token: () => "wrong", refresh: () => returned } as unknown as ClientAuth;
     await assertRejects(() => connect(url, { fetch, auth }), McpError);
     assertEquals(state.seen.length, 1);
@@ -86,7 +86,7 @@ Deno.test("a token that lacks scopes is renewed, and any other 403 causes no ren
 Deno.test("an invalid token is refused before a request is sent, and is not shown in the error", async () => {
   for (const token of ["", "a\nb: c", 5, null, {}]) {
     const { state, fetch, close } = createProtected();
-    const auth = { token: () => token } as unknown as ClientAuth; // The value has the wrong type intentionally.
+    const auth = { token: () => token } as unknown as ClientAuth; // The value has the wrong type on purpose.
     const error = await assertRejects(
       () => connect(url, { fetch, auth }),
       Error,

@@ -1,4 +1,4 @@
-// The example of an app, as a client with and a client without apps see it.
+// The example of an app, for clients with and without support for apps.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import server from "../../examples/clock/server.ts";
 import { clientExtension } from "../../src/client/client.ts";

@@ -1,4 +1,4 @@
-// The example of a task, as a client with and a client without tasks see it.
+// The example of a task, for clients with and without support for tasks.
 import { assertEquals } from "@std/assert";
 import server from "../../examples/press.ts";
 import { clientExtension } from "../../src/client/client.ts";

@@ -143,7 +143,7 @@ Deno.test("an attribute can check the other handlers", () => {
 
 Deno.test("a value that is not an attribute in extensions, and wrong options of an attribute, are refused", () => {
   const audit = extension({ id: ID });
-  // The value has the wrong type intentionally.
+  // The value has the wrong type on purpose.
   const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} });
   const message = 'Cannot make tool "work": make its extensions with extension.attribute()';
   for (const wrong of [[audit], [{}], [undefined], [audit.attribute({}), {}]]) {
@@ -151,7 +151,7 @@ Deno.test("a value that is not an attribute in extensions, and wrong options of 
   }
   const wrongs = [{ wrap: 1 }, { check: 1 }, { list: { a: run } }, { required: 1 }, { registers: 1 }];
   for (const wrong of wrongs) {
-    // The value has the wrong type intentionally.
+    // The value has the wrong type on purpose.
     assertThrows(() => audit.attribute(wrong as never), TypeError, "Cannot make an attribute");
   }
   const set = audit.attribute({ list: { "com.example/a": 1 } });
@@ -626,7 +626,7 @@ Deno.test("publish refuses unknown keys, other methods, and parameters that are 
     ["auditIds", { method, params: [] }, "the parameters are not an object"],
   ];
   for (const [key, event, message] of refused) {
-    // The value has the wrong type intentionally.
+    // The value has the wrong type on purpose.
     assertThrows(() => audit.publish(key as never, event as never), TypeError, message);
   }
   audit.publish("auditIds", { method });

@@ -78,7 +78,7 @@ Deno.test("the calls of an extension fail if it fails to start, and it is starte
   const audit = extension({
     id: ID,
     methods: { "audit/get": { run: () => ({}) } },
-    // Some results have the wrong type intentionally.
+    // Some results have the wrong type on purpose.
     start: () => result() as undefined,
   });
   const hello = tool({ name: "hello", run: () => "hello" });

@@ -316,7 +316,7 @@ function toHead({ method, target, headers, body, ...rest }: Input, port: number)
   return `${method} ${target} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${lines}${length}\r\n`;
 }
 
-/** Sends one connection after another. */
+/** Sends the inputs over one connection after another. */
 interface Line {
   readonly port: number;
   exchange(input: Input): Promise<Outcome | undefined>;

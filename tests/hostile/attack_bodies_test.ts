@@ -84,7 +84,7 @@ async function measure(): Promise<number> {
     `POST /mcp HTTP/1.1\r\nHost: ${port.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
   );
   for (let i = 0; i < 30; i++) await connection.write("1\r\n \r\n".repeat(100));
-  // The memory of bytes in transit cannot be observed as a state.
+  // The memory of bytes in transit is not visible as a state that a test could wait for.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const held = process.memoryUsage().external - before;
   connection.close();

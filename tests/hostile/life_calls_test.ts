@@ -176,7 +176,7 @@ behaviour(
           const schema = { type: "object", properties: {} } as const;
           ctx.progress(1);
           // The types reject this, but untyped code can do it.
-          ctx.progress(2, { total: 1n as unknown as number }); // As above.
+          ctx.progress(2, { total: 1n as unknown as number }); // Wrong on purpose.
           ctx.log.error({
             get a() {
               throw new Error("a getter");

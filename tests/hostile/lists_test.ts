@@ -27,7 +27,7 @@ behaviour("a cursor is valid only in its own list, and does not reveal handlers 
   };
   const first = await list("tools/list");
   assertEquals(first.names, ["a", "b"]);
-  // A handler that is hidden from a caller is on no page of that caller, whatever the cursor's origin.
+  // A handler that is hidden from a caller is not on any page for that caller, whatever the cursor's origin.
   assertEquals((await list("tools/list", first.next)).names, ["d"]);
   const prompts = await list("prompts/list");
   const bad = [

@@ -10,7 +10,7 @@ export interface Figure {
   readonly holds?: boolean;
 }
 
-/** Measures figures of a runtime. With `quick`, measures fewer figures or for a shorter time. */
+/** Measures figures on a runtime. With `quick`, measures fewer figures or for a shorter time. */
 export type Measure = (runtime: Runtime, isQuick: boolean) => Promise<readonly Figure[]>;
 
 /** A figure with an upper bound. */

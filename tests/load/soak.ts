@@ -141,7 +141,7 @@ async function listen({ url, control }: Loaded, seed: number): Promise<string | 
   return response.status === 200 || response.status === 503 ? undefined : `a subscription got ${response.status}`;
 }
 
-/** A session that is either ended or abandoned. */
+/** Opens a session, and then either ends or abandons it. */
 async function visit(server: Loaded, seed: number): Promise<string | undefined> {
   const { url } = server;
   const session = await startSession(url, fetch);

@@ -1,4 +1,4 @@
-// The page about several instances lists the reason why each of some behaviours is limited to a single instance.
+// The page about several instances explains why some behaviours are limited to a single instance.
 import { assert } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { PER_INSTANCE } from "../support/instances.ts";

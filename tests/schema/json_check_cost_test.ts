@@ -166,7 +166,8 @@ const WORST: Record<string, Worst> = {
 const MOST = 12_000_000;
 const MOST_OF_SHORT = 650_000;
 /**
- * The maximum number of steps beyond the limit that one keyword takes at once. They are counted before they are taken.
+ * The maximum number of steps beyond the limit that one keyword takes at once. These steps are counted before they are
+ * taken.
  */
 const EXCESS = 1.2;
 

@@ -270,7 +270,7 @@ together(
     const watch = request("resources/subscribe", { uri: "note://1" });
     assertEquals(await toStatus(a.send(watch, session)), 200);
     const unwatch = request("resources/unsubscribe", { uri: "note://1" });
-    // It applies immediately, because the subscription was acknowledged.
+    // The subscription applies immediately, because it was acknowledged.
     a.server.resourceUpdated("note://1");
     assertStringIncludes(await stream.read("note://1"), "notifications/resources/updated");
     b.server.resourceUpdated("note://1");

@@ -62,7 +62,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   })();
   let isOver = false;
   let note = "";
-  const late = setTimeout(() => { // a timeout, so that no test hangs
+  const late = setTimeout(() => { // A timeout, so that tests do not hang.
     note = `(killed by the test after ${timeoutMs} ms)`;
     child.kill("SIGKILL");
   }, timeoutMs);

@@ -130,7 +130,7 @@ Deno.test("an authentication with a mistake refuses every request with a reason"
   const wrong: readonly (readonly [Authentication, string])[] = [
     [{ authenticate, routes: [{ path: "/x/:tenant", fetch }] }, 'route "/x/:tenant" has other parameters'],
     [{ authenticate, routes: [{ path: "/:tenant/:floor/:more", fetch }] }, "which has the parameters floor, tenant"],
-    [{ authenticate, routes: () => "/x" as never }, "routes are not a list"], // a mistake on purpose
+    [{ authenticate, routes: () => "/x" as never }, "routes are not a list"], // The mistake is on purpose.
   ];
   for (const [auth, state] of wrong) {
     const server = start({ auth });
@@ -149,7 +149,7 @@ Deno.test("an invalid challenge and missing parameters are reported as faults", 
   const principal = { id: "ada", scopes: [] };
   const read = tool({ name: "read", scopes: ["read"], run: () => "" });
   const challenges: readonly Authentication["challenge"][] = [
-    () => "Bearer" as never, // a mistake on purpose
+    () => "Bearer" as never, // The mistake is on purpose.
     () => ({ scheme: "a\r\nb" }),
     () => {
       throw new Error("challenge is broken");

@@ -4,7 +4,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
-/** Serves `first`, then the messages that `answer` makes of the output, until it returns "end". */
+/** Serves `first`, then the messages that `answer` creates from the output, until it returns "end". */
 async function serveLines(
   handlers: readonly Handler[],
   first: readonly unknown[],

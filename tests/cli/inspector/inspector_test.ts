@@ -451,7 +451,7 @@ test("the test notices violations of the content security policy", async ({ page
     document.body.append(script);
     try { document.body.innerHTML = "<b>broken</b>"; } catch {}
     await fetch("https://example.com/").catch(() => {});
-    await new Promise((resolve) => setTimeout(resolve, 50)); // events of breaches come after what they are about
+    await new Promise((resolve) => setTimeout(resolve, 50)); // Events about breaches arrive later.
   })()`);
   assertMatch(problems.join("\n"), /policy require-trusted-types-for/);
   assertMatch(problems.join("\n"), /policy connect-src/);

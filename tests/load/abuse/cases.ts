@@ -1,4 +1,4 @@
-// Handwritten requests that cost more than other requests. Each request grows with a size.
+// Handwritten requests that cost more than other requests. The size of each request can be chosen.
 import { META, MODERN, toMeta } from "../../hostile/http.ts";
 
 type Json = Readonly<Record<string, unknown>>;

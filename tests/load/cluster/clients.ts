@@ -16,7 +16,7 @@ export interface Seen {
   readonly faults: string[];
   /** The number of session handshakes. */
   handshakes: number;
-  /** The longest time of a request in milliseconds, from its start or from the last kill. */
+  /** The longest duration of a request in milliseconds, counted from its start or from the last kill. */
   longestMs: number;
 }
 

@@ -150,7 +150,7 @@ async function runOutage(engine: Engine, runtime: string, outage: Outage, second
   const during = median(plain.ms.splice(0));
   restore();
   const restored = performance.now();
-  // Both instances count together again, and are notified of each other's changes.
+  // The instances share their counts again, and are notified of each other's changes.
   let recovered = Infinity;
   while (performance.now() - restored < 15_000) {
     const key = crypto.randomUUID();

@@ -1,6 +1,6 @@
 /**
- * Selects the era of each message. Loads each era with its first message, so that code that is not needed does not
- * delay the start of the server.
+ * Selects the era of each message. Loads each era with its first message, so that unused code does not delay the start
+ * of the server.
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  * @module
@@ -34,7 +34,7 @@ export function createEras(engine: Engine, revisions: readonly Revision[], loadO
   const first = older.length < revisions.length ? modernEra(engine) : undefined;
   const second = older.length ? new LazySessionEra(() => loadOlder(engine, older)) : undefined;
   const era = first && second ? chooseEra(first, second) : first ?? second;
-  if (!era) throw new RangeError("Cannot create a server without a revision"); // Never happens: the list is not empty.
+  if (!era) throw new RangeError("Cannot create a server without a revision"); // Unreachable: the list is not empty.
   return revisions.length === REVISIONS.length ? era : narrowEra(engine, era, revisions);
 }
 
@@ -55,7 +55,7 @@ function chooseEra(first: SelectiveEra, second: Era): Era {
   };
 }
 
-/** An era that loads with its first message. */
+/** An era whose code loads with its first message. */
 export class LazyEra implements Era {
   readonly #room: Room<Era>;
 
@@ -85,7 +85,7 @@ export class LazyEra implements Era {
   }
 }
 
-/** An era with sessions and standalone streams. It loads with its first message or stream. */
+/** An era with sessions and standalone streams, whose code loads with its first message or stream. */
 export class LazySessionEra extends LazyEra {
   async attach(link: Link): Promise<Reply> {
     return await (await this.open()).attach?.(link) ?? {};
@@ -102,7 +102,7 @@ export function modernEra(engine: Engine): SelectiveEra {
 }
 
 class LazyModernEra extends LazyEra implements SelectiveEra {
-  /** Claims a message if its metadata or headers name this era, or if the method exists only in it. */
+  /** Claims a message if its metadata or headers name this era, or if its method exists only in this era. */
   claims(message: Incoming, link: Link): boolean {
     if (message.kind === "request" || message.kind === "notification") {
       const meta = message.params?._meta;

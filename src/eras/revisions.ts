@@ -29,7 +29,7 @@ export function readRevisions(given: readonly Revision[] = REVISIONS): readonly 
   return REVISIONS.filter((each) => given.includes(each));
 }
 
-/** Limits an era to some revisions. A client of any other revision gets an error that lists them. */
+/** Limits an era to some revisions. A client of any other revision gets an error that lists the served revisions. */
 export function narrowEra(engine: Engine, era: Era, served: readonly string[]): Era {
   return {
     accept(message, link) {
@@ -45,12 +45,12 @@ export function narrowEra(engine: Engine, era: Era, served: readonly string[]): 
   };
 }
 
-/** Returns the revision that a message asks for if the server does not serve it. */
+/** Returns the revision that a message requests, if the server does not serve that revision. */
 function findUnserved(message: Incoming, { version }: Link, served: readonly string[]): string | undefined {
   const params = message.kind === "request" || message.kind === "notification" ? message.params : undefined;
   if (message.kind === "request" && message.method === "initialize") {
     const offered = params?.protocolVersion;
-    // A server with older revisions does not fail here: it offers the newest of these revisions in its response.
+    // A server with older revisions does not reject the message: its response offers the newest of these revisions.
     return typeof offered === "string" && served.at(-1) === VERSION ? offered : undefined;
   }
   const stated = isObject(params?._meta) ? params._meta[META_VERSION] ?? version : version;
@@ -60,7 +60,7 @@ function findUnserved(message: Incoming, { version }: Link, served: readonly str
   return known.includes(stated) || !served.includes(VERSION) ? stated : undefined;
 }
 
-/** A message, and where it came from. */
+/** A message and its source. */
 interface Received {
   readonly message: Incoming;
   readonly link: Link;

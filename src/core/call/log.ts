@@ -18,7 +18,7 @@ export type LogFilter = (receiver: {
 
 /** Options of a log message outside of a call. */
 export interface ServerLogOptions extends LogOptions {
-  /** Decides which clients get the message. Defaults to all clients that want its level. */
+  /** Decides which clients receive the message. Defaults to all clients whose log level includes the message. */
   readonly to?: LogFilter;
 }
 
@@ -55,7 +55,7 @@ export function createServerLog(
   announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
 ): ServerLog {
   const methods = LOG_LEVELS.map((level) => [level, (data: unknown, options = {}) => announce(level, data, options)]);
-  // There is a method for each level.
+  // The cast is safe, because there is a method for each level.
   return Object.fromEntries(methods) as ServerLog;
 }
 

@@ -55,7 +55,8 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
   const known = listMethods();
   for (const method of methods) {
     if (known.includes(method)) continue;
-    // A misspelled method must throw, because the middleware would not run for it, and its checks would be skipped.
+    // Throw for a misspelled method. Otherwise the middleware would not run for the intended method, and its checks
+    // would be skipped.
     const meant = known.find((each) => toLetters(each) === toLetters(method));
     if (meant === undefined && /^[\w.$-]+(\/[\w.$-]+)+$/.test(method)) continue;
     const remedy = meant === undefined ? "use names such as tools/call" : `did you mean ${meant}?`;

@@ -9,8 +9,8 @@ import type { Implementation } from "../../protocol/types.ts";
 import type { ClientFacts, Principal } from "./context.ts";
 
 /**
- * The transport of a message. `memory` is a client in the same process, such as in a test. `internal` is a call that an
- * extension of the server makes.
+ * The transport of a message. `memory` stands for a client in the same process, such as in a test. `internal` stands
+ * for a call by an extension of the server.
  */
 export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory" | "internal";
 
@@ -30,16 +30,16 @@ export interface MessageEvent extends EventSource {
   readonly text: string;
 }
 
-/** The start of a call. Each call that starts also ends with one `call` event. */
+/** The start of a call. Each started call ends with exactly one `call` event. */
 export interface StartEvent extends EventSource {
   /** Number of the call, unique within this server. The `call` event has the same number. */
   readonly id: number;
   /**
-   * The `id` of the call that this call is a part of. Set for a handler that goes on after its response, and for a
+   * The `id` of the call that this call is a part of. Set for a handler that continues after its response, and for a
    * resource that a handler reads.
    */
   readonly parent?: number;
-  /** Id of the JSON-RPC request. `undefined` for a call without a request of its own. Clients choose it freely. */
+  /** Id of the JSON-RPC request. `undefined` for a call that does not belong to a request. Clients choose it freely. */
   readonly request?: string | number;
   /** Id of the session, as in its {@linkcode SessionEvent}. */
   readonly session?: string;
@@ -78,11 +78,11 @@ export interface CallEvent extends StartEvent {
    * error, or by cancellation.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
-  /** Type of the result, if an extension defines it, such as `task`. The work then goes on after this event. */
+  /** Type of the result, if an extension defines the type, such as `task`. The work then continues after this event. */
   readonly resultType?: string;
-  /** Code of the JSON-RPC error, if the client got one. */
+  /** Code of the JSON-RPC error, if the client received an error. */
   readonly code?: number;
-  /** Message of the JSON-RPC error, if the client got one. */
+  /** Message of the JSON-RPC error, if the client received an error. */
   readonly message?: string;
   /** The reason why the call was cancelled. Set if `outcome` is `cancelled`. */
   readonly why?: CancelReason;
@@ -93,13 +93,13 @@ export interface CallEvent extends StartEvent {
 /**
  * The reason why a call or a subscription ended before its result.
  *
- * - `client`: its client cancelled it.
- * - `timeout`: it took too long.
- * - `disconnected`: its client disconnected.
- * - `session`: its session ended.
- * - `expired`: the credentials of its caller expired or were revoked.
+ * - `client`: the client cancelled it.
+ * - `timeout`: it exceeded its timeout.
+ * - `disconnected`: the client disconnected.
+ * - `session`: the session ended.
+ * - `expired`: the caller's credentials expired or were revoked.
  * - `extension`: an extension cancelled it.
- * - `closing`: the server closes.
+ * - `closing`: the server is closing.
  */
 export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "expired" | "extension" | "closing";
 
@@ -127,9 +127,9 @@ export interface RefusedEvent extends EventSource {
   readonly status?: number;
   /** The reason why the request was rejected. */
   readonly reason: RefusalReason;
-  /** The message that the client got. */
+  /** The error message that the client received. */
   readonly message: string;
-  /** Code of the JSON-RPC error, if the client got one. */
+  /** Code of the JSON-RPC error, if the client received an error. */
   readonly code?: number;
   /** The limit that was reached, such as `calls.waiting`. Set if `reason` is `limit`. */
   readonly limit?: string;
@@ -195,9 +195,12 @@ export interface FaultEvent {
   readonly error: unknown;
   /** Name of the server. */
   readonly server: string;
-  /** Method of the request, if the error belongs to one. */
+  /** Method of the request, if the error belongs to a request. */
   readonly method?: string;
-  /** Name of the tool or prompt, or URI of the resource, if the error belongs to one. `service "db"` for a service. */
+  /**
+   * Name of the tool or prompt, or URI of the resource, if the error belongs to a handler. For a service, its name,
+   * such as `service "db"`.
+   */
   readonly subject?: string;
 }
 
@@ -236,9 +239,9 @@ export interface SubscriptionEvent extends EventSource {
   readonly state: "opened" | "ended";
   /** Protocol revision of the subscription. */
   readonly revision: string;
-  /** The lists of which the subscription includes changes. */
+  /** The lists whose changes the subscription includes. */
   readonly lists: readonly string[];
-  /** The resources of which the subscription includes changes. */
+  /** The resources whose changes the subscription includes. */
   readonly uris: readonly string[];
   /** The reason why the subscription ended. */
   readonly why?: CancelReason;
@@ -250,9 +253,9 @@ export interface StreamEvent {
   readonly state: "opened" | "ended";
   /** The transport. */
   readonly transport: TransportName;
-  /** The reason why it ended. `done` means that the server had nothing more to send. */
+  /** The reason why the stream or connection ended. `done` means that the server had nothing more to send. */
   readonly why?: "done" | "disconnected" | "stalled" | "memory" | "closing";
-  /** Milliseconds for which it was open. */
+  /** Milliseconds for which the stream or connection was open. */
   readonly durationMs?: number;
 }
 
@@ -264,13 +267,13 @@ export interface ServiceEvent {
    * The new state. `made` means that its value was created, and `failed` that creating or disposing it threw an error.
    */
   readonly state: "made" | "disposed" | "failed";
-  /** The error, if it failed. */
+  /** The error, if the service failed. */
   readonly error?: unknown;
-  /** Milliseconds that creating or disposing it took. */
+  /** Milliseconds that creating or disposing the service took. */
   readonly durationMs?: number;
 }
 
-/** A store that stopped working or works again, or has refused a value. */
+/** A store that failed, recovered, or refused a value. */
 export interface StoreEvent {
   /**
    * The new state. `refused` means that the store works, but cannot write a value, for example because it is too large.
@@ -279,7 +282,7 @@ export interface StoreEvent {
   readonly state: "degraded" | "recovered" | "refused";
   /** The operation that failed, such as `get`. */
   readonly operation?: string;
-  /** The error that caused the failure. `undefined` if there was none. */
+  /** The error that caused the failure. `undefined` if there was no error. */
   readonly error?: unknown;
 }
 
@@ -291,7 +294,7 @@ export interface AuthEvent extends EventSource {
   readonly reason?: string;
   /** Further details, which the client does not receive, such as the claim of a token that does not match. */
   readonly detail?: string;
-  /** HTTP status of the refusal, if there is one. */
+  /** HTTP status of the refusal, if the caller was refused with a status. */
   readonly status?: number;
 }
 
@@ -333,8 +336,9 @@ export interface Observer {
   call?(event: CallEvent): unknown;
   /**
    * Runs a call: `run()` runs middleware and the handler, and `around` must return the value that `run()` returns. Use
-   * it to set something while the call runs, such as the context of a trace. Called after `start`. If it does not call
-   * `run`, or returns another value, the mistake is reported, and the client gets the result of the call anyway.
+   * it to set state for the duration of the call, such as the context of a trace. Called after `start`. If `around`
+   * does not call `run`, or returns another value, the server reports the mistake, and the client still receives the
+   * result of the call.
    */
   around?<T>(event: StartEvent, run: () => T): T;
   /** Called when a question of a handler is answered, fails, or is left open for the client's next request. */
@@ -356,8 +360,8 @@ export interface Observer {
   /** Called when a service is created or disposed, or fails. */
   service?(event: ServiceEvent): unknown;
   /**
-   * Called when a store stops working or works again, or refuses a value. If no observer has this method,
-   * {@linkcode consoleObserver} prints these events.
+   * Called when a store fails, recovers, or refuses a value. If no observer has this method, {@linkcode
+   * consoleObserver} prints these events.
    */
   store?(event: StoreEvent): unknown;
   /** Called when a caller is accepted or refused. */
@@ -368,11 +372,11 @@ export interface Observer {
   close?(event: CloseEvent): unknown;
 }
 
-/** Reports one request to the observer: its refusal, or the start and the end of its call. */
+/** Reports one request to the observer: either its refusal, or the start and the end of its call. */
 export interface RequestReport {
   /** The reason why the call was cancelled. */
   why?: CancelReason;
-  /** The reason why the request is refused, if its error does not show it. */
+  /** The reason why the request is refused, if the error does not imply the reason. */
   reason?: RefusalReason;
   /** Adds the facts that are known after the request was read. */
   identify(client: ClientFacts, subject?: unknown, session?: string): void;
@@ -417,7 +421,7 @@ export interface KnownClient {
 export interface Reporter {
   /** Receives events. It has a method only for events that an observer handles, so write `observer.call?.({ … })`. */
   readonly observer: Observer;
-  /** Builds events. `undefined` until it is loaded, and for a server without an observer. */
+  /** Builds events. `undefined` until the code is loaded, and for a server without an observer. */
   observing?: Observing;
   /** Passes an unexpected error to the observer, and returns the error for the client. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
@@ -428,7 +432,10 @@ export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
 
 /** Builds the events of a server with an observer. */
 export interface Observing {
-  /** Creates the report of a request that has just been received. Returns `undefined` if no observer handles it. */
+  /**
+   * Creates the report of a request that has just been received. Returns `undefined` if no observer handles the
+   * report's events.
+   */
   observe(message: Message, origin: Origin): RequestReport | undefined;
   /** Reports a message. */
   message(direction: "in" | "out", origin: Origin, text: string): void;
@@ -438,7 +445,7 @@ export interface Observing {
   refuse(origin: Origin, rejected: Rejected): void;
   /** Reports a notification of a client. */
   notify(method: string, origin: Origin, known: KnownClient): void;
-  /** Reports that a limit was reached. `client` is the key of the client that reached it. */
+  /** Reports that a limit was reached. `client` is the key of the client that reached the limit. */
   reach(limit: string, client?: string, handler?: string): void;
   /**
    * Reports the limit that an error message names in parentheses, and returns its path. Reports nothing if the message

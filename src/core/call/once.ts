@@ -9,7 +9,7 @@ import type { Bounds } from "../capacity/limits.ts";
 
 const encoder = new TextEncoder();
 
-/** The values of one call. All rounds of questions belong to the same call. */
+/** The values of one call, which includes all its rounds of questions. */
 export class OnceValues {
   readonly #stateBytes: number;
   /** The JSON of each computed value, by key. */
@@ -37,8 +37,8 @@ export class OnceValues {
     return making;
   }
 
-  // Checks the limit in every revision, even if no client carries the values, so that a handler works either in all
-  // revisions or in none.
+  // Check the limit in every revision, even if the client does not carry the values, so that a handler works either in
+  // all revisions or in none.
   #check(key: string, json: string): void {
     const bytes = encoder.encode([...this.made, [key, json]].flat().join("")).length;
     if (bytes <= this.#stateBytes / 2) return;

@@ -13,14 +13,13 @@ import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 const known = new WeakSet<object>();
 
 /**
- * Reads a principal, and returns a deeply frozen copy. Of objects with a class, only dates are copied. A `Map` or a
- * `Set` is rejected, because it cannot be frozen. For a principal that this function has returned, returns the same
- * object.
+ * Reads a principal, and returns a deeply frozen copy. Copies plain objects, lists and dates. Throws for a `Map` or a
+ * `Set`, because it cannot be frozen. For a principal that this function has returned, returns the same object.
  *
  * @throws {TypeError} if the value is not a principal. `place` names its source, such as `authenticate()`.
  */
 export function readPrincipal(given: unknown, place: string): Principal {
-  // Only this module adds objects to the set.
+  // The cast is safe, because only this module adds objects to the set, and all of them are principals.
   if (known.has(given as object)) return given as Principal;
   const refuse = (state: string, options?: ErrorOptions) =>
     new TypeError(`Cannot use the principal of ${place}: ${state}`, options);
@@ -57,7 +56,7 @@ function toFields(given: unknown): Fields | undefined {
   return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts) };
 }
 
-// Stops at the first entry that is not a string, so that a list of a billion holes is not copied.
+// Stop at the first entry that is not a string, so that a sparse list with a billion holes is not copied.
 function toList(scopes: readonly unknown[]): readonly unknown[] {
   const list: unknown[] = [];
   for (let at = 0; at < scopes.length; at++) {
@@ -118,7 +117,7 @@ function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<str
     if (Array.isArray(from) && Array.isArray(copy)) copy.length = from.length;
   }
   for (const copy of copies.values()) Object.freeze(copy);
-  return root as Readonly<Record<string, unknown>>; // The root is a copy of an object.
+  return root as Readonly<Record<string, unknown>>; // The cast is safe, because the root is a copy of an object.
 }
 
 /** A value that a handler could change, which would affect all later requests of the caller. */

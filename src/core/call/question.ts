@@ -12,7 +12,7 @@ import type { Checked } from "../../schema/schema.ts";
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
-  /** Whether the server accepts each answer of the call only once, from this question on. */
+  /** Whether the server accepts each later answer in this call only once. */
   readonly isSingleUse?: boolean;
   /** Checks and converts the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
@@ -35,8 +35,8 @@ export class QuestionError extends McpError {
 }
 
 /**
- * Tests whether an error that middleware or an extension caught is a question to the client and not a failure. Throw
- * the error again, so that the client is asked. In sessions, handlers wait for answers, and no such error is thrown.
+ * Tests whether an error that middleware or an extension caught is a question to the client and not a failure. Rethrow
+ * the error, so that the server asks the client. In sessions, handlers wait for answers, so this error does not occur.
  *
  * ```ts
  * import { isQuestion, type Middleware } from "@x/mcp";
@@ -58,7 +58,7 @@ export function isQuestion(error: unknown): boolean {
 /** A question that is built when the client is known to have the required capabilities. */
 export interface PreparedQuestion {
   readonly key: string;
-  /** Dotted names of the capabilities and modes that the client must have declared. */
+  /** Dotted names, such as `elicitation.url`, of the capabilities and modes that the client must have declared. */
   readonly requires: readonly string[];
   /** Builds the question, without fields that require other capabilities. Throws if the question is invalid. */
   make(has: ClientCapabilities): Question;
@@ -112,7 +112,7 @@ export const FORM = "elicitation.form";
 export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};
   for (const need of needs) {
-    // Join the rest, because the id of an extension contains dots.
+    // Join the remaining parts, because the id of an extension contains dots.
     const [name, ...rest] = need.split(".");
     const mode = rest.join(".");
     const offered = has[name];

@@ -55,8 +55,8 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
     key,
     requires: ["elicitation.url"],
     make() {
-      // Require a well-formed URL: a browser repairs white space and missing slashes, so it would open another URL than
-      // the user sees.
+      // Require a well-formed URL: a browser repairs white space and missing slashes, so it would open a different URL
+      // from the one that the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
         throw new TypeError(`Cannot ask the user to open ${quote(url)}: use an http or https URL`);
       }

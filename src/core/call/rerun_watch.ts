@@ -25,7 +25,7 @@ export interface Stretch {
   readonly work: Set<string>;
   /** Start time in milliseconds. Time spent in `ctx.once` moves it forward, because that work is not repeated. */
   since: number;
-  /** Number of `ctx.once` that are running. */
+  /** Number of `ctx.once` calls that are running. */
   kept: number;
 }
 
@@ -36,7 +36,7 @@ interface Watched {
   readonly params: Params;
 }
 
-/** Milliseconds of work from which repeating it is reported. */
+/** Milliseconds of work above which the repetition is reported. */
 const SLOW_MS = 100;
 
 /** Maximum number of reports to remember, so that each report is printed only once. */
@@ -56,7 +56,7 @@ export class RerunWatch {
   readonly #onRepeat: (repeated: RepeatedWork) => void;
   readonly #reported = new Set<string>();
 
-  /** Creates a watch. It calls `onRepeat` once for each kind of repeated work. */
+  /** Creates a watch that calls `onRepeat` once for each kind of repeated work. */
   constructor(clock: Pick<Clock, "now">, onRepeat: (repeated: RepeatedWork) => void) {
     this.#clock = clock;
     this.#onRepeat = onRepeat;
@@ -98,7 +98,7 @@ export class RerunWatch {
     }
   }
 
-  /** Runs `ctx.once`. Its work does not count, because it is not repeated. */
+  /** Runs `ctx.once`. The work inside does not count, because it is not repeated. */
   async once<T>({ stretch }: Watched, run: () => Promise<T>): Promise<T> {
     const began = this.#clock.now();
     if (stretch) stretch.kept++;

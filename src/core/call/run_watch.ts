@@ -24,7 +24,7 @@ interface WatchedCall {
   readonly params: Params;
 }
 
-/** Milliseconds of synchronous work from which a handler is reported, because it delays other calls noticeably. */
+/** Milliseconds of synchronous work above which a handler is reported, because it noticeably delays other calls. */
 const BLOCKING_MS = 50;
 
 /** Maximum number of warnings to remember, so that each warning is given only once. */
@@ -66,7 +66,7 @@ export class RunWatch {
     return call.watched = new WatchedRun((run) => this.#time(place, run), place);
   }
 
-  /** Warns of questions that a handler has not awaited. Call it when the handler has ended. */
+  /** Warns of questions that a handler has not awaited. Call this method when the handler has ended. */
   async check({ questions, place }: WatchedRun): Promise<void> {
     if (!questions.length) return;
     for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
@@ -124,7 +124,7 @@ export class WatchedRun {
     this.place = place;
   }
 
-  /** Returns a promise of the same answer. It records whether the handler awaits it. */
+  /** Returns a promise of the same answer that records whether the handler awaits it. */
   ask<T>(source: string, answer: Promise<T>): Promise<T> {
     const promise = new AskedPromise<T>((resolve, reject) => answer.then(resolve, reject));
     // Handle the rejection, because it would otherwise end the process. Use the method of `Promise`, because the method
@@ -139,7 +139,7 @@ export class WatchedRun {
 class AskedPromise<T> extends Promise<T> {
   isAwaited = false;
 
-  // Derived promises need no record.
+  // Promises derived with `then` need no record.
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }

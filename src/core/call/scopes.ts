@@ -28,7 +28,7 @@ export interface ScopeRules {
   readonly auth?: ScopeComparison;
 }
 
-/** Compares scopes in another way than by name, such as by the function `satisfies` of an authentication. */
+/** Compares scopes with a custom function instead of by name, such as the `satisfies` function of an authentication. */
 export interface ScopeComparison {
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
 }
@@ -52,8 +52,8 @@ export function readScopes(scopes: readonly string[] = [], place: string): reado
 }
 
 /**
- * Tests whether a caller has all needed scopes. A caller without a principal has all scopes if it started the server as
- * its own process, and otherwise none.
+ * Tests whether a caller has all required scopes. A caller without a principal has all scopes if it started the server
+ * as its own process, and otherwise no scopes.
  */
 export function isGranted(
   { auth }: ScopeRules,
@@ -64,7 +64,7 @@ export function isGranted(
   return transport === "stdio" || transport === "memory";
 }
 
-/** Tests whether a principal has all needed scopes. A principal without the field `scopes` has no scopes. */
+/** Tests whether a principal has all required scopes. A principal without the field `scopes` has no scopes. */
 export function covers(
   auth: ScopeComparison | undefined,
   principal: Principal,
@@ -101,14 +101,14 @@ export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: 
 }
 
 /**
- * Tests for the error of a caller that lacks scopes. The code alone does not show it, because a request that was not
- * admitted may have the same code.
+ * Tests for the error of a caller that lacks scopes. The code alone is not sufficient, because the refusal of a request
+ * by `admit` may have the same code.
  */
 export function isScopeError(error: McpError): boolean {
   return error.code === INSUFFICIENT_SCOPE && !(REPLY_HEADERS in error);
 }
 
-/** Checks that a caller has all needed scopes. Throws an error that lists the needed scopes. */
+/** Checks that a caller has all required scopes. Throws an error that lists the required scopes. */
 export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: readonly string[]): void {
   if (isGranted(core, call.link, needed)) return;
   const { principal } = call;
@@ -117,11 +117,13 @@ export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: r
   throw McpError.insufficientScope(message, { scopes: needed });
 }
 
-/** The observers that have received the report. The servers of concrete paths share the observer of their server. */
+/**
+ * The observers that have received the report about missing scopes. The servers of concrete paths share one observer.
+ */
 const told = new WeakSet<Observer>();
 
-// Reports once per server that a principal has no scopes. This is usually a mistake of the author, which the client
-// cannot understand.
+// Reports once per server that a principal has no scopes. This is usually a mistake of the author, which the client's
+// error message does not explain.
 function reportMissing({ observer, report }: Reporter, call: Call, needed: readonly string[]): void {
   if (told.has(observer)) return;
   told.add(observer);

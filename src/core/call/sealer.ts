@@ -17,7 +17,7 @@ export interface SealerOptions {
 }
 
 /**
- * Seals with AES-GCM under the newest secret, and opens under any of the secrets, so that secrets can be rotated.
+ * Seals with AES-GCM under the newest secret, and opens under any secret in the list, so that secrets can be rotated.
  * Without a secret, the key is random, and values cannot be opened after a restart or by another instance.
  */
 export class Sealer {
@@ -60,7 +60,7 @@ export class Sealer {
 
 function readSecrets(secret: string | readonly string[]): readonly string[] {
   const secrets: readonly unknown[] = [secret].flat();
-  // Reject an empty list, because the key would be random.
+  // Reject an empty list, because the server would use a random key.
   if (secrets.length && secrets.every((each) => typeof each === "string")) return secrets;
   throw new TypeError(
     "Cannot use the secret: it is neither a string nor a list of strings; leave it out for a random key",

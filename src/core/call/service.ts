@@ -10,11 +10,11 @@ export type Lifetime = "server" | "key" | "call";
 
 /**
  * How the use of a service ended. `error` includes a tool result with `isError: true`. After `input_required`, the
- * handler runs again when the client has answered. A service that outlives its calls always ends with `result`.
+ * handler runs again when the client has answered. For a service that outlives calls, the end is always `result`.
  */
 export type ServiceEnd = "result" | "error" | "cancelled" | "input_required";
 
-/** A service, created by `service()`. It is a plain object that starts nothing by itself. */
+/** A service, created by `service()`. It is a plain object; creating it has no side effects. */
 export interface Service<T = unknown, L extends Lifetime = Lifetime> {
   /** Name of the service, for error messages and observers. */
   readonly name: string;
@@ -47,7 +47,7 @@ export type NoServices = {};
 /** Values of services by name, as in `ctx.services`. */
 export type ServiceValues<S> = { readonly [K in keyof S]: S[K] extends Service<infer T> ? T : never } & NoServices;
 
-/** Values of services by name, as `allow` and `list` get them: without the services that live for one call. */
+/** Values of services by name, as `allow` and `list` receive them: without services that live for one call. */
 export type SharedServiceValues<S> =
   & {
     readonly [K in keyof S as S[K] extends Service<unknown, "call"> ? never : K]: S[K] extends Service<infer T> ? T

@@ -40,10 +40,10 @@ export function readCallData(core: SessionOptions, call: Call): unknown {
   return (call.data ??= [readSessionData(core, call)])[0];
 }
 
-/** Returns the function that reads the value for a call's session. `find` returns the value of a call. */
+/** Returns the function that reads the value for a call's session. `find` returns the session value of a call. */
 export function createSessionReader(core: SessionOptions, find: (call: Call) => unknown): (call: Call) => ReadSession {
   return (call) => (given?: unknown) => {
-    if (given === undefined || given === core.session) return find(call) as never; // As that function returns it.
+    if (given === undefined || given === core.session) return find(call) as never; // That function returned it.
     throw new TypeError("Cannot read the session: pass the function that createServer has as session, or nothing");
   };
 }

@@ -1,5 +1,5 @@
 /**
- * The interface of values that the instances of a server share. Implemented by the state of a store.
+ * The interface of values that the instances of a server share. Implemented by `InstanceState` on top of a store.
  *
  * @module
  */
@@ -13,12 +13,12 @@ export interface SharedValue {
 
 /** Values that the instances of a server share. Each method rejects if the store fails. */
 export interface SharedValues {
-  /** The lease that shows other processes that this process is running. */
+  /** The lease by which other processes see that this process is running. */
   readonly lease: {
     readonly id: string;
     /** Renews the lease until the returned function is called. */
     hold(): Promise<() => void>;
-    /** Whether the process with this id holds its lease. */
+    /** Returns whether the process with this id holds its lease. */
     isHeld(id: string): boolean | Promise<boolean>;
   };
   /** Returns the hash of a name as a key, which does not reveal the name. */
@@ -33,7 +33,7 @@ export interface SharedValues {
   ): Promise<string | undefined>;
   /** Removes a value. Returns `false` if the version did not match. */
   delete(key: string, version?: string): Promise<boolean>;
-  /** Runs operations on a value, one call after another. Closing the server waits for them. */
+  /** Runs operations on a value, one call after another. Closing the server waits for these operations. */
   queue<T>(key: string, run: () => Promise<T>): Promise<T>;
   /** Runs operations. If an operation fails, informs the observer and returns `undefined`. */
   attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined>;

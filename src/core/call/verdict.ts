@@ -1,6 +1,6 @@
 /**
- * Reads the decision that a function of the author returns. Only `true` grants something, because a truthy value such
- * as a promise or a string is a mistake of the author.
+ * Reads the decision that a function of the author returns. Only `true` grants access, because any other truthy value,
+ * such as a promise or a string, is a mistake of the author.
  *
  * @module
  */

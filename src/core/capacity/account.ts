@@ -15,13 +15,13 @@
  *
  * Rules of every pot:
  *
- * - A client has at most `share`. An IPv6 /64 network counts as one client, and its /56 network has at most twice the
- *   share.
+ * - A client may hold at most `share`. An IPv6 /64 network counts as one client, and its /56 network has at most twice
+ * the share.
  * - The last quarter of a total is a reserve. Only clients that hold little may use it: at most 256 KiB of memory, one
- *   stream and one call, see {@linkcode PotOptions.small}. If the reserve is full, the client among them that was idle
- *   longest loses something.
- * - In a cache, the client that holds the most loses what it used least recently. No client loses anything to a client
- *   that holds more.
+ * stream and one call, see {@linkcode PotOptions.small}. If the reserve is full, the client in the reserve that was
+ * idle longest loses a holding.
+ * - In a cache, the client that holds the most loses its least recently used holding. A client never loses a holding to
+ * a client that holds more.
  * - All clients without a principal or a known address together count as one client in the reserve.
  *
  * @module
@@ -61,7 +61,7 @@ export interface PotOptions {
   readonly of?: string;
   /** Maximum amount of all clients together. */
   readonly total: number;
-  /** Maximum amount of one client. Defaults to everything that other clients leave. */
+  /** Maximum amount of one client. Defaults to the whole free amount. */
   readonly share?: number;
   /** Name of the limit on the total, for the observer. Defaults to the name of the pot. */
   readonly limitName?: string;
@@ -74,7 +74,7 @@ export interface PotOptions {
   readonly small?: number;
   /**
    * Whether clients lose holdings as soon as the pot or a share is full, as in a cache. Otherwise only a client that
-   * uses the reserve can make another client lose something.
+   * uses the reserve can make another client lose a holding.
    */
   readonly isCache?: boolean;
   /** Whether a client loses its largest holding first, instead of the least recently used one. */
@@ -107,8 +107,8 @@ export class Pot {
   readonly #isCache: boolean;
   readonly #losesLargest: boolean;
   /**
-   * The holdings that clients can lose, by root account. In both the map and the sets, the least recently used comes
-   * first.
+   * The holdings that clients can lose, by root account. In the map, the least recently used account comes first; in
+   * each set, the least recently used holding.
    */
   readonly #losable = new Map<Account, Set<Holding>>();
 
@@ -136,7 +136,10 @@ export class Pot {
     return true;
   }
 
-  /** Takes an amount that the client may lose, by `drop`. Returns `undefined` if there is no room. */
+  /**
+   * Takes an amount that the client may lose; `drop` then releases the resource. Returns `undefined` if there is no
+   * room.
+   */
   keep(account: Account, amount: number, drop: Drop): Holding | undefined {
     if (!this.take(account, amount)) return;
     return new Holding(this, account, { amount, drop });
@@ -196,7 +199,7 @@ export class Pot {
     if (own?.delete(holding) && !own.size) this.#losable.delete(holding.root);
   }
 
-  // Drops a holding to make room for a client that takes an amount.
+  // Drop a holding to make room for a client that takes an amount.
   #dropFor(account: Account, amount: number): boolean {
     const { root } = account;
     const wanted = root.amount(this) + amount;
@@ -326,7 +329,7 @@ export class Holding {
 export class Account {
   /** Key of the client, such as its principal. `undefined` for a connection without a known client. */
   readonly key?: string;
-  /** The tenant at which the client is counted in addition. Set for a server whose path has parameters. */
+  /** The tenant to which the client's amounts also count. Set for a server whose path has parameters. */
   readonly tenant?: string;
   readonly #all: Accounts;
   readonly #limit: Limit;
@@ -351,18 +354,21 @@ export class Account {
     return this.#limit === this.#all.tenantLimit;
   }
 
-  /** The account that is compared with others: the account of the network, of the client, or of all unknown clients. */
+  /**
+   * The account that represents the client in comparisons with other clients: the account of its network, of the client
+   * itself, or of all unknown clients.
+   */
   get root(): Account {
     return this.#all.toRoot(this.#listNodes());
   }
 
-  /** Identifies the client, or its network, in a queue in which clients take turns. */
+  /** Key of the client, or of its network, in a queue in which clients take turns. */
   get turnKey(): unknown {
     const { root } = this;
     return root.key ?? root;
   }
 
-  /** Calls of this client that wait for a slot, oldest first. Each value is the account of the call at its tenant. */
+  /** Calls of this client that wait for a slot, oldest first. Each value is the call's account within its tenant. */
   get waiting(): Map<Start, Account> {
     return this.#toClient().#waiting ??= new Map();
   }
@@ -383,7 +389,7 @@ export class Account {
     this.settle();
   }
 
-  /** Charges a new call. Returns `false` if there is no room for it, at its tenant or in memory. */
+  /** Charges a new call. Returns `false` if its tenant or the memory has no room for the call. */
   enter(bytes: number): boolean {
     const { ofTenants } = this.#all;
     if (this.tenant !== undefined && !ofTenants.take(this)) return false;
@@ -404,12 +410,12 @@ export class Account {
     this.free(bytes);
   }
 
-  /** Charges bytes. Returns `false` if there is no room for them. */
+  /** Charges bytes. Returns `false` if there is no room. */
   hold(bytes: number): boolean {
     return this.#all.memory.take(this, bytes);
   }
 
-  /** Charges bytes that the client may lose, by `drop`. Returns `undefined` if there is no room for them. */
+  /** Charges bytes that the client may lose; `drop` then frees the bytes. Returns `undefined` if there is no room. */
   keep(bytes: number, drop: Drop): Holding | undefined {
     return this.#all.memory.keep(this, bytes, drop);
   }
@@ -487,8 +493,8 @@ export class Account {
     this.#all.forget(this);
   }
 
-  // Keeps the list while the account holds something, because an account in it that holds nothing may be replaced by a
-  // new object.
+  // Keep the list only while the account holds something, because a listed account that holds nothing may be replaced
+  // by a new object.
   #listNodes(isKept = false): readonly Account[] {
     const own = this.#counting();
     if (own.#nodes) return own.#nodes;
@@ -504,8 +510,8 @@ export class Account {
       : this.#all.find(this.key).#counting();
   }
 
-  // Returns the stored account of the client. There may be further objects for a client that held nothing, but only the
-  // stored one counts.
+  // Returns the stored account of the client. Further objects may exist for a client that held nothing, but only the
+  // stored account counts.
   #counting(): Account {
     return this.key === undefined ? this : this.#all.known.get(toId(this.key, this.tenant)) ?? this;
   }
@@ -548,7 +554,7 @@ export class Accounts {
   readonly memory: Pot;
   /** Open streams, sockets and subscriptions. */
   readonly streams: Pot;
-  /** Running calls, and calls that have a slot of their client and wait for a slot of the process. */
+  /** Running calls, including calls that have a slot of their client and wait for a slot of the process. */
   readonly running: Pot;
   /** Calls that run or wait. Counted only for tenants. */
   readonly ofTenants: Pot;
@@ -602,8 +608,8 @@ export class Accounts {
   }
 
   /**
-   * Finds the account of a client by its key, at a tenant if there is one. Returns a new account for an unknown client,
-   * or for a connection without a key. An account that holds nothing is not stored.
+   * Finds the account of a client by its key, within a tenant if the path has parameters. Returns a new account for an
+   * unknown client, or for a connection without a key. An account that holds nothing is not stored.
    */
   find(key?: string, tenant?: string): Account {
     const known = key === undefined ? undefined : this.known.get(toId(key, tenant));

@@ -10,10 +10,10 @@ export interface FixedLimits {
   /** A message, and the body that carries it. */
   readonly request: {
     /**
-     * Bytes of all bodies over 64 KiB that are still arriving. A single body may be larger than this.
+     * Bytes of all bodies over 64 KiB that are still arriving. A single body may exceed this bound.
      *
      * Reason: enough for eight bodies at the default limit. Bodies wait for their turn after they have arrived, so a
-     * higher bound would not serve them sooner.
+     * higher bound would not serve any body sooner.
      *
      * Exceeded: the client with the most of these bytes loses its oldest body: HTTP 503 with `Retry-After`, code
      * -32600.
@@ -55,7 +55,7 @@ export interface FixedLimits {
     /**
      * Messages in one batch. Only one protocol revision has batches.
      *
-     * Reason: each message may become a call, and the responses of all of them are one body.
+     * Reason: each message may become a call, and all responses together form one body.
      *
      * Exceeded: HTTP 400, code -32600.
      */
@@ -83,11 +83,11 @@ export interface FixedLimits {
     readonly rounds: number;
     /**
      * Bytes of the sealed `requestState` that the client carries from one round to the next. The values of `ctx.once`
-     * in one call may have half of this as JSON in UTF-8, in every revision.
+     * in one call may take half of these bytes as JSON in UTF-8, in every revision.
      *
      * Reason: the client stores the state and sends it with every answer.
      *
-     * Exceeded: code -32603 "Internal error", and `observer.fault` gets the reason.
+     * Exceeded: code -32603 "Internal error", and `observer.fault` receives the reason.
      */
     readonly stateBytes: number;
     /**
@@ -104,8 +104,8 @@ export interface FixedLimits {
      *
      * Reason: a stream that never ends would hold its call forever. Most clients wait 60 seconds.
      *
-     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `observer.fault` gets the
-     * reason.
+     * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `observer.fault` receives
+     * the reason.
      */
     readonly readMs: number;
     /**
@@ -126,8 +126,8 @@ export interface FixedLimits {
      * Reason: without a stream, the server does not notice that a client has disconnected. Most calls end sooner and
      * need no stream.
      *
-     * Exceeded: the response starts with status 200 before its content is known. It is an event stream. A client that
-     * accepts only JSON gets white space, followed by the JSON.
+     * Exceeded: the response starts with status 200 before its content is known. The response is an event stream. A
+     * client that accepts only JSON gets white space, followed by the JSON.
      */
     readonly openAfterMs: number;
     /**
@@ -147,11 +147,11 @@ export interface FixedLimits {
      */
     readonly waitingTexts: number;
     /**
-     * Characters that may be unread on one HTTP stream. It is also the size of the pieces that the server passes to the
-     * runtime. A large result, or a handler that does not await its messages, can exceed this bound. All unread data of
-     * one stream counts towards `memory` once it has more than 16,384 characters, at two bytes per character.
+     * Characters that may be unread on one HTTP stream. This is also the size of the pieces that the server passes to
+     * the runtime. A large result, or a handler that does not await its messages, can exceed this bound. All unread
+     * data of one stream counts towards `memory` once it has more than 16,384 characters, at two bytes per character.
      *
-     * Reason: a runtime copies each piece into a buffer of its own.
+     * Reason: a runtime copies each piece into a separate buffer.
      *
      * Exceeded: as for `streams.waitingTexts`.
      */
@@ -162,8 +162,8 @@ export interface FixedLimits {
      *
      * Reason: unread data stays in memory. A client that is still connected usually reads within seconds.
      *
-     * Exceeded: the server closes the stream. In revisions without sessions it cancels the call. In a session the call
-     * goes on, and the client can resume the stream.
+     * Exceeded: the server closes the stream. In revisions without sessions it cancels the call. In a session, the call
+     * continues, and the client can resume the stream.
      */
     readonly writeMs: number;
     /**
@@ -178,8 +178,8 @@ export interface FixedLimits {
   /** Sessions over HTTP, in revisions that have them. */
   readonly sessions: {
     /**
-     * Sessions of one client whose state is in memory. A client with neither a principal nor a known address has no
-     * limit of its own.
+     * Sessions of one client whose state is in memory. The limit does not apply to a client with neither a principal
+     * nor a known address.
      *
      * Reason: each window of an application may open a session, and some applications never end their sessions.
      *
@@ -202,19 +202,19 @@ export interface FixedLimits {
      *
      * Reason: enough for the events that a client misses while it changes networks. All sessions share `replay.bytes`.
      *
-     * Exceeded: the session drops its oldest events. Resuming before them gets HTTP 400, code -32600.
+     * Exceeded: the session drops its oldest events. Resuming from an earlier event gets HTTP 400, code -32600.
      */
     readonly events: number;
     /**
-     * Bytes of the events that all sessions keep, at two bytes per character. One client may use all free bytes. They
-     * do not count towards `memory`. In a store, an instance keeps at most four times as much, of which one client has
-     * at most a quarter.
+     * Bytes of the events that all sessions keep, at two bytes per character. One client may use all free bytes. These
+     * bytes do not count towards `memory`. In a store, an instance keeps at most four times as many bytes, of which one
+     * client has at most a quarter.
      *
      * Reason: most events are never requested again, so they must not compete with calls for memory.
      *
-     * Exceeded: of the client with the most bytes, the session with the most bytes drops its oldest events. Resuming
-     * before them gets HTTP 400, code -32600. In a store, new events are not kept, and changes of sessions get HTTP
-     * 429, code -31503.
+     * Exceeded: the largest session of the client with the most bytes drops its oldest events. Resuming from an earlier
+     * event gets HTTP 400, code -32600. In a store, new events are not kept, and changes of sessions get HTTP 429, code
+     * -31503.
      */
     readonly bytes: number;
     /**
@@ -222,7 +222,7 @@ export interface FixedLimits {
      *
      * Reason: clients reconnect within minutes, or begin a new session.
      *
-     * Exceeded: the session drops the event. Resuming before it gets HTTP 400, code -32600.
+     * Exceeded: the session drops the event. Resuming from an earlier event gets HTTP 400, code -32600.
      */
     readonly ms: number;
   };
@@ -238,7 +238,7 @@ export interface FixedLimits {
     readonly keyCharacters: number;
     /**
      * Bytes of the results that an instance keeps for idempotency keys, with 512 bytes for each key. One client has at
-     * most a quarter. Without a store they also count towards `memory`.
+     * most a quarter. Without a store, the bytes also count towards `memory`.
      *
      * Reason: if a result is dropped too early, its call can run twice, so no result is dropped to make room for a
      * newer result. With keys that are kept for ten minutes, a client can make 54 calls per second.
@@ -277,9 +277,9 @@ export interface FixedLimits {
     readonly running: number;
     /**
      * Authentications in progress for one address. Checks of path parameters are counted separately, up to the same
-     * number. An unknown address has no limit of its own.
+     * number. The limit does not apply to unknown addresses.
      *
-     * Reason: clients of one address must not use up `auth.running`.
+     * Reason: clients with the same address must not use up `auth.running`.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503.
      */
@@ -287,7 +287,7 @@ export interface FixedLimits {
     /**
      * Time that one authentication, one check of path parameters, or the function `handlers` of a path may take.
      *
-     * Reason: a client waits for it before its call starts.
+     * Reason: a client waits for this step before its call starts.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. `facts.signal` aborts.
      */

@@ -8,7 +8,7 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { FIXED_LIMITS, type FixedLimits } from "./fixed_limits.ts";
 
 /**
- * The limits of a server, in groups. Times are in milliseconds. `Infinity` switches a limit off.
+ * The limits of a server, in groups. Times are in milliseconds. `Infinity` turns a limit off.
  *
  * A client is identified by its principal, otherwise by its address, otherwise by its connection or session. A request
  * without any of these counts as a separate client.
@@ -46,12 +46,12 @@ export interface Limits {
      *
      * Together: their parameters count towards `memory`.
      *
-     * Exceeded: the call waits in a queue of 4,096 places, of which one client may fill a quarter. Beyond that: HTTP
-     * 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
+     * Exceeded: the call waits in a queue of 4,096 places, of which one client may fill a quarter. If the queue is
+     * full: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
-     * Calls of one client that run at the same time, and work that its calls have deferred.
+     * Calls of one client that run at the same time, and deferred work of the client's calls.
      *
      * Together: their parameters count towards `memory`.
      *
@@ -60,8 +60,8 @@ export interface Limits {
      */
     readonly runningPerClient: number;
     /**
-     * Handlers that go on after their response, such as the handlers of tasks. One client may have a quarter of them,
-     * by default 512.
+     * Handlers that continue after their response, such as the handlers of tasks. One client may have a quarter of this
+     * number, by default 512.
      *
      * Together: their parameters count towards `memory`.
      *
@@ -106,7 +106,7 @@ export interface Limits {
      * Event streams, sockets and subscriptions that are open in the process. Streams that carry the response of a call
      * do not count.
      *
-     * Together: unread data counts towards `memory` once one stream has more than 32 KiB of it.
+     * Together: unread data counts towards `memory` once one stream has more than 32 KiB of unread data.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. WebSocket and HTTP+SSE get HTTP 503 with plain text.
      */
@@ -120,16 +120,17 @@ export interface Limits {
      */
     readonly streamsPerClient: number;
     /**
-     * Sessions over HTTP whose state is in memory, in revisions that have sessions. One client may have 256 of them.
-     * The ids of ended sessions are kept separately, 256 for one client. Beyond that, sessions of the client that are
-     * as old as the oldest ended sessions end too, unless they were used in the last minute or are in memory.
+     * Sessions over HTTP whose state is in memory, in revisions that have sessions. One client may have 256 such
+     * sessions. The ids of ended sessions are kept separately, 256 for one client. Above that number, sessions of the
+     * client that are as old as the oldest ended sessions end too, unless they were used in the last minute or are in
+     * memory.
      *
      * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
      * most 16,384 characters. Ended sessions do not count: all of them take 30 MB at most.
      *
-     * Exceeded: the client with the most sessions loses the state of the session that was idle longest. Its id stays
-     * valid, but the client loses its subscriptions and its kept events. If no such session is idle: HTTP 503 with
-     * `Retry-After`, code -31503.
+     * Exceeded: the client with the most sessions loses the state of the session that was idle longest. The session id
+     * stays valid, but the client loses the session's subscriptions and kept events. If no such session is idle: HTTP
+     * 503 with `Retry-After`, code -31503.
      */
     readonly sessions: number;
     /**
@@ -140,7 +141,7 @@ export interface Limits {
      */
     readonly sessionIdleMs: number;
   };
-  /** Everything that clients make the server hold. */
+  /** Memory that the server holds for its clients. */
   readonly memory: {
     /**
      * Bytes that the server holds for all clients.
@@ -169,22 +170,22 @@ export interface Limits {
    */
   readonly perTenant: {
     /**
-     * Calls of one concrete path that run or wait, of all clients together. By default there is no such limit.
+     * Running and waiting calls of one concrete path, for all clients together. By default there is no such limit.
      *
      * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
-     * Bytes that the server holds for one concrete path, of all clients together. They also count towards `memory`. By
-     * default there is no such limit.
+     * Bytes that the server holds for one concrete path, for all clients together. These bytes also count towards
+     * `memory`. By default there is no such limit.
      *
      * Exceeded: as for `memory.bytesPerClient`.
      */
     readonly bytes: number;
     /**
      * Whether `perTenant.running` and `perTenant.bytes` apply to all instances together. This requires a store.
-     * Instances learn with a delay of about a second what other instances hold, so together they may exceed the limits
-     * for that long.
+     * Instances learn the counts of other instances with a delay of about a second, so together they may exceed the
+     * limits for that long.
      *
      * Exceeded: as for `perTenant.running` and `perTenant.bytes`.
      */
@@ -214,7 +215,7 @@ export const LIMITS: Limits = {
     detached: 2048,
     timeoutMs: 120_000,
     answerMs: 60_000,
-    // Keep it well below `memory.bytesPerClient`, so that one unread result does not use up the memory of a client.
+    // Keep this limit well below `memory.bytesPerClient`, so that one unread result does not use up a client's memory.
     resultBytes: 8 * 1024 * 1024,
     closeMs: 5000,
   },
@@ -251,7 +252,7 @@ export function readLimits(changes: TestLimits = {}): Bounds {
   const given: unknown = changes;
   if (!isObject(given)) throw refuse("", "they are not an object; write { calls: { running: 100 } }");
   for (const [group, values] of Object.entries(given)) if (values !== undefined) checkGroup(group, values);
-  // The defaults contain all names, and changes contain no other names.
+  // The cast is safe, because the defaults contain all names, and changes contain no other names.
   return [LIMITS, FIXED_LIMITS, changes, changes[OTHER_BOUNDS] ?? {}].reduce(merge, {}) as Bounds;
 }
 
@@ -287,8 +288,8 @@ function refuseUnknown(name: string, path: string, names: readonly string[]): Ty
   const [, group, key = ""] = path.split(".");
   const fixed = new Map<string, object>(Object.entries(FIXED_LIMITS)).get(group);
   if (fixed && Object.hasOwn(fixed, key)) return refuse(path, "no option changes this bound; leave it out");
-  // Compare only the beginning of names, because most mistakes are at the end. A better search would make every server
-  // larger.
+  // Compare only the beginning of names, because most typing errors are at the end. A better search would make every
+  // server larger.
   const near = names.filter((each) => each.slice(0, 3) === name.slice(0, 3)).join(" or ");
   return refuse(path, `there is no such limit; ${near ? `did you mean ${near}?` : `use ${names.join(", ")}`}`);
 }

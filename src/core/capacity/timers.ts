@@ -12,8 +12,8 @@ export interface Clock {
   /** Returns the wall-clock time in milliseconds since 1970. */
   date(): number;
   /**
-   * Runs `job` once after `ms` milliseconds. Returns a function that cancels it. With `background`, the timer does not
-   * keep the process alive.
+   * Runs `job` once after `ms` milliseconds. Returns a function that cancels the job. With `background`, the timer does
+   * not keep the process alive.
    */
   start(job: () => void, ms: number, options?: { readonly background?: boolean }): () => void;
 }
@@ -37,7 +37,7 @@ const BACKGROUND = { background: true };
  */
 export type Sweep = (now: number) => number | undefined;
 
-/** A job that runs at a given time, unless it is cancelled before. */
+/** A job that runs at a given time, unless it is cancelled first. */
 export interface Timeout {
   readonly due: number;
   readonly onTimeout: () => void;
@@ -48,7 +48,7 @@ export interface Timeout {
  * of idle streams with a timer each would keep the process awake.
  *
  * The timer keeps the process alive only while a timeout or an awaited sweep is set, because a promise may depend on
- * it, such as the result of a call with a timeout. All other sweeps only tidy up.
+ * it, such as the result of a call with a timeout. All other sweeps only free memory.
  */
 export class Ticker {
   readonly clock: Clock;
@@ -158,7 +158,7 @@ export class Ticker {
 const DROPPED_MS = 100;
 
 /**
- * Finds items that stay for one to two periods. Adding and deleting items reads no clock and sets no timer, and
+ * Finds items that stay longer than one to two periods. Adding and deleting items reads no clock and sets no timer, and
  * short-lived items cause little garbage collection.
  */
 export class Aging<T> {

@@ -15,7 +15,7 @@ export class LazyContainer implements Container {
   /** Services that were added before the container code was loaded. */
   readonly #added: Service[] = [];
   readonly #room: Room<ServiceContainer> = new Room(() => this.#open());
-  /** Whether a service has been needed. */
+  /** Whether a service has been requested. */
   #isUsed = false;
   #isClosing = false;
 
@@ -38,7 +38,7 @@ export class LazyContainer implements Container {
   start(): void {
     const { loaded } = this.#room;
     if (loaded) loaded.start();
-    // Ignore the error, because a call that needs a service reports why the code cannot be loaded.
+    // Ignore the error, because the next call that needs a service reports it.
     else this.#room.open().then((container) => container.start(), () => {});
   }
 

@@ -42,7 +42,7 @@ function inject<C extends ServiceCall, A extends readonly unknown[], R>(
   const injection = { run, needs, isShared };
   return (call, _, ...rest) => {
     const { host } = call;
-    // A fake context already has its services.
+    // The fake context of a test already has its services.
     return host.parts ? openContainer(host).run(call, injection, rest) : run(call, call, ...rest);
   };
 }
@@ -56,6 +56,6 @@ function openContainer(host: ContainerHost): LazyContainer {
   const root = findRoot(host);
   const { parts } = root;
   if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
-  // Only this function creates containers, perhaps in another copy of the library.
+  // The cast is safe, because only this function creates containers, perhaps in another copy of the library.
   return (root.container ??= new LazyContainer(parts)) as LazyContainer;
 }

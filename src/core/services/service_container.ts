@@ -20,7 +20,7 @@ import { ServiceContext } from "./service_context.ts";
 import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
 import { Scope } from "./service_scope.ts";
 
-/** Timeout for disposing one value, and for disposing all values when the server closes, in milliseconds. */
+/** Timeouts in milliseconds: for disposing one value, and for disposing all values when the server closes. */
 const DISPOSE_MS = 10_000;
 
 /** Milliseconds for which a cancelled handler may still use its values. */
@@ -128,7 +128,7 @@ export class ServiceContainer implements Container {
       return this.#fail(scope, error);
     }
     if (!(values instanceof Promise)) return this.#runWith(values, scope, call, injection, rest);
-    // `then` unwraps the promise that the function may return.
+    // The cast is safe, because `then` unwraps the promise that the function may return.
     return values.then(
       (values) => this.#runWith(values, scope, call, injection, rest),
       (error) => this.#fail(scope, error),
@@ -177,7 +177,7 @@ export class ServiceContainer implements Container {
     if (call.ended && !isShared) return this.#fail(scope, call.reason);
     let result: R;
     try {
-      // `values` has a value for each declared service, as the types of the handler require.
+      // The cast is safe, because `values` has a value for each service that the handler declares.
       result = run(call, new ServiceContext(call, values as never, { container: this, scope }), ...rest);
     } catch (error) {
       return this.#fail(scope, error);
@@ -201,7 +201,7 @@ export class ServiceContainer implements Container {
     return result;
   }
 
-  /** Ends a scope without values. Its services may have failed, which leaves no value but a watched scope. */
+  /** Ends a scope without values, such as the scope of a call whose services have failed. */
   #endEmpty(scope: Scope, end: ServiceEnd): void {
     scope.end = end;
     if (this.#scopes.delete(scope)) scope.closed.resolve();
@@ -218,8 +218,8 @@ export class ServiceContainer implements Container {
     });
   }
 
-  // Ends the scope of a cancelled call after a while, because a handler that ignores its signal must not keep its
-  // values forever.
+  // End the scope of a cancelled call after a while, because a handler that ignores its signal must not keep its values
+  // forever.
   #watch(scope: Scope): void {
     const { ticker } = this.#parts;
     const { call: { signal }, closed } = scope;
@@ -254,7 +254,7 @@ export class ServiceContainer implements Container {
     scope.end = end;
     let failure: { readonly error: unknown } | undefined;
     try {
-      // A value that is still being created belongs to a handler that did not wait for it.
+      // A value that is still being created was requested by a handler that did not wait for the value.
       for (const entry of scope.entries.values()) {
         this.#abandon(entry, "the handler has ended; get the service while it runs");
       }
@@ -467,7 +467,7 @@ export class ServiceContainer implements Container {
     const own = lifetime === "call" ? scope : undefined;
     const get = (service: Service) => this.#getFor(entry, service, own);
     const made = { get, signal, key, ctx: own?.call };
-    return made as never; // The lifetime decides which type `make` has.
+    return made as never; // The cast is safe, because the lifetime determines the type of `make`.
   }
 
   /** Returns a value that the `make` of an entry requested. */
@@ -493,7 +493,7 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /** Gives up a value that is being created. If it is created after all, it is disposed. */
+  /** Gives up a value that is being created. If `make` still returns the value later, the value is disposed. */
   #abandon(entry: Entry, state: string): void {
     if (entry.state !== "making") return;
     entry.state = "gone";

@@ -14,7 +14,7 @@ export interface ServiceSource {
   readonly scope: Scope;
 }
 
-/** A context with services. It takes everything else from its call. */
+/** A context with services. All other members come from its call. */
 export class ServiceContext<S> implements Context<S> {
   readonly services: S;
   readonly #call: Context;
@@ -29,7 +29,7 @@ export class ServiceContext<S> implements Context<S> {
 
   get get(): Context["get"] {
     const { container, scope } = this.#source;
-    // The value has the type of its service.
+    // The cast is safe, because the value was created by its service.
     return async <T>(service: Service<T>) => await container.get(scope, service) as T;
   }
 

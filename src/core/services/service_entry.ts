@@ -24,7 +24,7 @@ export class Entry {
   readonly fullKey?: string;
   state: "making" | "made" | "gone" = "making";
   value: unknown;
-  /** Runs `make`, once. */
+  /** Runs `make` exactly once. */
   start?: () => void;
   /** Settles with the value. */
   readonly settled: PromiseWithResolvers<unknown> = Promise.withResolvers();
@@ -39,7 +39,7 @@ export class Entry {
   /** Whether a call waits for the value, so that it reports the error if `make` fails. */
   isAwaited = false;
   readonly controller: AbortController = new AbortController();
-  /** Settles when `make` has ended, and, if the value is no longer needed, when it is disposed. */
+  /** Settles when `make` has ended. If the value is no longer needed, settles when the value is disposed. */
   readonly over: PromiseWithResolvers<void> = Promise.withResolvers();
 
   constructor(service: Service, lifetime: Lifetime, { key, fullKey }: EntryKey = {}) {
@@ -76,8 +76,8 @@ export function findDisposer(value: unknown): (() => unknown) | undefined {
 export function readKey(name: string, { key }: Definition, call: ServiceCall): EntryKey | undefined {
   const found: unknown = key?.(call);
   if (found === undefined) return;
-  // Add the path of the endpoint, because endpoints may know different callers under the same id, and no tenant may get
-  // the value of another tenant.
+  // Add the path of the endpoint, because the same id may stand for different callers on different endpoints, and a
+  // tenant must not get another tenant's value.
   if (typeof found === "string" && found) return { key: found, fullKey: `${call.host.endpoint} ${found}` };
   const state = found === ""
     // Reject an empty string, because all callers without an id would share the value.

@@ -15,7 +15,7 @@ import { bind, getService } from "./service_binding.ts";
 export interface ServiceScope {
   /**
    * Returns the value of another service, which is disposed after this value. The other service must live at least as
-   * long as this one.
+   * long as this service.
    */
   readonly get: <T>(service: Service<T>) => Promise<T>;
   /** Aborts when the lifetime of this value ends, even while the value is being created. */
@@ -137,14 +137,14 @@ export function service<T>(
   if (per !== "server" && per !== "call" && typeof per !== "function") {
     throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
   }
-  // Check the type: a time plus a string would be a string, so that the value would never be disposed.
+  // Check the type, because adding a string to a time gives a string, and the value would never be disposed.
   if (!(typeof idleMs === "number" && idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
   if (!(typeof max === "number" && max >= 1)) throw refuse("max is not a number of 1 or more");
   const definition: Definition = {
     lifetime: typeof per === "function" ? "key" : per,
     key: typeof per === "function" ? per : undefined,
     make,
-    // The value was created by `make`.
+    // The cast is safe, because the value was created by `make`.
     dispose: dispose && ((value, end) => dispose(value as T, end)),
     idleMs,
     max,

@@ -35,7 +35,7 @@ export class Scope {
     return this.#made ??= [];
   }
 
-  /** Values by key that the run uses. */
+  /** The values by key that the run uses. */
   get holds(): Set<Entry> {
     return this.#holds ??= new Set();
   }

@@ -17,7 +17,7 @@ export type Change =
     readonly feature: string;
     /**
      * The handlers that were added or removed, or filters that select callers. A caller is notified only if at least
-     * one of them allows it.
+     * one handler or filter allows the caller.
      */
     readonly handlers?: readonly { readonly allow?: Allow }[];
     /** Handlers that were enabled or disabled, with their `allow` before and after. */
@@ -29,7 +29,7 @@ export type Change =
     readonly level: LogLevel;
     /** The notification as JSON text. */
     readonly text: string;
-    /** Decides which clients get the message. */
+    /** Decides which clients receive the message. */
     readonly to: LogFilter;
   }
   | { readonly kind: "close" };
@@ -68,7 +68,8 @@ export class Changes {
   /** Called with notifications that extensions on other instances publish. */
   onNews?: (news: ExtensionNews) => void;
   /**
-   * Connects to other instances. Their changes arrive when the promise has settled. Called before a listener is added.
+   * Connects to other instances. Once the promise has settled, changes of other instances arrive. Called before a
+   * listener is added.
    */
   connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;

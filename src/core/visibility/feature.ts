@@ -49,7 +49,7 @@ export interface HandlerInternals<Definition = unknown> {
   readonly feature: Feature;
   /** Key of the handler, unique within its feature. */
   readonly key: string;
-  /** Handlers of other features that are added and removed with this one. */
+  /** Handlers of other features that are added and removed with this handler. */
   readonly also?: readonly Handler[];
   /** Tests whether the handler, a resource template or a provider, serves a URI. */
   readonly serves?: (uri: string) => boolean;
@@ -76,13 +76,13 @@ export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | P
 /** Options of a handler that a group changes. */
 export interface GroupedOptions {
   readonly name: string;
-  /** URI of a resource. The name of a resource is for people. */
+  /** URI of a resource, which identifies it. The name of a resource is only for people. */
   readonly uri?: string;
   /** URI scheme of a provider. */
   readonly scheme?: string;
   readonly use?: readonly Middleware[];
   readonly tags?: readonly string[];
-  /** For resources, `allow` also decides about a single resource, the subject. */
+  /** For resources, `allow` also decides about a single resource, passed as `subject`. */
   readonly allow?: GroupedAllow;
 }
 
@@ -97,10 +97,12 @@ export function bindAllow(
   services: Binding | undefined,
 ): BoundAllow | undefined {
   const shared = allow && services?.share((_call: Call, ctx: Context<never> | undefined, subject: unknown) =>
-    // The context has the services of the handler, and the subject has the type that `allow` expects.
+    // The cast is safe, because the context has the services of the handler, and the subject has the type that `allow`
+    // expects.
     allow(ctx as never, subject as never)
   );
-  // The registry passes calls as contexts. Without services, `allow` needs no other context.
+  // The cast is safe, because the registry passes calls, and a call is a complete context for an `allow` without
+  // services.
   const bound: unknown = shared ? (call: Call, subject?: unknown) => shared(call, undefined, subject) : allow;
   return bound as BoundAllow | undefined; // See above.
 }
@@ -136,8 +138,8 @@ export interface Executor {
   /** Runs a call to its outcome, within all limits. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /**
-   * Waits for the result of a call that goes on after its response, with a place, a charge and a timeout of its own.
-   * Throws if there is no place.
+   * Waits for the result of a call that continues after its response. The call has its own place, charge and timeout.
+   * Throws if there is no free place.
    */
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
   /** Converts any error to an error for the client. Reports the error if it is unexpected. */
@@ -151,11 +153,11 @@ export type Outcome =
   | undefined;
 
 /**
- * Returns the definitions of a feature's handlers. Their type is known, because the factory of the same feature created
- * them.
+ * Returns the definitions of a feature's handlers. The type is known, because the same feature's factory created the
+ * handlers.
  */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
-  // The registry passes each feature only its own handlers.
+  // The cast is safe, because the registry passes each feature only its own handlers.
   return handlers.map((handler) => handler[INTERNALS].definition as Definition);
 }
 
@@ -186,7 +188,7 @@ export interface Compiled {
 export interface NotificationSource {
   /** Whether the client has a session. */
   readonly hasSession?: boolean;
-  /** Creates the call that handles the notification. */
+  /** Creates the call in which the notification is handled. */
   open(message: Request, client: ClientFacts): Call;
   /** The facts about the client that the notification contains. */
   readonly client: { readonly version: string; readonly capabilities: unknown };
@@ -218,9 +220,9 @@ export interface Runner {
   run(call: Call): Result | Promise<Result>;
   /** Parameters that clients repeat in HTTP headers. */
   readonly headers?: readonly HeaderParam[];
-  /** Scopes that the caller must have. They are checked before anything is sent. */
+  /** Scopes that the caller must have. Checked before anything is sent. */
   readonly scopes?: readonly string[];
-  /** Dotted names of capabilities that the client must have declared. They are checked before anything is sent. */
+  /** Dotted names of capabilities that the client must have declared. Checked before anything is sent. */
   readonly requires?: readonly string[];
   /** How long clients may cache the result, and for which callers. */
   readonly cache?: Cache;
@@ -230,7 +232,7 @@ export interface Runner {
   check?(call: Call): void;
 }
 
-/** Scope of a cached result: shared by all callers, bound to one caller, or shared only if the caller is anonymous. */
+/** Scope of a cached result: shared by all callers, bound to one caller, or shared only by anonymous callers. */
 export type CacheScope = "public" | "private" | "anonymous";
 
 /** Scope and lifetime of a cached result, in milliseconds. */
@@ -264,8 +266,8 @@ export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Me
 }
 
 /**
- * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports this and returns
- * `false`.
+ * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports the problem and
+ * returns `false`.
  */
 export function isAllowed(allow: Allow | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   if (!allow) return true;

@@ -19,15 +19,18 @@ import type { Ticker } from "../capacity/timers.ts";
 import type { Filters } from "./guards.ts";
 
 /**
- * Describes an unexpected error. A returned string or `ToolError` is sent to the client (for a tool, to the model), and
- * so is a returned `McpError`. If it returns `undefined`, the client gets "Internal error" and an id.
+ * Describes an unexpected error. A returned string, `ToolError` or `McpError` is sent to the client. For a tool, the
+ * model reads the string or the `ToolError`. If the function returns `undefined`, the client receives "Internal error"
+ * and an id.
  */
 export type MapError<S = NoServices> = (
   error: unknown,
   ctx: Context<S>,
 ) => string | ToolError | McpError | undefined;
 
-/** Returns the JSON Schema of a tool as clients see it. It gets a copy of the schema, which it may change. */
+/**
+ * Returns the JSON Schema of a tool as clients see it. The function receives a copy of the schema, which it may change.
+ */
 export type PublishSchema = (schema: { [key: string]: unknown }, about: PublishedTool) => JsonSchema;
 
 /** The tool whose schema is published. */
@@ -45,7 +48,7 @@ export interface FeatureParts extends Reporter, ScopeRules {
   readonly limits: Bounds;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
-  /** Milliseconds for which clients may cache results without a `ttlMs` of their own. */
+  /** Milliseconds for which clients may cache results that do not set a `ttlMs`. */
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */
   readonly cacheScope: "public" | "private" | "anonymous";

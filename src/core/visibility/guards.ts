@@ -19,9 +19,9 @@ export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>
 export type OutputPart = Parameters<OutputGuard>[2];
 
 /**
- * Checks everything that a client gets from a handler: the encoded value, errors, log messages and progress messages.
- * Returns a changed value, or `undefined` to keep the value. Throws a `ToolError` to refuse the call with a text for
- * the model. If it throws for a message, the message is not sent.
+ * Checks everything that a client receives from a handler: the encoded value, errors, log messages and progress
+ * messages. Returns a changed value, or `undefined` to keep the value. Throws a `ToolError` to refuse the call with a
+ * text for the model. If the guard throws for a log or progress message, that message is not sent.
  *
  * `part` states what `output` is:
  *
@@ -51,7 +51,7 @@ export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServic
 }
 
 /**
- * Converts a type of your own before the built-in conversions, wherever it occurs in a result.
+ * Converts values of your own type before the built-in conversions, wherever they occur in a result.
  *
  * ```ts
  * import { createServer, type Encoder } from "@x/mcp";
@@ -80,8 +80,8 @@ export interface Filters {
 }
 
 /**
- * Runs a handler, and applies encoders and guards to its value. `run` gets a context whose messages pass through the
- * guards.
+ * Runs a handler, and applies encoders and guards to its value. `run` receives a context whose messages pass through
+ * the guards.
  */
 export type Filter = (
   run: (ctx: Context<never>) => unknown,
@@ -111,7 +111,7 @@ export const GUARDS: KnownOptions<keyof Guards> = {
   hints: { before: "input", after: "output" },
 };
 
-/** The rule of the option `encoders`. */
+/** The rule for the option `encoders`. */
 export const ENCODERS: OptionRule = {
   findProblem(value) {
     const isEncoder = (each: unknown) =>

@@ -22,12 +22,12 @@ export interface Entry {
   readonly vary?: (call: Call, core: FeatureParts) => Promise<Entry | undefined>;
 }
 
-/** Number of different selections of entries that are kept for one list. */
+/** Maximum number of filtered variants of one list that are cached. */
 const MAX_SELECTIONS = 16;
 
 /**
  * Creates the method of a list. Each page is built once, and stays the same object until handlers change, so that it is
- * encoded only once. Callers that may see the same entries of a list with one page share the same object too.
+ * encoded only once. If the list has one page, callers that may see the same entries also share the same object.
  */
 export function createList(
   name: string,
@@ -38,7 +38,7 @@ export function createList(
   const cursors = new Cursors(core, name, hasPrivateCursors);
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
-  /** Results of whole lists, by the entries in them. The least recently requested comes first. */
+  /** Cached results of whole lists, by the entries in the list. The least recently requested result comes first. */
   const selections = new Map<string, Result>();
   const isPublic = !isPrivate(entries);
   const scope = isPublic ? core.cacheScope : "private";

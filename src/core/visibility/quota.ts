@@ -8,7 +8,7 @@ import type { Handler, Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 
-/** Quota of a handler, created by `quota()` of `@x/mcp/quota`. Handlers with the same object share its counts. */
+/** Quota of a handler, created by `quota()` of `@x/mcp/quota`. Handlers with the same quota object share its counts. */
 export interface Quota {
   /**
    * Internal state for the handler.
@@ -22,7 +22,7 @@ export interface Quota {
 }
 
 /**
- * A handler that gets a quota.
+ * A handler that receives a quota.
  *
  * @internal
  */

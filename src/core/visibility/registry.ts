@@ -103,7 +103,7 @@ export class Registry {
     return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
   }
 
-  /** Finds the resource template or provider that serves a URI. */
+  /** Returns the resource template or provider that serves a URI. */
   findPattern(uri: string): Handler | undefined {
     return this.#handlers.find((handler) => handler[INTERNALS].serves?.(uri));
   }
@@ -123,14 +123,13 @@ export class Registry {
     return this.#ruled?.get(handler) ?? handler;
   }
 
-  /** Applies changed rules to handlers. */
+  /** Applies changed rules to the handlers that they select. */
   toggle(changed: (handlers: readonly Handler[]) => readonly Handler[]): void {
     this.#compile(this.#handlers, changed(this.#handlers));
   }
 
-  // Compares handlers by name and not by identity, because a package of handlers may import its own copy of the
-  // library. A feature without handlers keeps its methods and an empty list, because clients already know the
-  // capability.
+  // Compare handlers by name and not by identity, because a package of handlers may import its own copy of the library.
+  // A feature without handlers keeps its methods and an empty list, because clients already know the capability.
   #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
     for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
     const ruled = this.rule?.(handlers);
@@ -214,7 +213,7 @@ export function toSelectionKey(selected: Handler | HandlerSelector, registry: Re
   if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {
     throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);
   }
-  // Reject the selection, because the rule would select no handler, and the handler meant would stay enabled.
+  // Reject the selection, because the rule would select no handler, and the intended handler would stay enabled.
   if (typeof name !== "string" || !name) {
     throw new TypeError(`Cannot select handlers by ${kind}: it is not a name; give one name as a string`);
   }

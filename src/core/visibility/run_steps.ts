@@ -11,10 +11,10 @@ import type { ToolAnnotations } from "../../protocol/types.ts";
 /** The name of a step, which is also the name of its option. */
 export type StepName = "circuit" | "retry" | "cache";
 
-/** The function of a tool. It gets input that was validated and has passed the guards. */
+/** The function of a tool. Its input was validated and has passed the guards. */
 export type Run = (input: never, ctx: Context<never>) => unknown;
 
-/** Wraps the function of a tool. Gets the tool's options. Throws if the step does not suit the tool. */
+/** Wraps the function of a tool, given the tool's options. Throws if the step does not suit the tool. */
 export type WrapRun = (run: Run, tool: SteppedTool) => Run;
 
 /** The options of a tool that has a step. */

@@ -16,7 +16,7 @@ export interface SubscriptionHooks {
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
 }
 
-/** A URI that has, or had, a subscriber. */
+/** A URI that has a subscriber, or had one until recently. */
 interface Entry {
   readonly hooks: SubscriptionHooks;
   count: number;
@@ -52,8 +52,8 @@ export class Subscribers {
     };
   }
 
-  // Calls hooks one after another, so that `unsubscribe` never overtakes a `subscribe` that takes time. Subscribers
-  // that come and go in the meantime cause no calls.
+  // Call hooks one after another, so that `unsubscribe` never overtakes a slow `subscribe`. Subscribers that come and
+  // go in the meantime cause no calls.
   async #settle(uri: string, entry: Entry): Promise<void> {
     if (entry.isBusy) return;
     entry.isBusy = true;

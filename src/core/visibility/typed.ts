@@ -1,5 +1,5 @@
 /**
- * Types of a handler or a server that exist only for the compiler, so that a client can be typed by them.
+ * Types of a handler or a server that exist only for the compiler, so that a client can derive its types from them.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 /** The key of {@linkcode Typed}. It exists only for the compiler. */
 export declare const TYPES: unique symbol;
 
-/** Carries a type. No object really has the field. */
+/** Carries a type. At run time, no object has this field. */
 export interface Typed<T> {
   /**
    * Never set.

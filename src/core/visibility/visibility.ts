@@ -35,20 +35,25 @@ export interface SharedRules {
   readonly list: readonly PlacedRule[] | undefined;
   /** Calls `onChange` after the rules have changed. Returns a function that stops this. */
   watch(onChange: () => void): () => void;
-  /** Informs the rules of all paths of the rules at one path, so that a later rule for all paths replaces them. */
+  /**
+   * Registers the rules of one path with the rules of all paths, so that a later rule for all paths replaces the rules
+   * of the one path.
+   */
   noticed(rules: readonly PlacedRule[]): void;
   /**
-   * Adds a rule on all instances. It applies to this instance at once.
+   * Adds a rule on all instances. The rule applies to this instance at once.
    *
    * @throws {RangeError} if the rules are too large. In that case nothing has changed.
    */
   add(rule: SharedRule): void;
   /**
    * Waits, before a request of this method, until the rules are known. Returns `undefined` if they are known, or if the
-   * method involves no handler. Rejects with the error for the client if the store does not answer.
+   * method involves no handler. Rejects with the error for the client if the store does not respond.
    */
   open(method: string): Promise<void> | undefined;
-  /** Reads the rules until they are known. Returns `undefined` if they are known already. Never rejects. */
+  /**
+   * Tries to read the rules until they are known. Returns `undefined` if the rules are already known. Never rejects.
+   */
   load(): Promise<void> | undefined;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Serves batches: several messages in one array, which revision 2025-03-26 allows.
+ * Serves batches, which are arrays of messages that revision 2025-03-26 allows.
  *
  * @see specification/2025-03-26/basic
  * @module
@@ -15,7 +15,7 @@ import { hasBatches } from "./versions.ts";
 /** A message of a batch that could be parsed. */
 type Readable = Exclude<Incoming, Batch | Broken>;
 
-/** A batch and where it came from. */
+/** A batch and its source. */
 export interface ReceivedBatch {
   readonly core: Core;
   readonly session: Session;
@@ -66,8 +66,8 @@ async function serveItems(
   const replies: Promise<Reply>[] = [];
   let length = 0;
   let since = clock.now();
-  // Limit the responses of the batch together, or a batch could return `request.batchMessages` times the limit of one
-  // result.
+  // Limit the responses of the batch together. Otherwise a batch could return `request.batchMessages` times the limit
+  // of one result.
   const take = ({ text = "" }: Reply, message: Incoming): Reply => {
     length += text.length;
     if (length <= calls.resultBytes) return { text: text || undefined };

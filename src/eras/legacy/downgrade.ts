@@ -1,5 +1,5 @@
 /**
- * Converts results and errors to what clients of older revisions understand.
+ * Converts results and errors to the formats of older revisions.
  *
  * @see specification/2025-06-18/changelog
  * @module
@@ -62,8 +62,8 @@ export function downgradeQuestion(
   return isForm ? downgradeForm(params) : { params };
 }
 
-// Up to 2025-11-25, structured content and the root of its schema must be objects. Before 2025-06-18, tools had
-// neither.
+// Up to 2025-11-25, structured content and the root of its schema must be objects. Before 2025-06-18, tools had neither
+// structured content nor an output schema.
 function downgradeTool(tool: Result, version: Version): Result {
   const old: Result = { ...tool, inputSchema: downgradeSchema(tool.inputSchema) };
   const { outputSchema, ...rest } = old;
@@ -87,7 +87,8 @@ function downgradeToolResult(result: Result, version: Version): Result {
   const { structuredContent } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
   const { structuredContent: _, ...rest } = restoreText(result);
-  // If the result has no content, copy the structured content to it. Otherwise the client would get nothing.
+  // If the result has no content, copy the structured content to it. Otherwise the client would receive an empty
+  // result.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
@@ -123,7 +124,9 @@ function downgradeSampling(params: Params, version: string): Params {
   return { ...params, messages: single };
 }
 
-/** The boolean fields that replace a multiple choice: the name of each field, and the option that it stands for. */
+/**
+ * The boolean fields that replace a multiple choice: the name of each field, and the option that the field stands for.
+ */
 type Switches = ReadonlyMap<string, unknown>;
 
 // Before 2025-11-25, the titles of a choice are in `enumNames`, and forms have no multiple choice. Each option of a

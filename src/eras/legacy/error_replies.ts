@@ -12,7 +12,7 @@ import type { RefusalReason, RequestReport } from "../../core/call/observer.ts";
 import { downgradeError } from "./downgrade.ts";
 import { toNoId } from "./versions.ts";
 
-/** A rejected request: its message, if it has one, and the revision of its client, if it is known. */
+/** A rejected request: its message, if it has a message, and the client's revision, if known. */
 export interface RefusedRequest {
   readonly message?: Incoming;
   readonly version?: string | null;

@@ -17,7 +17,7 @@ import { isVersion, type Version, VERSIONS } from "./versions.ts";
 const MAX_CAPABILITIES = 4096;
 
 /**
- * Reads the parameters of `initialize`. If the client asks for an unknown version, the server offers its newest
+ * Reads the parameters of `initialize`. If the client requests an unknown version, the server offers its newest
  * version.
  */
 export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
@@ -42,8 +42,8 @@ export function readOffer(params: Params = {}, versions: readonly Version[] = VE
   };
 }
 
-// Copies the text, because a slice can keep its whole source string in memory, and a session lives longer than its
-// first message.
+// Copy the text, because a slice can keep its whole source string in memory, and a session lives longer than its first
+// message.
 function copyStart(text: string, length: number): string {
   return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }
@@ -58,7 +58,7 @@ export function toAgreement({ core, registry }: Engine, { version }: SessionFact
   };
 }
 
-// Omits extensions whose methods exist only in revisions without sessions.
+// Omit extensions whose methods exist only in revisions without sessions.
 function toCapabilities({ capabilities, methods }: Engine["registry"]): Engine["registry"]["capabilities"] {
   const { extensions, ...others } = capabilities;
   if (!extensions) return capabilities;

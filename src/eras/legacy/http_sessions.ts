@@ -18,13 +18,13 @@ import type { DialectParts } from "./legacy_call.ts";
 import type { Session } from "./session_state.ts";
 import { toNoId } from "./versions.ts";
 
-/** A message and where it came from. */
+/** A message and its source. */
 interface Received {
   readonly message: Readable;
   readonly link: Link;
 }
 
-/** A session over HTTP, or the reply if it is not found. */
+/** A session over HTTP, or the reply if the session is not found. */
 type FoundSession =
   | { readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly session?: undefined; readonly refusal: Reply };
@@ -36,8 +36,8 @@ export class HttpSessions {
   /** Subscribes to the changes of the server. */
   readonly #watch: () => void;
   /**
-   * The sessions, whose code is loaded with the first HTTP request. Without this code, stdio starts in two thirds of
-   * the time.
+   * The sessions, whose code is loaded with the first HTTP request. Without this code, a stdio server starts a third
+   * faster.
    */
   readonly #sessions: Room<Sessions>;
 
@@ -71,7 +71,7 @@ export class HttpSessions {
     this.#sessions.loaded?.rest();
   }
 
-  /** Closes the connection of a call if the client can resume the stream. The call goes on. */
+  /** Closes the connection of a call if the client can resume the stream. The call continues. */
   release({ link }: Call, retryMs: number | undefined): void {
     if (this.#sessions.loaded?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
   }
@@ -141,7 +141,7 @@ export class HttpSessions {
     });
   }
 
-  /** Serves a message with this session id, or without one. */
+  /** Serves a message with this session id, or without a session id. */
   accept(id: string | null | undefined, message: Readable, link: Link): Reply | Promise<Reply> {
     if (typeof id !== "string") return this.#acceptBare(message, link);
     const { loaded } = this.#sessions;
@@ -182,8 +182,8 @@ export class HttpSessions {
       : refuse(this.#parts.engine.core, link, { ...UNKNOWN_SESSION, message, version });
   }
 
-  // Some clients lose their session id. Each of their requests is served on its own, as if the client had declared no
-  // capabilities.
+  // Some clients lose their session id. Serve each request of such a client without a session, as if the client had
+  // declared no capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
     if (this.#parts.engine.core.requiresSession) return this.#refuseBare(link, message);
     return this.#server.serve(this.#server.toBare(link), message, link);

@@ -15,7 +15,7 @@ import { readOffer, toAgreement } from "./handshake.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import type { Session, SessionFacts } from "./session_state.ts";
 
-/** A request and where it came from. */
+/** A request and its source. */
 export interface ReceivedRequest {
   readonly message: Request;
   readonly link: Link;
@@ -33,7 +33,7 @@ type Headers = Reply["headers"];
 
 interface Agreeing {
   readonly client: SessionFacts;
-  /** Receives the value that the server's `session` returns. */
+  /** Receives the value that the server's `session` function returns. */
   readonly home: Pick<Session, "data">;
   readonly observed?: RequestReport;
 }

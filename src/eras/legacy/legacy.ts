@@ -83,7 +83,8 @@ class LegacyEra implements Era {
     this.#web.rest();
   }
 
-  // Subscribe to changes only when a client has connected, so that earlier changes start no timer.
+  // Subscribe to changes only when a client has connected, so that changes before the first client do not start a
+  // timer.
   #watch(): void {
     this.#engine.changes.listeners.add(this.#onChange);
   }

@@ -20,11 +20,11 @@ export interface DialectParts {
   readonly engine: Engine;
   readonly pipeline: Pipeline;
   /**
-   * The revisions that the server serves, newest first. If a client asks for another revision, the server offers the
-   * first one.
+   * The revisions that the server serves, newest first. If a client requests another revision, the server offers the
+   * first revision in this list.
    */
   readonly versions: readonly Version[];
-  /** Closes the connection of a call if the client can resume the stream. The call goes on. */
+  /** Closes the connection of a call if the client can resume the stream. The call continues. */
   release(call: Call, retryMs: number | undefined): void;
 }
 

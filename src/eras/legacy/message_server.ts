@@ -68,7 +68,7 @@ export class MessageServer {
     });
   }
 
-  // Passes the message on to another instance if the call that it refers to may run there.
+  // Pass the message on to another instance if the call to which it refers may run there.
   #relay({ client, shared }: Session, message: Response | Notification, link: Link): Reply | Promise<Reply> {
     if (!shared) return {};
     const busy = () =>
@@ -139,7 +139,7 @@ class SessionDialect implements Dialect {
 
   find(name: string): Method | undefined {
     const method = this.#parts.engine.registry.methods.get(name);
-    // Other methods of extensions exist only in revisions without sessions.
+    // All other methods of extensions exist only in revisions without sessions.
     return method?.extension === undefined || method.inSessions ? method : undefined;
   }
 

@@ -13,7 +13,10 @@ const TOTAL = 16_384;
 
 /** Recent ids by client. */
 export class RecentIds {
-  /** Time of use by id, oldest first, for each client. The client that least recently added an id comes first. */
+  /**
+   * Time of use by id, for each client. The oldest id comes first, and so does the client that least recently added an
+   * id.
+   */
   readonly #clients = new Map<string, Map<string, number>>();
   #size = 0;
 

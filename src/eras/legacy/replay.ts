@@ -56,7 +56,7 @@ export class Stream implements WrittenStream {
   isOver: boolean;
   /** The current connection of the stream. */
   reader?: Link;
-  /** Settles the promise of the current connection. */
+  /** Settles the promise that the current connection should close. */
   #onDisconnect?: () => void;
   /** Settles when a slow connection has read enough to continue. */
   #room?: Promise<void>;
@@ -135,7 +135,7 @@ export class Stream implements WrittenStream {
     this.written = after;
     while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
-      // All events were dropped before the client could read them, so the client must resume again.
+      // The session dropped all events before the client could read them, so the client must resume again.
       if (place > this.last) return this.disconnect();
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: toEventId(this.name, place) });
@@ -192,8 +192,8 @@ export class Streams {
   }
 
   /**
-   * Keeps an event. Beyond `replay.events`, the session drops its oldest events. Beyond `replay.bytes`, the client that
-   * keeps the most bytes drops its oldest events, so that one busy session cannot evict the events of another client.
+   * Keeps an event. Above `replay.events`, the session drops its oldest events. Above `replay.bytes`, the client with
+   * the most bytes loses its oldest events, so that one busy session cannot evict the events of another client.
    */
   keep(stream: Stream, text: string): void {
     // The stream may be dropped while its connection is still open. Its events can no longer be resumed.
@@ -286,8 +286,8 @@ export class Streams {
     return this.#open(stream, link, after);
   }
 
-  // Resumes a stream of another instance. A standalone stream moves to this process. The stream of a call is still
-  // written by the instance that runs the call.
+  // Resume a stream of another instance. A standalone stream moves to this process. The instance that runs a call keeps
+  // writing the stream of that call.
   async #resumeForeign(link: Link, foreign: { readonly name: string; readonly after: number }): Promise<void> {
     const found = await this.#shared?.findStream(foreign.name, foreign.after);
     if (!found || this.#isOver) throw toUnknown();
@@ -377,7 +377,9 @@ export class Streams {
 interface EventPlace {
   /** Name of the stream, unique within the session. */
   readonly name: string;
-  /** Number of the event. The first event has the number 1. The number 0 stands for the position before it. */
+  /**
+   * Number of the event. The first event has the number 1. The number 0 stands for the position before the first event.
+   */
   readonly place: number;
 }
 

@@ -20,7 +20,7 @@ export class ReplayLink implements Link, LinkEvents {
   // Keeps the hidden class of these links in memory, as in `Call`. Without this object, a call in a session costs 6 %
   // more CPU time on Deno: `deno task bench --against=REV --only W2 --pairs 40`.
   static readonly #model: ReplayLink = new ReplayLink(
-    {} as { streams: Streams; account: Account }, // The constructor reads neither.
+    {} as { streams: Streams; account: Account }, // The cast is safe, because the constructor reads neither argument.
     {} as Link,
   );
   readonly transport: TransportName;
@@ -37,10 +37,10 @@ export class ReplayLink implements Link, LinkEvents {
   #stream?: Stream;
   #events?: LinkEvents;
   #isWaiting?: boolean;
-  /** Whether the connection is about to close by itself, so that a later connection need not close it. */
+  /** Whether the connection is about to close, so that a later connection need not close it. */
   #isEnding?: boolean;
 
-  /** Wraps the link of a request. If the client is unknown, its bytes are charged to the account of the session. */
+  /** Wraps the link of a request. If the client is unknown, the session's account is charged for the bytes. */
   constructor(
     { id, streams, account }: { readonly id?: string; readonly streams: Streams; readonly account: Account },
     link: Link,
@@ -108,7 +108,7 @@ export class ReplayLink implements Link, LinkEvents {
    * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
    * resumed the stream.
    *
-   * A cancelled request with this `id` gets no response, except for a client that does not accept streams: it gets an
+   * A cancelled request with this `id` gets no response, except that a client that does not accept streams gets an
    * error.
    */
   finish(reply: Reply, id?: Id): Reply {

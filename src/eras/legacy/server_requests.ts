@@ -37,7 +37,7 @@ export class ServerRequests {
     return !!resolve;
   }
 
-  // Create the ids one after another, so that the server sends the questions in the order in which handlers ask.
+  // Create the ids one after another, so that the server sends questions in the order in which handlers ask them.
   #makeId(shared: SharedSession): Promise<string> {
     const make = () => shared.makeQuestionId();
     return this.#id = this.#id.then(make, make);
@@ -75,8 +75,8 @@ export class ServerRequests {
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      // Do not pass the client's error code on, because it would look like an error of the call. At some codes clients
-      // begin a new session, and at other codes they retry the call.
+      // Do not pass the client's error code on, because it would look like an error of the call. Some codes make
+      // clients begin a new session, and other codes make them retry the call.
       if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;

@@ -45,8 +45,8 @@ export interface HttpSession extends Session {
 }
 
 /**
- * The result of a request to end a session: the session has ended (`"ended"`), its end waits for the store
- * (`"waiting"`), too many ends already wait (`"full"`), or there is no such session (`"unknown"`).
+ * The result of a request to end a session. `"ended"`: the session has ended. `"waiting"`: its end is not confirmed by
+ * the store yet. `"full"`: too many ends are already pending. `"unknown"`: there is no such session.
  */
 export type End = "ended" | "waiting" | "full" | "unknown";
 
@@ -57,7 +57,7 @@ export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   readonly versions: readonly Version[];
 }
 
-/** What {@linkcode Sessions} needs to add the session of an id. */
+/** The data with which {@linkcode Sessions} adds the session of an id. */
 interface Adding {
   readonly link: Link;
   readonly shared: SharedSession | undefined;
@@ -73,13 +73,11 @@ class SessionTable {
   readonly places: Pot;
   /** Marks of sessions that have ended. */
   readonly ended: KnownMarks;
-  /** Ids of sessions that are being ended. Until that is done, no request can open them. */
+  /** Ids of sessions that are being ended. Until then, requests cannot open these sessions. */
   readonly ending: Set<string> = new Set();
   /** Ids that stay valid although a cut-off of `ended` covers them. */
   readonly recent: RecentIds = new RecentIds();
-  /**
-   * The session that was used last. It is already at the end of the order of use, so that using it again costs nothing.
-   */
+  /** The most recently used session. It is already at the end of the order of use, so using it again costs nothing. */
   newest?: HttpSession;
   /** The function that ends idle and expired sessions. */
   sweep?: Sweep;
@@ -114,7 +112,10 @@ export class Sessions {
   readonly #accounts: Accounts;
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
-  /** Ids that were created here and not used yet. By them, an observer event says "created" and not "resumed". */
+  /**
+   * Ids that this process created and that are not used yet. For these ids, the observer's event is "created" and not
+   * "resumed".
+   */
   readonly #unused = new Set<string>();
   readonly #count: CountSubscriber;
 
@@ -186,7 +187,7 @@ export class Sessions {
     try {
       return this.#add(id, opened, { link, shared, isEnding });
     } finally {
-      // A record without a session needs no news.
+      // A record without a session needs no notifications.
       if (shared && this.#table.known.get(id)?.shared !== shared) shared.leave();
     }
   }
@@ -195,8 +196,8 @@ export class Sessions {
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
     const { facts, mark, leftMs, data } = opened;
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
-    // Two requests may open the same session at once. Both get the session that was stored first. If it has ended,
-    // neither gets a session.
+    // Two requests may open the same session at once. Both get the session that was stored first. If that session has
+    // ended, neither request gets a session.
     const raced = this.find(id, link);
     if (raced || this.#hasEnded(mark, shared)) return raced;
     if (!isEnding && this.#table.ending.has(id)) return;
@@ -257,7 +258,7 @@ export class Sessions {
       try {
         applyState(session, state, { core: this.#core, count: this.#count });
       } catch {
-        // This process has less memory left than the other instance had, so the session watches fewer resources here.
+        // This process has less free memory than the other instance had, so the session watches fewer resources here.
       }
     };
     apply(shared.state);
@@ -265,7 +266,8 @@ export class Sessions {
       end: () => this.end(session, "client"),
       apply,
       receive(message) {
-        // Only instances of this server can seal messages, so `kind` determines the type of a message.
+        // The casts are safe, because only instances of this server can seal messages, and `kind` determines the
+        // message type.
         const { kind } = message as { readonly kind?: unknown };
         if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
@@ -312,7 +314,7 @@ export class Sessions {
     this.#table.ended.add(session.mark);
   }
 
-  // Charges the client for a session. At the limit, another session is dropped.
+  // Charge the client for a session. At the limit, another session is dropped.
   #charge(id: string, account: Account): Holding {
     const { places } = this.#table;
     const place = places.keep(account, 1, () => this.#drop(id));
@@ -328,7 +330,7 @@ export class Sessions {
   // Drops the state of a session from memory, unless the session is busy. Its id stays valid.
   #drop(id: string): boolean {
     const session = this.#table.known.get(id);
-    // A busy session moves to the end of the order of use, behind `newest`, which is therefore no longer the last one.
+    // A busy session moves to the end of the order of use, so `newest` is no longer the last session.
     this.#table.newest = undefined;
     if (!session || isBusy(session)) return false;
     session.home.#forget(session, "evicted");
@@ -347,7 +349,7 @@ export class Sessions {
     session.place.end();
     session.shared?.leave();
     const text = "Cannot finish the call: the session has ended";
-    // An evicted session has no running calls. Calls that are about to run go on.
+    // An evicted session has no running calls. Calls that are about to run are not affected.
     if (why === "evicted") return session.streams.end();
     session.inFlight.end(new CancelError("session", text, INVALID_REQUEST));
     session.streams.end();

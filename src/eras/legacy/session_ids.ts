@@ -39,7 +39,7 @@ export interface SealedFor {
   readonly data: unknown;
 }
 
-/** The contents of an id that was opened. */
+/** The contents of an opened id. */
 export interface OpenedId {
   readonly facts: SessionFacts;
   /** The value that the server's `session` returned. */
@@ -73,7 +73,7 @@ export class SessionIds {
     throw new McpError(INVALID_PARAMS, "Cannot initialize: capabilities are too long for a session id");
   }
 
-  /** Opens an id. Returns `undefined` if it is invalid, has expired, or belongs to another principal. */
+  /** Opens an id. Returns `undefined` if the id is invalid, has expired, or belongs to another principal. */
   async open(id: string, { principal }: Link): Promise<OpenedId | undefined> {
     if (id.length > MAX_ID) return;
     const { limits, sealer, ticker } = this.#core;
@@ -88,7 +88,7 @@ export class SessionIds {
     return { facts, data: sealed.d, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
   }
 
-  // Warns once about a likely mistake: several processes behind one address without a common secret reject each other's
+  // Warn once about a likely mistake: several processes behind one address without a common secret reject each other's
   // sessions.
   #warnOfForeign(id: string): undefined {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;

@@ -45,7 +45,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
           const count = () => countSubscriber(engine, uri, call);
           return share(session, () => watch(session, uri, { core, count }), (state) => {
             const uris = [...new Set(state.uris).add(uri)];
-            // Count again: other instances may have added URIs after this instance counted.
+            // Count again, because other instances may have added URIs in the meantime.
             if (!isWatchable(uris, core.limits)) throw new McpError(INVALID_PARAMS, TOO_MANY);
             return { ...state, uris };
           });
@@ -84,12 +84,12 @@ async function shareWith(
   try {
     changeHere();
   } catch {
-    // Another instance may have removed subscriptions, which this instance does not know yet.
+    // Another instance may have removed subscriptions, and this instance may not have been notified yet.
     await shared.refreshLocal();
     changeHere();
   }
   await shared.update(change);
-  // Apply the change again: a change of another instance may have arrived in between and undone it.
+  // Apply the change again, because a change of another instance may have arrived in between and undone this change.
   changeHere();
   return EMPTY;
 }

@@ -38,9 +38,9 @@ export interface Session {
   sessionCall?: Call;
   /** The value that the server's `session` returned. `undefined` until it is known. */
   data?: readonly [unknown];
-  /** The dialect that its calls share, created with the first call. */
+  /** The dialect that the session's calls share. Created with the first call. */
   dialect?: Dialect;
-  /** The running calls of the session. Request ids are unique among them. */
+  /** The running calls of the session. Request ids are unique among these calls. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;
   /** The resumable streams. `undefined` for a session without an id. */
@@ -49,7 +49,7 @@ export interface Session {
   readonly shared?: SharedSession;
   /** The resources that the client watches: by URI, the function that ends the subscription. */
   readonly watched: Map<string, () => void>;
-  /** Sends the client a notification that belongs to no request. */
+  /** Sends the client a notification that does not belong to a request. */
   notify(text: string, key?: string): void;
   /** Account of the client. */
   readonly account: Account;
@@ -119,8 +119,8 @@ export function announceSubscription(
 }
 
 /**
- * Returns the last characters of a session id. They belong to the seal, and their 48 bits distinguish a million ids. An
- * engine copies such a short slice, while a longer slice would keep the whole id in memory.
+ * Returns the last characters of a session id. These characters are part of the seal, and their 48 bits distinguish a
+ * million ids. A JavaScript engine copies such a short slice, while a longer slice would keep the whole id in memory.
  */
 export function toShortId(id: string): string {
   return id.slice(-8);

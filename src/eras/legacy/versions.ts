@@ -11,7 +11,7 @@ export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 /** A revision with a handshake. */
 export type Version = typeof VERSIONS[number];
 
-/** The revision that the server assumes for a client that states no revision. */
+/** The revision that the server assumes if the client does not state a revision. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
 /** Tests for a revision with a handshake, or for one of the revisions in `among`. */
@@ -35,8 +35,8 @@ export function hasBatches(version: Version): boolean {
 /**
  * Returns the id of an error for a message without a readable id.
  *
- * Up to 2025-06-18, this id is `null`, as in JSON-RPC. Later revisions omit the id. If the revision is unknown, the
- * server omits the id too. Pass `null` for a request that states no revision.
+ * Up to 2025-06-18, this id is `null`, as in JSON-RPC. Later revisions omit the id. The server also omits the id if the
+ * revision is unknown. Pass `null` for a request that states no revision.
  */
 export function toNoId(version: string | null | undefined): null | undefined {
   return version === null || version !== undefined && version < "2025-11-25" ? null : undefined;

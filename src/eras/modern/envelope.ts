@@ -71,7 +71,7 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot serve the request: ${state}`);
 }
 
-// Matches text that needs no encoding in a header. Other programs may decode bytes beyond ASCII differently.
+// Matches text that needs no encoding in a header. Other programs may decode non-ASCII bytes differently.
 const PLAIN = /^(?!=\?)[ -~]*$/;
 
 /** Tests whether a header has the same value as a field of the body. */
@@ -81,8 +81,8 @@ export function isRepeated(header: string | null, value: string): boolean {
 }
 
 /**
- * Checks the headers that repeat the method and the subject of the call. Proxies that do not read bodies rely on these
- * headers.
+ * Checks the headers that repeat the method and the subject of the call. Proxies that do not read request bodies rely
+ * on these headers.
  */
 function checkHeaders({ method }: Request, headers: HeaderReader, subject: unknown): void {
   const named = headers.get("mcp-method");

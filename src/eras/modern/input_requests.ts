@@ -17,7 +17,7 @@ import { openState, refuse, sealState } from "./request_state.ts";
 
 /**
  * Number of unusable answers to one question after which the call fails. Without this limit, a client that repeats its
- * answer would ask its user forever.
+ * answer would make the server ask its user forever.
  */
 const MAX_MISFITS = 3;
 
@@ -31,7 +31,7 @@ function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core
 }
 
 /**
- * The questions and answers of one call. An answer counts only for the exact question that was asked. If the handler
+ * The questions and answers of one call. An answer is valid only for the exact question that was asked. If the handler
  * runs again and asks a different question under the same key, the server asks the user again.
  */
 export class InputRequests {
@@ -67,7 +67,7 @@ export class InputRequests {
     return this.#open.size > 0;
   }
 
-  /** Restores the state that the client returned. Throws if it is not a state from this server. */
+  /** Restores the state that the client returned. Throws if the state was not sealed by this server. */
   async restore(): Promise<void> {
     const opened = await openState(this.#engine.core, this.#call);
     if (!opened) return;
@@ -82,7 +82,7 @@ export class InputRequests {
     this.#isSingleUse = !!before.use;
   }
 
-  /** Marks the state as used. Throws if it was used before, or if this cannot be known. */
+  /** Marks the state as used. Throws if the state was used before, or if the store does not respond. */
   async spend(): Promise<void> {
     if (!this.#use) return;
     const { shared, limits } = this.#engine.core;
@@ -119,7 +119,7 @@ export class InputRequests {
     return checked.value;
   }
 
-  /** Returns the value under this key from an earlier round. Computes the value if there is none. */
+  /** Returns the value under this key from an earlier round. Computes the value if there is no such value. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#once.get(key, make);
   }

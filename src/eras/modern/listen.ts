@@ -79,7 +79,7 @@ async function openThrough(
     await engine.scheduler.find(call, { find });
     return await ended;
   } catch (error) {
-    // A client that cancelled its subscription gets no further messages about it.
+    // A client that cancelled its subscription gets no further messages about that subscription.
     if (endsWithResult(call)) throw error;
   } finally {
     // Cancel the subscription if middleware returned without waiting for its end. Otherwise it would stay open without
@@ -90,8 +90,8 @@ async function openThrough(
 }
 
 /**
- * Whether the end of a subscription is final. A final end is sent as a result. Without a result, the client opens the
- * subscription again, for example with newer credentials.
+ * Whether the end of a subscription is final. The server sends a final end as a result. If there is no result, the
+ * client opens the subscription again, for example with newer credentials.
  */
 export function endsWithResult({ why }: Call): boolean {
   return why === undefined || why === "closing";
@@ -145,7 +145,7 @@ interface Read {
   readonly granted: Params;
 }
 
-// Asks extensions which of the wanted topics they grant. Meanwhile, the call takes a slot, like any other call that
+// Ask extensions which of the requested topics they grant. Meanwhile, the call takes a slot, like any other call that
 // takes time.
 async function grant(
   engine: Engine,

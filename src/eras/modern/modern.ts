@@ -30,7 +30,7 @@ import { checkParamHeaders } from "./param_headers.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
 
-/** Creates the era of revision 2026-07-28. The module is loaded by then. */
+/** Creates the era of revision 2026-07-28. Called once the module is loaded. */
 export function loadedEra(engine: Engine): Era {
   return new ModernEra(engine);
 }
@@ -115,12 +115,12 @@ class ModernEra implements Era, Dialect {
     checkParamHeaders(wanted, headers, params.arguments);
   }
 
-  // Text of results is reused only for calls without answers, because answers change the cache hints.
+  // Reuse the text of results only for calls without answers, because answers change the cache hints.
   toTextName(call: Call): string | undefined {
     if (isPlain(call)) return call.link.principal ? "principal" : "anonymous";
   }
 
-  // Inserts the common fields into the JSON text, so that no call copies its result.
+  // Insert the common fields into the JSON text, so that no call copies its result.
   stamp({ call, runner: { cache } }: Found, result: Result, text: string): string {
     const { link: { principal } } = call;
     let hints = "";

@@ -54,7 +54,8 @@ export class ModernCall extends Call {
   async #restore(): Promise<void> {
     const inputs = this.#toInputs();
     await inputs.restore();
-    // Mark the answer as used when the call has a slot, so that a busy server that rejects the call does not use it up.
+    // Mark the answer as used when the call has a slot, so that the answer stays usable if a busy server rejects the
+    // call.
     if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.spend());
   }
 

@@ -1,5 +1,5 @@
 /**
- * Checks the headers that repeat parameters of a tool. Proxies that do not read bodies rely on these headers.
+ * Checks the headers that repeat parameters of a tool. Proxies that do not read request bodies rely on these headers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
  * @module
@@ -20,8 +20,8 @@ export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Heade
       if (received !== null) throw toMismatch(name, received, "nothing");
       continue;
     }
-    // This only compares values; the tool's schema reports wrong types. Use JSON and not String(), because an object's
-    // own toString() may throw.
+    // Compare only values here, because the tool's schema reports wrong types. Use JSON and not String(), because an
+    // object's own toString() may throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
     const same = received !== null &&
       (isRepeated(received, text) || (type === "integer" && isSameNumber(received, value)));

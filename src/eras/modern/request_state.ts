@@ -42,7 +42,7 @@ const PURPOSE = "requestState";
  * Reads the answers that the client returned, and the round in which they were asked. Throws if the state is invalid.
  *
  * Returns `undefined` if there is no state, and ignores answers without a state, because only the state shows which
- * question an answer belongs to. A user who agreed to pay 10 must not pay 12.
+ * question an answer belongs to. Otherwise a client could reuse the consent to pay 10 for a payment of 12.
  */
 export async function openState(core: Core, call: Call): Promise<{ answers: Params; before: Round } | undefined> {
   const { inputResponses: answers = {}, requestState: text } = call.params;
@@ -50,7 +50,7 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
-  // Only this server seals values for this purpose, so the value is a `State`.
+  // The cast is safe, because only this server seals values for this purpose, and each value is a `State`.
   const state = (text.length <= calls.stateBytes * 2 ? await openVersioned(sealer, PURPOSE, text) : undefined) as
     | State
     | undefined;
@@ -84,7 +84,7 @@ async function toBond({ principal, method, params }: Call): Promise<string> {
   return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }
 
-/** Maximum length, in characters, of a bond that is used without a digest. */
+/** Maximum length, in characters, of a bound text that is used without a digest. */
 const SHORT_BOND = 128;
 
 /** Creates the error for a state or an answer that is not valid. */

@@ -6,7 +6,7 @@
 import { UsageError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";
 
-/** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several. */
+/** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several values. */
 export type Flags = Readonly<Record<string, boolean | "repeatable">>;
 
 /** The parsed arguments. */
@@ -15,7 +15,10 @@ export interface Args {
   readonly operands: readonly string[];
   /** The value of each option by name. The empty string for an option without a value. */
   readonly flags: Readonly<Record<string, string>>;
-  /** All values of each option in their order, for options that may be repeated. `flags` contains the last value. */
+  /**
+   * All values of each option in the order of the command line, for options that may be repeated. `flags` contains only
+   * the last value.
+   */
   readonly all: Readonly<Record<string, readonly string[]>>;
   /** The arguments after `--`. `undefined` if there is no `--`. */
   readonly rest?: readonly string[];
@@ -23,7 +26,7 @@ export interface Args {
 
 /**
  * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
- * they belong to the served file or to the command that starts a server.
+ * these arguments are for the served file or for the command that starts a server.
  *
  * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that is not
  * repeatable, or a value of an option without values.

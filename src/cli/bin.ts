@@ -2,7 +2,7 @@
 /**
  * The program of the npm package. `npx` and `bunx` keep the package outside of the user's folder, so that files of a
  * user who has not installed the package could not import it by its name. This program resolves the name to its own
- * copy.
+ * copy of the package.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { isInstalled, listEntries } from "./own_entries.ts";
 import { bun } from "./runtime_globals.ts";
 import { NAME } from "./version.ts";
 
-/** Whether a specifier names this package or one of its entries. */
+/** Whether a specifier names this package or a sub-path of it. */
 function isOwn(specifier: string): boolean {
   return specifier === NAME || specifier.startsWith(`${NAME}/`);
 }
@@ -23,7 +23,7 @@ async function resolveToSelf(): Promise<void> {
     bun.plugin({
       name: "own-entries",
       setup(build) {
-        // `build.module` and not `onResolve`, which Bun does not call for packages.
+        // Use `build.module`, because Bun does not call `onResolve` for packages.
         for (const [name, file] of entries) {
           build.module(name, async () => ({ exports: await import(file), loader: "object" }));
         }
@@ -38,7 +38,7 @@ async function resolveToSelf(): Promise<void> {
       const file = isOwn(specifier) ? files.get(specifier) : undefined;
       return file === undefined ? next(specifier, context) : { url: file, format: "module", shortCircuit: true };
     },
-    // Needed on Deno: without a `load` hook, it resolves the imports of a file before it calls the `resolve` hook.
+    // Without a `load` hook, Deno resolves the imports of a file before it calls the `resolve` hook.
     load: (url, context, next) => next(url, context),
   });
 }

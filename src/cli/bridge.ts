@@ -47,7 +47,7 @@ async function runBridge(args: Args): Promise<number> {
     stop.abort();
   });
   const lines = { input: platform.terminal.input(), output: platform.terminal.write, signal: stop.signal };
-  // Sign in without a terminal, because a program starts the bridge. The browser opens nevertheless.
+  // Force the sign-in, because the client starts the bridge without a terminal. The browser can still be opened.
   const auth = createAuth(args, headers, { isForced: true });
   await bridgeLines(lines, { url, headers, auth, onWarning: (text) => reportLine(toLine(text, 2000)) });
   return exitCode;

@@ -1,5 +1,5 @@
 /**
- * The command line as one module graph. It caches the whole command line with its packages for offline use:
+ * The command line as one module graph. Importing it caches the whole command line and its packages for offline use:
  *
  * ```sh
  * deno cache jsr:@x/mcp/cli

@@ -1,5 +1,5 @@
 /**
- * Errors whose messages are for the user, with the exit code of each.
+ * Errors whose messages are for the user, and their exit codes.
  *
  * @module
  */
@@ -22,8 +22,8 @@ export class ServerError extends CliError {
 }
 
 /**
- * Runs a function of the library. Its TypeErrors are about the user's file or options, so they become errors that begin
- * with `action`.
+ * Runs a function of the library. Converts its TypeErrors, which concern the user's file or options, to errors whose
+ * message begins with `action`.
  */
 export async function withAction<T>(action: string, run: () => T | Promise<T>): Promise<T> {
   try {

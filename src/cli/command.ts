@@ -1,5 +1,5 @@
 /**
- * Describes the commands of the command line, and writes shell commands for messages.
+ * Describes the commands of the command line, and formats shell commands for messages.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import type { Args, Flags } from "./args.ts";
 import { platform } from "./platform.ts";
 import { NAME, VERSION } from "./version.ts";
 
-/** What a shell offers to complete an argument: files and folders, or a list of words. */
+/** The suggestions that a shell offers for an argument: files and folders, or a list of words. */
 export type Completion = "files" | readonly string[];
 
 /** An option of a command. */
@@ -16,9 +16,11 @@ export interface Option {
   readonly value?: string;
   /** Whether the option may be given several times with different values. */
   readonly isRepeatable?: boolean;
-  /** A sentence for help, without a full stop. Shells show only the part before the first semicolon or parenthesis. */
+  /**
+   * A description for help, without a full stop. Shells show only the part before the first semicolon or parenthesis.
+   */
   readonly text: string;
-  /** How a shell completes the value. `undefined` if it cannot be completed. */
+  /** How a shell completes the value. `undefined` if the shell cannot complete the value. */
   readonly completion?: Completion;
 }
 
@@ -55,7 +57,7 @@ export function toFlags(options: Options): Flags {
   );
 }
 
-/** Whether this is the npm package, whose files are bundled. */
+/** Whether this code runs from the npm package, whose files are bundled. */
 export const isBundled: boolean = !/\/src\/cli\/[^/]+$/.test(import.meta.url);
 
 /** Returns the command that starts this program from any folder. */
@@ -88,7 +90,7 @@ export function toShell(words: readonly string[]): string {
 }
 
 /**
- * Returns the command that adds a target to the configuration of a client. `options` choose an endpoint of the target.
+ * Returns the command that adds a target to the configuration of a client. `options` select an endpoint of the target.
  */
 export function toInstall(target: string, options: readonly string[]): string {
   // Suggest no permissions for code, because only its author knows them. `install` then checks the entry, and reports

@@ -54,7 +54,7 @@ type ToScript = (program: string, commands: readonly Command[]) => string;
 /** The options of every command. */
 const COMMON = ["help", "version"];
 
-/** A script for bash 3.2 (the version on macOS) and later. */
+/** Generates a script for bash 3.2 (the version on macOS) and later. */
 const toBash: ToScript = (program, commands) => {
   const names = commands.map(({ name }) => name);
   const values = commands.flatMap((command) =>
@@ -101,7 +101,7 @@ function toBashWords(completion: Completion | undefined): string {
   return completion === undefined ? ":" : completion === "files" ? "files=1" : `words="${completion.join(" ")}"`;
 }
 
-/** A script for zsh, to source or to put into a folder of `fpath`. */
+/** Generates a script for zsh, to source or to put into a folder of `fpath`. */
 const toZsh: ToScript = (program, commands) => {
   const list = commands.map(({ name, summary }) => `    ${quote(`${name}:${summary.replaceAll(":", "\\:")}`)}`);
   const cases = commands.map(({ name, options, operands }) => {
@@ -145,7 +145,7 @@ function toZshAction(completion: Completion | undefined): string {
   return completion === undefined ? " " : completion === "files" ? "_files" : `(${completion.join(" ")})`;
 }
 
-/** A script for fish 3.0 and later. */
+/** Generates a script for fish 3.0 and later. */
 const toFish: ToScript = (program, commands) => {
   const name = `_${toFunction(program)}_command`;
   const complete = `complete -c ${program}`;

@@ -12,8 +12,8 @@ export interface ConnectionProblem {
 }
 
 /**
- * Explains why a connection failed. Compares texts, because the runtimes have no common error codes, and some errors
- * contain only a cause.
+ * Explains why a connection failed. Compares the messages, because the runtimes have no common error codes, and the
+ * reason may be only in the cause of an error.
  */
 export function explainConnectionError(error: unknown, url: string): ConnectionProblem {
   const { host, hostname, port, protocol } = new URL(url);
@@ -25,7 +25,7 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   if (/NotCapable|Requires net access/i.test(text)) {
     return explain(`this program has no network permission: ${text}`, `run it with --allow-net=${host}`);
   }
-  // These ports belong to other protocols. The Fetch Standard lists them.
+  // The Fetch Standard blocks these ports, because they belong to other protocols.
   if (/port \d+ (is|are) blocked|bad port/i.test(text)) {
     return explain(`this runtime sends no requests to port ${port}`, "serve on another port");
   }

@@ -36,8 +36,7 @@ const add = tool({
   run: ({ a, b }) => Number(a) + Number(b),
 });
 
-// A tool with an elicitation. The user answers in the client, and the model learns only the value that the handler
-// returns.
+// A tool with an elicitation. The user answers in the client, and the model receives only the result of the handler.
 const bake = tool({
   name: "bake",
   description: "Bakes a cake of the flavor that the user chooses",
@@ -52,8 +51,8 @@ const bake = tool({
   },
 });
 
-// A task: clients that support tasks get a handle if it takes longer than a second. All other clients wait, and see the
-// progress.
+// A tool that may become a task: clients that support tasks get a handle if the call takes longer than a second. All
+// other clients wait for the result, and receive progress notifications.
 const countdown = tool({
   name: "countdown",
   description: "Counts down to zero, four steps a second, and reports progress",
@@ -71,7 +70,7 @@ const countdown = tool({
   },
 });
 
-// An app: clients that can show apps draw the result of the tool with this document.
+// An app: clients that can show apps use this document to display the result of the tool.
 const dice = app({
   uri: "ui://dice",
   html: `<!doctype html><title>Dice</title><h1></h1>

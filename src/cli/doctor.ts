@@ -1,6 +1,6 @@
 /**
  * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. It
- * reports problems with their fixes.
+ * reports problems and how to fix them.
  *
  * @module
  */
@@ -171,7 +171,7 @@ async function diagnoseStores(args: Args): Promise<number> {
   }
 }
 
-/** Stops an examination at Ctrl-C. */
+/** The signal that stops an examination at Ctrl-C, and the exit code. */
 interface Stop {
   readonly signal: AbortSignal;
   /** The exit code after Ctrl-C. 0 if the examination was not stopped. */

@@ -1,5 +1,5 @@
 /**
- * Chooses a server of a file that serves several servers, and a concrete path if the path has parameters.
+ * Selects a server from a file that serves several servers, and a concrete path if the path has parameters.
  *
  * @module
  */

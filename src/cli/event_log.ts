@@ -1,5 +1,5 @@
 /**
- * The log of `serve --log`: events of a server on standard error, as JSON or in a format for people.
+ * The log of `serve --log`: writes the events of a server to standard error, as JSON or in a readable format.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { toPrintableLine } from "../kit/printable.ts";
 import { UsageError } from "./cli_error.ts";
 
 /**
- * Creates the observer of a format.
+ * Creates the observer that writes events in the given format.
  *
  * @throws {UsageError} if the format is neither `json` nor `pretty`.
  */
@@ -20,7 +20,7 @@ export function createLog(format: string): ReturnType<typeof jsonLog> {
 
 /** Fields that are printed first, and without their names. */
 const FIRST = ["event", "method", "name", "outcome", "reason", "state", "limit", "service", "error"];
-/** Fields that are omitted in the format for people. */
+/** Fields that are omitted in the readable format. */
 const LEFT_OUT = ["time", "level", "id", "parent", "durationMs", "waitedMs", "transport", "stack", ...FIRST];
 
 /** Formats a record, such as `14:03:21 info  call tools/call add result 1.2 ms principal=ada`. */

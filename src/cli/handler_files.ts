@@ -18,7 +18,7 @@ import { toFilePath } from "./target_url.ts";
 const MAX_FILES = 1000;
 
 /**
- * Creates a server with the handlers that the matching files export. It is named after their folder.
+ * Creates a server with the handlers that the matching files export. The server is named after the folder of the files.
  *
  * @throws {CliError} if no file matches, or a file cannot be used.
  */

@@ -28,10 +28,10 @@ export async function importDefault(target: string, url: string): Promise<unknow
 export async function importFile<T>(
   target: string,
   url: string,
-  // `read` is called within the `try`, because a file may export a promise that rejects.
+  // Called within the `try`, because a file may export a promise that rejects.
   read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
 ): Promise<T> {
-  // A background timer, because another timer would keep Deno from noticing modules that wait for each other.
+  // Use a background timer, because any other timer would keep Deno from detecting modules that wait for each other.
   const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
       toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),

@@ -9,11 +9,11 @@ import { bun, type BunGlobal } from "./runtime_globals.ts";
 /** Files of this library, which do not change while it runs. */
 const LIBRARY = [new URL("../", import.meta.url).href, new URL("../../mod.", import.meta.url).href];
 
-/** Records imports from its creation on. */
+/** Records all imports after its creation. */
 export class ImportGraph {
   /**
-   * The files that each file imports. Imports that were removed from a file stay in the map, which has no effect but a
-   * needless reload.
+   * The files that each file imports. Imports that were removed from a file stay in the map, which may only cause an
+   * unnecessary reload.
    */
   readonly #imports = new Map<string, Set<string>>();
   readonly #versions = new Map<string, number>();

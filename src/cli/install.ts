@@ -138,7 +138,8 @@ function checkName(target: string, name: string): void {
 function findDestination(target: string, { client: named, file }: Args["flags"]): Destination {
   const client = findClient(target, named);
   const path = file === undefined ? client.toPath() : platform.toPath(file);
-  // Whether the file belongs to the project. Files in the working directory, such as `.cursor/mcp.json`, do.
+  // Whether the file belongs to the project, which means that it is in the working directory, such as
+  // `.cursor/mcp.json`.
   const isInProject = file !== undefined && toRelativePath(platform.toPath("."), path) !== undefined;
   return { client, file: path, isShared: client.isShared || isInProject };
 }

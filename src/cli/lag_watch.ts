@@ -1,7 +1,7 @@
 /**
- * Reports, with `--watch` and `--inspect`, that code blocks all calls of a server. The server itself reports handlers
- * whose synchronous part blocks. Code after an `await` cannot be assigned to a handler, so it is reported without a
- * name.
+ * Reports code that blocks all calls of a server. Active with `--watch` and `--inspect`. The server itself reports
+ * handlers whose synchronous part blocks. Code after an `await` cannot be assigned to a handler, so it is reported
+ * without a name.
  *
  * @module
  */
@@ -15,8 +15,8 @@ const PERIOD_MS = 100;
 const LAG_MS = 100;
 
 /**
- * Milliseconds after a report in which further delays are not reported. Otherwise a server under load would fill the
- * terminal.
+ * Milliseconds after a report during which further delays are not reported. Otherwise a server under load would fill
+ * the terminal.
  */
 const QUIET_MS = 10_000;
 
@@ -49,8 +49,8 @@ export class LagWatch {
   }
 
   /**
-   * Called after each period, and later if something blocks. Returns the warning if calls have waited and no single
-   * call is known to have blocked them. `isRunning` is whether a call is running.
+   * Called after each period, or later if code blocks the event loop. Returns the warning if calls have waited and no
+   * single call is known to have blocked them. `isRunning` is whether a call is running.
    */
   tick(now: number, isRunning: boolean): string | undefined {
     const lag = Math.round(now - this.#last - PERIOD_MS - this.#namedMs);

@@ -1,8 +1,8 @@
 /**
  * Loads modules of the command line when a command needs them.
  *
- * At its start, Deno loads all modules of a graph and the packages that they import, and adds these packages to the
- * lock file of the user's project. The specifiers here are computed, so that the modules are not part of the graph.
+ * At startup, Deno loads all modules of a graph and the packages that they import, and adds these packages to the lock
+ * file of the user's project. The specifiers here are computed, so that the modules are not part of the graph.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { CliError } from "./cli_error.ts";
 /**
  * Loads a module and the packages that it imports. `path` is relative to this folder. `cli.ts` must import the module
  * too. `Module` is the type of the module, as in `importModule<typeof import("./call.ts")>("./call.ts")`. This file has
- * no table of these types, because the table would put each module that uses this file into an import circle.
+ * no table of these types, because the table would create a circular import for each module that uses this file.
  *
  * @throws {CliError} if a package cannot be loaded.
  */

@@ -34,13 +34,13 @@ type Report = (level: Finding["level"], state: string) => void;
 /** Names that common clients can pass to their models. */
 const NAME = /^[\w-]{1,64}$/;
 /**
- * Characters above which some clients omit a tool. They limit the name of the server and the name of the tool together
- * to 60 characters.
+ * Length of a tool's name, in characters, above which some clients omit the tool. These clients limit the name of the
+ * server and the name of the tool together to 60 characters.
  */
 const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
 const MAX_TOOLS = 40;
-/** Characters above which some clients truncate a description. */
+/** Length, in characters, above which some clients truncate a description. */
 const MAX_DESCRIPTION = 1024;
 
 /** The limits of the check. */
@@ -153,7 +153,7 @@ function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): voi
 /** Whether a schema may contain a pattern. */
 function hasPattern(schema: unknown): boolean {
   const queue = [schema];
-  // A loop instead of recursion, because a schema may be nested more deeply than the stack allows.
+  // Use a loop instead of recursion, because a schema may be nested more deeply than the stack allows.
   while (queue.length) {
     const next = queue.pop();
     if (typeof next !== "object" || next === null) continue;

@@ -61,8 +61,8 @@ async function hasFile(path: string): Promise<boolean> {
 
 /** Returns the kind of a target, which depends on its name and its file. */
 export async function toKind(target: string): Promise<"folder" | "config" | "module" | "pattern"> {
-  // Reject an empty target. It would mean the working directory, and it usually comes from a shell variable that is not
-  // set.
+  // Reject an empty target, because it would mean the working directory, although it usually comes from a shell
+  // variable that is not set.
   if (!target) {
     throw new CliError(
       'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',
@@ -132,7 +132,7 @@ async function toServer(target: string, found: unknown): Promise<Server> {
     throw new CliError(`Cannot serve ${target}: ${state}; ${REMEDY}`);
   }
   const name = toName(toTargetUrl(target));
-  // Safe, because `createServer` rejects values that are not handlers.
+  // The cast is safe, because `createServer` rejects values that are not handlers.
   const handlers = found as Handler[];
   return await withAction(`Cannot serve ${target}`, () => createServer({ name, version: "0.0.0", handlers }));
 }
@@ -143,7 +143,7 @@ interface ReloadedServer {
   readonly next: Server;
 }
 
-/** Pairs each reloaded server with its running server. If there are several, they are paired by path. */
+/** Pairs each reloaded server with its running server. If the file has several servers, they are paired by path. */
 function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
   const all = listEndpoints(server);
   return listEndpoints(next).map(({ name, path, server: next }) => {

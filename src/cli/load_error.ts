@@ -29,7 +29,7 @@ export async function suggestFile(target: string, path: string): Promise<string>
 
 /** Explains an error that was thrown by importing a file, and adds a remedy. */
 export function explainLoadError(error: unknown, remedy: string): string {
-  // Catch errors, because code of the file made the error, and its properties may throw.
+  // Catch errors, because code in the user's file created the error, and reading its properties may throw.
   try {
     // Remove colours, which Deno adds to its messages.
     return toPlain(explain(error, remedy));
@@ -48,7 +48,7 @@ function explain(error: unknown, remedy: string): string {
   if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
   if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedy)).join("\n");
   const { head, frames: all } = readStack(error);
-  // Omit frames of the command line, because they say nothing about the file.
+  // Omit stack frames of the command line, because they do not concern the file.
   const frames = all.filter((line) => !decodePath(line).includes(COMMAND_LINE));
   const own = frames.filter(isOfUser);
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||

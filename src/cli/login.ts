@@ -63,7 +63,9 @@ async function signInUser(args: Args): Promise<number> {
   });
 }
 
-/** Returns the client metadata document. An authorization server reads it at the URL that is the id of the client. */
+/**
+ * Returns the client metadata document. Authorization servers load this document from its URL, which is the client id.
+ */
 function toClientMetadata(url = "https://example.com/mcp-client.json", port?: number): Record<string, unknown> {
   return {
     client_id: url,

@@ -12,7 +12,8 @@ import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
 
-// Import `serve` statically, because clients wait for it to start. All other commands are loaded when they run.
+// Import `serve` statically, because clients wait until a server has started. All other commands are loaded when they
+// run.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
   serve: () => Promise.resolve(serve),
   inspect: async () => (await importModule<typeof import("./inspect.ts")>("./inspect.ts")).inspect,

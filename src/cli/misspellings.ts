@@ -8,8 +8,8 @@ import { UsageError } from "./cli_error.ts";
 import { platform } from "./platform.ts";
 
 /**
- * Checks a first argument that is not a command. It is taken for a target if a file of this name exists, or if it does
- * not resemble a command.
+ * Checks a first argument that is not a command. The argument counts as a target if a file of this name exists, or if
+ * it does not resemble a command.
  *
  * @throws {UsageError} if the argument resembles a command, and no such file exists.
  */

@@ -139,8 +139,8 @@ function toFolderProgram(): readonly string[] {
 type SubPath = "apps" | "auth" | "oauth" | "testing";
 
 /**
- * Returns a function that finds the specifier of this library or of a sub-path. If the folder does not map its name,
- * the specifier leads to this copy.
+ * Returns a function that finds the specifier of this library or of a sub-path. If the folder does not map the name of
+ * the library, the specifier points to this copy.
  */
 async function findLibrary(): Promise<(path?: SubPath) => string> {
   const isMapped = await findLibraryNames();
@@ -187,7 +187,8 @@ async function refuseExisting(names: readonly string[]): Promise<void> {
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      // `lstat`, because a link that leads nowhere exists too. Writing through it would create the file elsewhere.
+      // Use `lstat` to detect broken symbolic links too, because writing through a broken link would create the file
+      // elsewhere.
       if (await platform.files.lstat(platform.toPath(name))) return name;
     } catch (error) {
       throw createWriteError(name, error);
@@ -235,7 +236,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 `;
 }
 
-/** How tests are written on each runtime. */
+/** The parts of a test that differ between runtimes. */
 const tests = {
   deno: { imports: "", test: "Deno.test" },
   bun: { imports: 'import { test } from "bun:test";\n', test: "test" },

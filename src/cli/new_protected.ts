@@ -61,7 +61,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", a
 `;
 }
 
-/** How the test is written on a runtime. */
+/** The parts of the test that differ between runtimes. */
 interface TestStyle {
   readonly imports: string;
   readonly test: string;

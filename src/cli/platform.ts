@@ -1,6 +1,7 @@
 /**
- * The functions of the runtime that the command line uses: arguments, exit, signals, the terminal, files and HTTP. For
- * a short start, `serve` uses no `node:` module. On Deno it does not use `process` either, which takes 12 ms to load.
+ * The functions of the runtime that the command line uses: arguments, exit, signals, the terminal, files and HTTP. To
+ * start quickly, `serve` does not use `node:` modules. On Deno it does not use `process` either, because `process`
+ * takes 12 ms to load.
  *
  * @module
  */
@@ -35,7 +36,7 @@ export const platform = {
   /** The name of the runtime. */
   runtime: deno ? "deno" as const : bun ? "bun" as const : "node" as const,
   /** The operating system, such as `linux`, `darwin` or `windows`. */
-  os: os as string, // Safe, because each runtime has a fixed list of systems.
+  os: os as string, // The cast is safe, because each runtime has a fixed list of systems.
   /** The arguments of the program. */
   args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // Safe, because no code changes them.
   files,

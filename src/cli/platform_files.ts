@@ -2,8 +2,8 @@
  * The file operations of the command line. Paths are absolute and have forward slashes. The operations throw the errors
  * of the runtime, such as for a missing permission.
  *
- * `node:fs` is loaded with the first operation. Loading it takes 21 ms on Deno and 3 ms on Bun, which would delay the
- * start of a served file.
+ * `node:fs` is loaded when the first operation runs. Loading it takes 21 ms on Deno and 3 ms on Bun, which would delay
+ * the start of a served file.
  *
  * @module
  */

@@ -10,7 +10,7 @@ import type { Params } from "../client/client.ts";
 import { isObject } from "../kit/json.ts";
 import { importModule } from "./lazy_modules.ts";
 
-/** Maximum bytes of a file that is read. */
+/** Maximum size of a file that is read, in bytes. */
 const MAX_BYTES = 1024 * 1024;
 
 /** Finds the nearest file with one of the names, in a folder or above it, whose text passes the test. */
@@ -56,7 +56,8 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
     return () => isInstalled;
   }
   const imports: Params = isObject(value.imports) ? value.imports : {};
-  // For a package, Deno derives the sub-paths. If the name leads to a file, each sub-path needs its own entry.
+  // If the name is mapped to a package, Deno derives the sub-paths. If the name is mapped to a file, each sub-path
+  // needs its own entry.
   const isPackage = /^(jsr|npm):/.test(String(imports[NAME] ?? ""));
   return (specifier) => specifier in imports || isPackage || `${NAME}/` in imports && specifier !== NAME;
 }

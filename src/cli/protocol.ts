@@ -1,5 +1,5 @@
 /**
- * The protocol revisions, and the codes of errors.
+ * The protocol revisions and the error codes.
  *
  * @see specification/2026-07-28/basic (Error Codes)
  * @module

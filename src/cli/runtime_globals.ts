@@ -23,7 +23,7 @@ export interface BunGlobal {
     readonly external: readonly string[];
     readonly plugins: readonly BundlerPlugin[];
   }): Promise<{ readonly outputs: readonly { readonly kind: string; text(): Promise<string> }[] }>;
-  /** Resolves a specifier against a folder. Throws if nothing is found. */
+  /** Resolves a specifier against a folder. Throws if the specifier cannot be resolved. */
   resolveSync(specifier: string, folder: string): string;
   serve(options: {
     readonly hostname: string;
@@ -52,7 +52,7 @@ export interface BunPluginBuild {
 /** The names of these globals, which Node does not have. */
 export const GLOBAL_NAMES: readonly string[] = ["Deno", "Bun"];
 
-// Each runtime has its own global only.
+// The cast is safe, because each runtime has only its own global, so both globals are optional.
 const globals = globalThis as { readonly Deno?: typeof Deno; readonly Bun?: BunGlobal };
 
 /** The global `Deno`, or `undefined` on other runtimes. */

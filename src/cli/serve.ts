@@ -111,13 +111,13 @@ async function serveTarget(args: Args): Promise<void> {
   if ("watch" in flags || "inspect" in flags) {
     (await importModule<typeof import("./lag_watch.ts")>("./lag_watch.ts")).watchLag(listEndpoints(whole));
   }
-  // Skip a server of an older copy of this library, which cannot be observed.
+  // Skip servers that use an older copy of this library, because they cannot be observed.
   if (log) listEndpoints(whole).forEach((each) => each.observe?.(log));
   if ("watch" in flags) {
     (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
   }
   loaded.watch?.();
-  // Print no notice for a stdio server, because a client stops it.
+  // Do not print a notice for a stdio server, because the client stops it.
   const closed = closeOnSignal(whole, isHttp || isTerminal);
   if (!await start(whole, target, closed)) return;
   if (http && address) {

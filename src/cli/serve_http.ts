@@ -18,7 +18,7 @@ import { explainPermission } from "./permissions.ts";
 export interface HttpAddress {
   readonly hostname: string;
   readonly port: number;
-  /** The path of the endpoint. Empty for the path of the server. */
+  /** The path of the endpoint. If empty, the server keeps its own path. */
   readonly path: string;
   /** Whether to serve the inspector too. */
   readonly isInspected: boolean;
@@ -141,7 +141,7 @@ interface Notice {
   readonly page: string | undefined;
   /** The URL in the suggested command. */
   readonly called: string;
-  /** The options that choose the same endpoint in the suggested command. */
+  /** The options that select the same endpoint in the suggested command. */
   readonly options: readonly string[];
 }
 

@@ -10,7 +10,10 @@ import type { Loaded } from "./loaded.ts";
 import { toBaseName } from "../files/path.ts";
 import { platform } from "./platform.ts";
 
-/** Maximum folders that are searched for a first skill. If there are more, the folder is served without this check. */
+/**
+ * Maximum number of folders that are searched for a first skill. If the folder contains more folders, it is served
+ * without this check.
+ */
 const MAX_FOLDERS = 2000;
 
 /**

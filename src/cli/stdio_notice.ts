@@ -8,7 +8,7 @@ import { toConfigFlags } from "./install/deno_config.ts";
 import { toName, toTargetUrl } from "./target_url.ts";
 
 /**
- * Explains that the server waits for a client, because otherwise the terminal would stay empty. `options` choose an
+ * Explains that the server waits for a client, because the terminal would otherwise stay empty. `options` choose an
  * endpoint of the target.
  */
 export async function toStdioNotice(target: string | undefined, options: readonly string[]): Promise<string> {

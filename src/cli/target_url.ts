@@ -7,7 +7,7 @@ import { platform } from "./platform.ts";
 
 /** Returns the URL of a target, which is a path, or a specifier such as `jsr:@scope/server`. */
 export function toTargetUrl(target: string): string {
-  // Require two letters, because a single letter before a colon is a drive.
+  // Require two letters, because a single letter before a colon is a Windows drive.
   return /^[a-z][a-z\d+.-]+:/i.test(target) ? target : platform.toFileUrl(target);
 }
 

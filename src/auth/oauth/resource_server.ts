@@ -337,7 +337,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const running = this.#running.get(key + token);
-    // Check the rate limit of the address before starting a check for a token that may be invalid.
+    // Find out whether the address has too many open checks, before starting a check for a token that may be invalid.
     const full = facts[FIND_PLACE]?.();
     if (full) return full;
     const admit = (found: Verdict | AuthRefusal) =>

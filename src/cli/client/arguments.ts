@@ -121,7 +121,7 @@ async function readFile(path: string): Promise<string> {
 interface Property {
   readonly name: string;
   readonly schema: unknown;
-  /** The schema that contains the definitions to which `schema` refers. */
+  /** The schema that contains the definitions which `schema` references. */
   readonly root: Params;
 }
 
@@ -152,7 +152,7 @@ function typesOf(value: unknown): readonly string[] {
 
 const MAX_DEPTH = 4;
 
-/** Returns the types that a schema allows. Empty if it allows all types. */
+/** Returns the types that a schema allows. Empty if the schema allows all types. */
 function listTypes(unresolved: unknown, root: Params, depth = 0): ReadonlySet<unknown> {
   const schema = resolveReference(unresolved, root);
   if (!isObject(schema) || depth > MAX_DEPTH) return new Set();

@@ -13,7 +13,7 @@ import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
-/** Content in the form that the terminal shows. */
+/** Content for the terminal: its text, and the data of binary content. */
 export interface PrintableContent {
   readonly text: string;
   /** The data of binary content. `text` is then a description of the data. */
@@ -56,7 +56,7 @@ function toBinary(name: string, data: string, mimeType: unknown): PrintableConte
 export async function checkOutput(file: string): Promise<void> {
   const path = platform.toPath(file);
   const folder = toFolder(path);
-  // Do not trigger a permission prompt just for a better message.
+  // Check the permission, because a better message is not worth a permission prompt.
   if (!platform.mayRead(path) || !platform.mayRead(folder)) return;
   const facts = await platform.files.stat(path).catch(() => undefined);
   if (facts?.kind === "folder") throw new CliError(`Cannot write ${file}: it is a folder; name a file in it`);

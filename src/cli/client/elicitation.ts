@@ -1,5 +1,5 @@
 /**
- * Answers the elicitation requests of a server, with the answers on the command line or by asking the user in the
+ * Answers the elicitation requests of a server, with answers from the command line or by prompting the user in the
  * terminal.
  *
  * @see specification/2026-07-28/client/elicitation
@@ -20,7 +20,7 @@ export interface Elicitor {
   toOptions(name: string): AnswerOptions;
   /** Returns an error if a question had no valid answer, or if no form had a field for one of the given answers. */
   findError(): UsageError | undefined;
-  /** Prints the answers that the server did not ask for. */
+  /** Prints the given answers that no question of the server has used. */
   reportUnused(): void;
 }
 
@@ -109,7 +109,7 @@ class TerminalElicitor implements Elicitor {
     return typeof filled === "string" ? { action: filled } : { action: "accept", content: { ...content, ...filled } };
   }
 
-  /** Cancels a form. Not `decline`, because the user has not decided anything. */
+  /** Cancels a form. Does not respond with `decline`, because the user has not decided anything. */
   #cancelForm(errors: ReadonlyMap<string, string>, missing: readonly FormField[]): ElicitResult {
     for (const [name, error] of errors) {
       this.#rejectedNames.add(name);
@@ -160,7 +160,7 @@ async function promptFields(
       const line = await promptLine(field.prompt, signal);
       const refusal = toRefusal(line);
       if (refusal) return refusal;
-      // Leave out an empty field with a default, because the client fills in the default.
+      // Leave out a field without input if it has a default, because the client fills in the default.
       if (!line && (field.hasDefault || !field.isRequired)) break;
       const result = line ? field.read(line) : { error: "it is required" };
       if ("value" in result) {

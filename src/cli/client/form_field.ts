@@ -22,7 +22,7 @@ export interface FormField {
   /** Whether the field has a default. */
   readonly hasDefault: boolean;
   /**
-   * Parses the input. A list may have several texts. Returns an error if the input is not a valid value of the field.
+   * Parses the input. A list may have several inputs. Returns an error if the input is not a valid value of the field.
    */
   read(...texts: readonly string[]): { readonly value: FieldValue } | { readonly error: string };
 }
@@ -131,10 +131,7 @@ function parseValue(text: string, { type }: Params, choices: readonly Choice[]):
   return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) ? Number(text) : undefined;
 }
 
-/**
- * Finds a choice by its value, its title or its number. They are tried in this order, because a value may look like a
- * number.
- */
+/** Finds a choice by its value, its title or its number, in this order, because a value may look like a number. */
 function findChoice(text: string, choices: readonly Choice[]): string | undefined {
   const lowerCase = text.toLowerCase();
   const named = choices.find(({ value }) => value === text) ??

@@ -21,7 +21,10 @@ const FIRST_SIGNAL_CODE = 128;
 
 /** A session in which the server may ask questions. */
 export interface InteractiveSession extends ServerSession {
-  /** Sends a request and shows its progress. Throws if the server sends nothing for the time of `--timeout`. */
+  /**
+   * Sends a request and shows its progress. Throws if the server does not send a message within the time of
+   * `--timeout`.
+   */
   request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
 }
 
@@ -121,11 +124,11 @@ class RequestMonitor {
 interface SilenceTimeout {
   /** Aborts when the server has sent nothing for the time of the timeout. */
   readonly signal: AbortSignal;
-  /** Starts the time from zero, because the server has sent a message. */
+  /** Restarts the timeout, because the server has sent a message. */
   restart(): void;
-  /** Counts the time while the request is running. */
+  /** Runs a request. The timeout counts only while requests are running. */
   countWhile<T>(request: () => Promise<T>): Promise<T>;
-  /** Stops the time while `work` runs, such as while the user answers a question. */
+  /** Pauses the timeout while `work` runs, for example while the user answers a question. */
   pauseWhile<T>(work: () => Promise<T>): Promise<T>;
   /** Ends the timeout. */
   stop(): void;

@@ -118,8 +118,8 @@ function formatTable(rows: readonly (readonly string[])[], { width, style }: For
 }
 
 /**
- * Prints one line for each name, with its description. If there are no items, prints that the server has none of this
- * kind.
+ * Prints one line for each name, with its description. If the list is empty, prints that the server has no items of
+ * this kind.
  */
 export async function printNames(
   items: readonly Pick<Listed, "name" | "title" | "description">[],

@@ -8,7 +8,7 @@ import { UsageError } from "../cli_error.ts";
 import { createStyle, reportLine } from "./terminal_output.ts";
 import { toLine, toPlain, truncate } from "./terminal_text.ts";
 
-/** The levels of log messages. The least severe level is the first. */
+/** The levels of log messages, least severe first. */
 export const LOG_LEVELS: readonly LogLevel[] = [
   ...(["debug", "info", "notice", "warning"] as const),
   ...(["error", "critical", "alert", "emergency"] as const),

@@ -1,5 +1,5 @@
 /**
- * Looks up a name in a list of a server, and suggests a name if it is not in the list.
+ * Looks up a name in a list from a server, and suggests a similar name if the name is not in the list.
  *
  * @module
  */

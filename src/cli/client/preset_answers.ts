@@ -76,13 +76,13 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
       errors.set(name, `Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}${remedy}`);
     }
   }
-  // `fromEntries`, because an assignment would not add a field that is called `__proto__`.
+  // Use `fromEntries`, because an assignment would not add a field with the name `__proto__`.
   return { content: Object.fromEntries(content), errors };
 }
 
 /**
- * Finds answers whose names resemble an unanswered field. Other unknown names are ignored, because they may belong to
- * another form.
+ * Finds answers whose names resemble the name of an unanswered field. Other unknown names are ignored, because they may
+ * belong to another form.
  */
 function findMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): Map<string, string> {
   const open = fields.map(({ name }) => name).filter((name) => !values.has(name));

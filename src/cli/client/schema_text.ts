@@ -64,7 +64,7 @@ function describe(unresolved: unknown, root: Params, depth: number): string {
 }
 
 function describeBounds({ type, format, ...bounds }: Params): string {
-  // Omit bounds at the safe integers, because some schema libraries write them for every integer.
+  // Omit the bounds of the safe integers, because some schema libraries write these bounds for every integer.
   const minimum = bounds.minimum === Number.MIN_SAFE_INTEGER ? undefined : bounds.minimum;
   const maximum = bounds.maximum === Number.MAX_SAFE_INTEGER ? undefined : bounds.maximum;
   if (type === "string") return typeof format === "string" ? ` (${format})` : "";

@@ -1,5 +1,6 @@
 /**
- * The options and the help that commands with a client have in common: `inspect`, `call`, `task`, `read` and `prompt`.
+ * The options and the help that commands which connect to a server have in common: `inspect`, `call`, `task`, `read`
+ * and `prompt`.
  *
  * @module
  */
@@ -25,7 +26,7 @@ export const ELICITATION_DESCRIPTION =
   "The command prints questions of the server in the terminal and reads the answers there. Without a terminal, " +
   "questions are cancelled unless --answer answers them, and the exit code is 2. Ctrl-C cancels the request.";
 
-/** The options of every command with a client. */
+/** The options of every command that connects to a server. */
 export const SERVER_OPTIONS: Options = {
   header: {
     value: "NAME=VALUE",

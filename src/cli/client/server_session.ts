@@ -36,13 +36,16 @@ export interface ServerSession {
 export interface SessionOptions {
   /** The action in error messages, such as `call`. */
   readonly verb: string;
-  /** Whether a server must not be named. Defaults to the target in the working directory, or else the demonstration. */
+  /**
+   * Whether naming a server is optional. If no server is named, the command uses the target in the working directory,
+   * or else the demonstration.
+   */
   readonly isOptional?: boolean;
   /** Runs work that waits for the user. Its time does not count towards the timeout. */
   readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
-  /** Whether to sign in even without a terminal. */
+  /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
-  /** Returns further options of the client. `name` is the name that the user gave to the server. */
+  /** Returns additional options for the client. `name` is the name that the user gave to the server. */
   readonly toOptions?: (
     name: string,
   ) => Pick<
@@ -51,7 +54,7 @@ export interface SessionOptions {
   >;
 }
 
-/** Milliseconds to close the connection. The command does not wait longer for a server. */
+/** Milliseconds that closing the connection may take. The command then exits without waiting for the server. */
 const CLOSE_MS = 2500;
 /** Maximum warnings to print. */
 const MAX_PRINTED_WARNINGS = 10;
@@ -114,7 +117,7 @@ function toConnectOptions(
   return { auth, ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
 }
 
-/** Aborts at the first Ctrl-C or SIGTERM. The second one ends the process. */
+/** Aborts at the first Ctrl-C or SIGTERM. The second signal ends the process. */
 function listenForInterrupt() {
   const interrupt = { controller: new AbortController(), exitCode: 130 };
   const { controller } = interrupt;
@@ -211,7 +214,7 @@ async function loadServer(
   args: Args,
   verb: string,
 ): Promise<ServerTarget> {
-  // Redirect the console, because output of the loaded file must not mix with the result on standard output.
+  // Redirect the console, because output from the loaded file must not mix with the result on standard output.
   guardConsole();
   const path = named ?? await findTarget();
   const { server } = path === undefined ? { server: demo() } : await load(path);

@@ -16,7 +16,7 @@ const decoder = new TextDecoder();
 
 /**
  * Prints a prompt and reads a line. Returns `undefined` at the end of the input. Throws when `signal` aborts; the next
- * call then reads what the user types.
+ * call then reads the pending input.
  */
 export async function promptLine(prompt: string, signal: AbortSignal): Promise<string | undefined> {
   report(prompt);

@@ -18,7 +18,7 @@ export interface Style {
   cyan(text: string): string;
 }
 
-/** The styles for a standard stream. They are plain without a terminal, and with NO_COLOR. */
+/** The styles for a standard stream. The styles are plain if the stream is not a terminal, or if NO_COLOR is set. */
 export function createStyle(stream: "output" | "errors"): Style {
   const { terminal } = platform;
   const hasColor = terminal.isAt(stream) && !terminal.hasNoColor();
@@ -35,14 +35,17 @@ export function terminalWidth(stream: "output" | "errors" = "output"): number {
   return Math.max(MIN_WIDTH, platform.terminal.columns(stream) || DEFAULT_WIDTH);
 }
 
-/** Whether the user can be asked in a terminal. */
+/** Whether the command can prompt the user in a terminal. */
 export function canPrompt(): boolean {
   return platform.terminal.isAt("input") && platform.terminal.isAt("errors");
 }
 
 let hasStatus = false;
 
-/** Replaces the status line on standard error. Other output removes it. Does nothing without a terminal. */
+/**
+ * Replaces the status line on standard error. Other output removes the status line. Does nothing if standard error is
+ * not a terminal.
+ */
 export function showStatus(text: string): void {
   if (!platform.terminal.isAt("errors")) return;
   const width = terminalWidth("errors") - 1;
@@ -82,7 +85,7 @@ export async function writeJson(value: unknown): Promise<void> {
   await writeLine(toPrintableJson(JSON.stringify(value, null, 2)));
 }
 
-/** Writes text of a server to standard output. Control characters are escaped if standard output is a terminal. */
+/** Writes text from a server to standard output. Control characters are escaped if standard output is a terminal. */
 export async function writeText(text: string): Promise<void> {
   const shown = platform.terminal.isAt("output") ? toPlain(text) : text;
   await writeLine(shown.replace(/\n$/, ""));

@@ -5,9 +5,8 @@
  */
 import { toPrintable } from "../../kit/printable.ts";
 
-// Colours and weights are removed without a trace, because many programs write them, and the text is complete without
-// them.
-// deno-lint-ignore no-control-regex
+// Matches styles such as colours. They are removed instead of escaped, because many programs write styles, and the text
+// is complete without them. deno-lint-ignore no-control-regex
 const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
 /** Removes styles, and escapes everything else that a terminal would interpret. */

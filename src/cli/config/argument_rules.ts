@@ -1,10 +1,10 @@
 /**
- * Rules for commands with arguments. They ensure that a call can choose values, but not the code that runs.
+ * Rules for commands with arguments. The rules ensure that a call can choose values, but not the code that runs.
  *
  * Programs get their words unchanged, and no shell interprets them. But a program may read a word as an option or as
- * code, and no table can list all places where programs do. So the rules are about words: an argument is a whole word.
- * A text is neither an option nor the value of an option. Programs that are known to read code get no argument before
- * their script.
+ * code, and no table can list all programs that do so. The rules therefore restrict words: an argument must be a whole
+ * word, a text argument must be neither an option nor the value of an option, and programs that are known to read code
+ * must not get an argument before their script.
  *
  * @module
  */
@@ -22,9 +22,12 @@ export interface WordArgument {
   readonly name: string;
   /** Whether the word contains other text in addition to the argument. */
   readonly isPartial: boolean;
-  /** Whether the argument may be any text. It may not if it is a number, a boolean, or one of several listed values. */
+  /**
+   * Whether the argument may be any text, which means that it is not a number, a boolean, or one of several listed
+   * values.
+   */
   readonly isText: boolean;
-  /** Whether the argument is a list, which may be empty and then becomes no word. */
+  /** Whether the argument is a list. An empty list adds no word to the command. */
   readonly isList: boolean;
   /** Whether a listed value of the argument is an option. */
   readonly namesOption: boolean;
@@ -66,7 +69,7 @@ export function findViolation(
   };
 }
 
-/** Explains why an argument may not be in its word. Returns `undefined` if it may. */
+/** Explains why an argument may not be in its word. Returns `undefined` if the argument is allowed. */
 function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
   if (argument.isPartial) {
     return `the argument ${argument.name} is only part of this word; make it a separate word, or ${UNSAFE}`;
@@ -78,7 +81,9 @@ function explainArgument(words: readonly CommandWord[], at: number, argument: Wo
     `limit ${argument.name} with enum, or ${UNSAFE}`;
 }
 
-/** Returns an option that may come directly before a word. Returns `undefined` if no option can. */
+/**
+ * Returns an option that may come directly before a word. Returns `undefined` if no option can come directly before it.
+ */
 function findOptionBefore(words: readonly CommandWord[], at: number): string | undefined {
   for (const { text, argument } of listWordsBefore(words, at)) {
     if (text !== undefined && isOption(text)) return text;
@@ -113,7 +118,7 @@ const OPTION_WITHOUT_VALUE = /^(-A|-q|-jar|--quiet|--(allow|deny|no|unstable)(-[
 
 /** Reads the words of a command one by one, to find out whether a program reads the next word as code. */
 class CodeScan {
-  /** The program that reads the next word as code. `undefined` if no program does. */
+  /** The program that reads the next word as code. `undefined` if the next word is not read as code. */
   program?: string;
   #runsScript = false;
   /** The index of the program. */
@@ -124,7 +129,7 @@ class CodeScan {
     this.#words = words;
   }
 
-  /** Explains why the next word may not be an argument. Returns `undefined` if it may. */
+  /** Explains why the next word may not be an argument. Returns `undefined` if an argument is allowed. */
   explainArgument(): string | undefined {
     if (this.program === undefined) return;
     const remedy = this.#runsScript ? "put it after a script file, such as ./script" : "call a script file instead";
@@ -149,7 +154,10 @@ class CodeScan {
     else this.readProgram(text, at);
   }
 
-  /** Whether a word is the script file of the program. The file is in the config file, so a call cannot choose it. */
+  /**
+   * Whether a word is the script file of the program. The config file names the script file, so a call cannot choose
+   * another file.
+   */
   #isScript(at: number, text: string): boolean {
     return at > 0 && this.program !== undefined && this.#runsScript && this.#words[at].condition === undefined &&
       /^[^-\s]\S*$/.test(text) && /[./\\]/.test(text) && !findCodeProgram(text, false) &&
@@ -189,13 +197,13 @@ const CODE_READERS = new Set([
 ]);
 
 /**
- * Programs like these whose names are also common words, such as `exec` in `docker exec`. They count only as the first
- * word of a command.
+ * Programs that read code and whose names are also common words, such as `exec` in `docker exec`. These names count as
+ * programs only as the first word of a command.
  */
 const PLAIN_WORDS = new Set(
   [
     ..."find make time watch parallel at batch script command exec eval nice less more man view ex r screen".split(" "),
-    // These programs run code of the packages that they install.
+    // These programs run code from the packages that they install.
     ..."npm pnpm yarn pip pipx uv gem cargo composer conda mamba go".split(" "),
   ],
 );

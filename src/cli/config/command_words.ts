@@ -123,7 +123,7 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
       (onlyArgument === undefined || input.readKind(onlyArgument).isText);
     for (const text of texts) {
       if (text.includes("\0")) throw new ToolError("Cannot run the program: an argument contains a NUL character");
-      // Reject an option, because a call could set options that the config file does not offer.
+      // Reject an option, because a call could otherwise set options that the config file does not offer.
       if (canBeOption && text.startsWith("-")) {
         throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", which would make it an option`);
       }

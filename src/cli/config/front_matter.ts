@@ -6,7 +6,7 @@
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, type YAMLError } from "yaml";
 import { platform } from "../platform.ts";
 
-/** A value and its line number, which counts from 1. */
+/** A value and its line number, starting at 1. */
 export type Value =
   & { readonly line: number }
   & (
@@ -25,7 +25,7 @@ export interface Document {
 
 export class FrontMatterError extends Error {
   override readonly name = "FrontMatterError";
-  /** The line number, which counts from 1. */
+  /** The line number in the file, starting at 1. */
   readonly line: number;
 
   constructor(line: number, state: string) {

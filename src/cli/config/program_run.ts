@@ -56,7 +56,8 @@ export async function runProgram(
   clearTimeout(timer);
   clearTimeout(forceTimer);
   signal.removeEventListener("abort", onAbort);
-  // Cancel the output after a while, because other processes that the program has started may keep it open.
+  // Stop reading the output after a timeout, because other processes that the program has started may keep the streams
+  // open.
   const cancelTimer = setTimeout(() => output.cancel(), EXIT_TIMEOUT_MS);
   const [stdout, stderr] = await reading;
   clearTimeout(cancelTimer);
@@ -123,7 +124,7 @@ export interface Spawned {
 /** The exit code of a program that a signal ended. */
 const KILLED = 128;
 
-/** Starts a program by its name or path, without a shell. Throws if the program does not exist. */
+/** Starts a program, given by its name or path, without a shell. Throws if the program does not exist. */
 export async function spawn(words: readonly string[], options: SpawnOptions): Promise<Spawned> {
   return deno ? spawnOnDeno(deno, words, options) : await spawnByNode(words, options);
 }

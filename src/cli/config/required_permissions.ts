@@ -16,7 +16,7 @@ import { listVariables, parseTemplate } from "../../ready/template.ts";
 /** The permissions that a config file requires. */
 export interface RequiredPermissions {
   readonly permissions: Permissions;
-  /** Modules. Their code may need more permissions. */
+  /** The paths of modules. The code of a module may need additional permissions. */
   readonly modules: readonly string[];
 }
 

@@ -21,7 +21,7 @@ type ResourceConfig = NonNullable<ConfigFile["resources"]>[number];
 /** The place where a resource is declared. */
 interface Declaration {
   readonly source: Source;
-  /** The config file that is served. Relative URIs start from its folder. */
+  /** The config file that is served. The URIs of files are relative to its folder. */
   readonly main: Source;
   readonly key: KeyPath;
 }

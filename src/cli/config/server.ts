@@ -76,7 +76,7 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
 }
 
 /**
- * Returns the handlers of all parts. Templates with a longer beginning come first, because the first template that
+ * Returns the handlers of all parts. Templates with a longer literal prefix come first, because the first template that
  * matches a URI is used.
  */
 function toHandlers(parts: readonly ConfigPart[]): readonly Handler[] {

@@ -28,7 +28,7 @@ export interface Source {
   /** The folder for relative paths, without symbolic links. */
   readonly folder: string;
   readonly config: ConfigFile;
-  /** Makes an error about a value in the file. */
+  /** Creates an error about a value in the file. */
   toProblem(key: KeyPath, state: string): CliError;
   /**
    * Resolves a path in the config file to an absolute path.

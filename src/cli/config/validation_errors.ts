@@ -119,8 +119,8 @@ function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
 }
 
 /**
- * Estimates how much of a value must be changed to match a member of a union. The member with the lowest number was
- * probably meant. A value of the wrong type counts most.
+ * Estimates how many changes a value needs to match a member of a union. The user probably meant the member with the
+ * lowest number. A value of the wrong type has the highest weight.
  */
 function countFixes(issues: readonly Issue[], value: unknown): number {
   return issues.reduce((sum, { code, path, keys }) => {

@@ -1,5 +1,5 @@
 /**
- * Checks how a server that requires a token rejects requests, and where it sends clients without a token.
+ * Checks how a server that requires a token rejects requests, and which metadata it names to clients without a token.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -234,7 +234,7 @@ function readError({ headers }: ServerResponse): string | undefined {
   return readChallenge(headers.get("www-authenticate"))?.params.get("error");
 }
 
-/** Returns the server's reason for a rejection. Returns an empty text if the server gives no reason. */
+/** Returns the server's reason for a rejection. Returns an empty string if the server does not state a reason. */
 function mapError({ headers }: ServerResponse): string {
   const reason = readChallenge(headers.get("www-authenticate"))?.params.get("error_description");
   return reason === undefined ? "" : ` (${reason})`;

@@ -13,7 +13,7 @@ import type { Check, Report } from "./report.ts";
 /** Options of the checks. */
 export interface MetadataOptions {
   readonly report: Report;
-  /** The origin of a web page that the server should admit. Defaults to the origin of the official inspector. */
+  /** The origin of a web page that the server should allow. Defaults to the origin of the official inspector. */
   readonly origin?: string;
 }
 
@@ -264,7 +264,7 @@ function isWithin(url: string, resource: string): boolean {
     (target.pathname === start || target.pathname.startsWith(`${start}/`));
 }
 
-/** Whether two URLs are equal, ignoring a slash at the end, as clients do. */
+/** Whether two URLs are equal except for a slash at the end, which clients ignore too. */
 function isEqual(url: string, resource: string): boolean {
   const [target, named] = [url, resource].map((text) => new URL(text));
   return target.pathname.replace(/\/$/, "") === named.pathname.replace(/\/$/, "");

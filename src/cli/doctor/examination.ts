@@ -39,15 +39,15 @@ export interface ExamineOptions {
   readonly timeoutMs?: number;
   /** Milliseconds to wait for a heartbeat on an idle stream. Defaults to not waiting. */
   readonly heartbeatMs?: number;
-  /** The origin of a web page that the server should admit. */
+  /** The origin of a web page that the server should allow. */
   readonly origin?: string;
   /** Stops the examination. The findings so far are returned. */
   readonly signal?: AbortSignal;
   readonly fetch?: (request: Request) => Promise<Response>;
   readonly sendAs?: SendAs;
   /**
-   * Looks up the hosts of URLs that the server sends. Without it, only IP addresses and the server itself are
-   * requested.
+   * Looks up the hosts of URLs that the server sends. Without this function, only URLs with an IP address and URLs of
+   * the server itself are requested.
    */
   readonly lookUp?: LookUp;
 }
@@ -103,7 +103,7 @@ async function runChecks(
   await checkLists(endpoint, report);
 }
 
-/** Examines a server that supports no known revision at this URL, to find out what it is. */
+/** Examines a server that does not support any known revision at this URL, to identify the server. */
 async function examineOther(endpoint: Endpoint, authorization: AuthorizationOptions): Promise<void> {
   const { report } = authorization;
   const kind = await report.run("HTTP+SSE", () => identifyEndpoint(endpoint));

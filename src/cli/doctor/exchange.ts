@@ -43,7 +43,7 @@ export interface ServerResponse {
   /** The JSON-RPC response in the body or the stream. */
   readonly message?: Message;
   readonly isStream: boolean;
-  /** Whether the timeout ended the response early. */
+  /** Whether the timeout expired before the response was complete. */
   readonly isCut: boolean;
   /** Milliseconds until the response was read. */
   readonly ms: number;
@@ -52,7 +52,7 @@ export interface ServerResponse {
 /** The error of a request without a response. The message states the reason. */
 export class NoResponse extends Error {
   override readonly name = "NoResponse";
-  /** How to fix it, in one sentence. */
+  /** How to fix the problem, in one sentence. */
   readonly fix: string;
 
   constructor(message: string, fix: string, cause?: unknown) {

@@ -14,7 +14,7 @@ import type { Check, Report } from "./report.ts";
 
 /** Number of tokens above which a list of tools is reported. */
 const MAX_TOKENS = 20_000;
-/** The time for all pages of all lists, as a multiple of the timeout for one request. */
+/** Timeout for all pages of all lists, as a multiple of the timeout for one request. */
 const TIMEOUT_FACTOR = 4;
 /** Number of requests to measure. */
 const ROUNDS = 5;
@@ -119,7 +119,7 @@ function removeInvalid({ tools, resources, templates, prompts }: Listing, check:
   };
 }
 
-/** Measures the latency of a trivial request. */
+/** Measures the latency of a request that needs no work from the server, such as a ping. */
 export async function checkLatency(
   endpoint: Endpoint,
   { write, pingMethod }: RequestWriter,

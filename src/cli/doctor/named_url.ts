@@ -1,5 +1,5 @@
 /**
- * Decides which URLs that a server sends are requested. A server on another machine must not cause requests to this
+ * Decides which of the URLs from a server may be requested. A server on another machine must not cause requests to this
  * machine or its network, with any scheme.
  *
  * @module
@@ -7,7 +7,8 @@
 import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts";
 
 /**
- * Looks up the addresses of a host name. `port` is the port of the planned connection. Throws if there is no address.
+ * Looks up the addresses of a host name. `port` is the port of the planned connection. Throws if the name has no
+ * address.
  */
 export type LookUp = (name: string, port: number) => Promise<readonly string[]>;
 

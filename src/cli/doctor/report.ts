@@ -7,8 +7,8 @@ import { toPrintableLine } from "../../kit/printable.ts";
 import { NoResponse } from "./exchange.ts";
 
 /**
- * The result of a check. A problem is a violation of the protocol, the rejection of clients that should be admitted, or
- * the admission of clients that should be rejected. A note is a recommendation.
+ * The result of a check. A problem is a violation of the protocol, the rejection of clients that should be allowed, or
+ * the acceptance of clients that should be rejected. A note is a recommendation.
  */
 export interface Finding {
   readonly level: "ok" | "note" | "problem";
@@ -42,7 +42,7 @@ export interface Report {
 /** The number of missing responses after which the examination ends. */
 const MAX_MISSING_RESPONSES = 3;
 
-/** Maximum characters of a sentence. Longer sentences consist mostly of text from the server. */
+/** Maximum length of a sentence, in characters. Longer sentences consist mostly of text from the server. */
 const MAX_CHARACTERS = 500;
 
 /** Creates an empty report. After `signal` is aborted, no further checks run and no findings are added. */
@@ -84,7 +84,7 @@ export function createReport(signal?: AbortSignal): Report {
   return { findings, at, run };
 }
 
-/** Removes control characters, because text of a server must not control the terminal that shows it. */
+/** Removes control characters, because text from a server must not control the terminal. */
 function clean(text: string): string {
   const printable = toPrintableLine(text.slice(0, 2 * MAX_CHARACTERS).replace(/[\t\r\n]+/g, " "));
   return printable.length > MAX_CHARACTERS ? `${printable.slice(0, MAX_CHARACTERS)}…` : printable;

@@ -24,7 +24,7 @@ export function readResult({ message }: ServerResponse): Params | undefined {
   return isObject(message?.result) ? message.result : undefined;
 }
 
-/** Describes a response for people. */
+/** Describes a response in a few words, for a finding. */
 export function describeResponse({ status, headers, message, text, isCut }: ServerResponse): string {
   if (message?.error) return `${status} with error ${message.error.code}, ${JSON.stringify(message.error.message)}`;
   if (message) return `${status} with a result`;
@@ -154,8 +154,8 @@ export async function endSession(
 export const SSE_TRANSPORT = "HTTP+SSE transport of 2024-11-05";
 
 /**
- * Identifies the server at a URL by connecting as clients do: it returns a protocol revision, the HTTP+SSE transport,
- * or that a token is required. Returns `undefined` if there is no MCP server.
+ * Identifies the server at a URL by connecting as clients do. Returns the protocol revision, the HTTP+SSE transport, or
+ * the fact that a token is required. Returns `undefined` if there is no MCP server.
  */
 export async function identifyEndpoint(
   { url, fetch, headers, timeoutMs, signal }: Endpoint,

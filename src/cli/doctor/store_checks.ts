@@ -16,8 +16,9 @@ const ROUNDS = 25;
 const WRITERS = 8;
 /** Number of operations of each kind whose time is measured. */
 const OPERATIONS = 30;
-/** Number of entries that are published, and milliseconds within which each entry should arrive. */
+/** Number of entries that are published. */
 const RINGS = 10;
+/** Milliseconds within which each entry should arrive. */
 const RING_MS = 500;
 /** Milliseconds after which an entry counts as lost. */
 const DEAF_MS = 3000;
@@ -27,12 +28,15 @@ const EARLY_MS = 300;
 const LATE_MS = 500;
 /** Milliseconds after which a value that should have expired counts as kept. */
 const KEPT_MS = 10_000;
-/** Number of operations that may fail before the connection is made. A store waits for a connection for as long. */
+/**
+ * Number of operations that may fail before the connection is established, because each operation waits for the
+ * connection.
+ */
 const CONNECT_ATTEMPTS = 5;
-/** Number of values that must still exist at the end. */
+/** Number of values that are written to check that the store evicts no values. */
 const VALUES = 50;
 
-/** The store opened twice, as by two processes, with the keys of the examination. */
+/** The store, opened twice as two processes would open it, and the keys of the examination. */
 interface Bench {
   readonly used: UsedStore;
   readonly stores: readonly [Store, Store];
@@ -80,7 +84,7 @@ const CHECKS: readonly (readonly [name: string, run: Run])[] = [
   ["eviction", checkEviction],
 ];
 
-// This check also writes the values that the check of eviction reads at the end.
+// This check also writes the values that the eviction check reads at the end.
 async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Promise<boolean> {
   try {
     await connect(a, key("reachable"));
@@ -103,7 +107,8 @@ async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Pro
   return false;
 }
 
-// Retries the first operation, because it waits for the connection, which may take longer than an operation may.
+// Retries the first operation, because it waits for the connection, which may take longer than the timeout of an
+// operation.
 async function connect(store: Store, key: string): Promise<void> {
   const errors: unknown[] = [];
   while (errors.length < CONNECT_ATTEMPTS) {

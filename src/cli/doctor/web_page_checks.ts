@@ -1,5 +1,5 @@
 /**
- * Checks which web pages a server admits.
+ * Checks from which web pages a server accepts requests.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -19,7 +19,7 @@ export type SendAs = (
 /** Options of the checks. */
 export interface WebPageOptions {
   readonly report: Report;
-  /** The origin of a web page that the server should admit. */
+  /** The origin of a web page that the server should allow. */
   readonly origin?: string;
   readonly sendAs?: SendAs;
 }
@@ -137,7 +137,7 @@ function sendPreflight(
   origin: string,
   requiredHeaders: readonly string[],
 ): Promise<ServerResponse> {
-  // Without the user's headers, because browsers send preflights without them.
+  // Omit the user's headers, because browsers send preflight requests without them.
   return exchange({ ...endpoint, headers: {} }, {
     method: "OPTIONS",
     headers: {

@@ -1,5 +1,5 @@
 /**
- * A connection of the page to another server: a client whose requests come from the page.
+ * A connection from the page to another server: a client that sends the requests of the page.
  *
  * @module
  */
@@ -44,7 +44,7 @@ export interface ConnectionOptions {
   readonly events: EventStream;
 }
 
-/** The method of the question about the sign-in. It comes from this process, and a server cannot send it. */
+/** The method by which this process asks the page to sign in. A server cannot send this method. */
 const SIGN_IN = "inspector/signIn";
 const NO_ARGS: Args = { operands: [], flags: {}, all: {} };
 const META = "io.modelcontextprotocol/";
@@ -92,7 +92,7 @@ export class Connection {
     }
   }
 
-  /** Sends a request of the page. `stream` gets the messages of the server. The last message is the response. */
+  /** Sends a request from the page. `stream` gets the messages of the server. The last message is the response. */
   async send(request: Params, stream: EventStream): Promise<void> {
     const message = { jsonrpc: "2.0", id: request.id };
     const tell = ({ method, params }: Notification) => stream.send({ jsonrpc: "2.0", method, params });
@@ -105,7 +105,7 @@ export class Connection {
     if (this.#hasAsked) await this.#tellSignIn().catch(() => {});
   }
 
-  /** Responds to a request of the server. `undefined` rejects the request. */
+  /** Responds to a request from the server. If `result` is `undefined`, rejects the request. */
   answer(key: string, result: unknown): void {
     const question = this.#questions.get(key);
     if (result === undefined) question?.reject(new McpError(INTERNAL_ERROR, "The user dismissed the request"));
@@ -211,7 +211,8 @@ export class Connection {
     signal.addEventListener("abort", withdraw, { once: true });
     events.send({ kind: "question", key, method, params });
     try {
-      // Safe, because the page makes an answer to this method, and the client checks the answer.
+      // The cast is safe, because the page creates an answer that fits this method, and the client validates the
+      // answer.
       return await question.promise as Answer;
     } finally {
       signal.removeEventListener("abort", withdraw);
@@ -245,7 +246,7 @@ async function listen(
   tell: (notification: Notification) => void,
   signal: AbortSignal,
 ): Promise<Result> {
-  // Safe, because the page makes the filter, and the client checks it.
+  // The cast is safe, because the page creates the filter, and the client validates it.
   const subscription = await client.subscribe(wanted as SubscriptionFilter);
   const close = () => void subscription.close().catch(() => {});
   signal.addEventListener("abort", close, { once: true });

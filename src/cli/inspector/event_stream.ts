@@ -7,7 +7,7 @@ import type { Params } from "../../client/client.ts";
 
 /** Maximum bytes that are buffered for a page that does not read. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
-/** Milliseconds between two heartbeats. Without them, some runtimes close silent streams. */
+/** Milliseconds between two heartbeats. Without heartbeats, some runtimes close idle streams. */
 const HEARTBEAT_MS = 5000;
 
 /** A stream of events. It ends when `gone` aborts, when the page stops reading, or when the stream is closed. */

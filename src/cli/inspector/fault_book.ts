@@ -1,6 +1,6 @@
 /**
- * Remembers the reasons of unexpected errors for the page. The responses of the server do not contain these reasons, as
- * in production.
+ * Remembers the reasons of unexpected errors for the page. The responses of the server do not contain these reasons,
+ * just as in production.
  *
  * @module
  */

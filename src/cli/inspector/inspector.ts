@@ -69,8 +69,8 @@ export class Inspector {
     const path = request.url.slice(start).replace(/[?#].*$/, "");
     const isRelayed = path.startsWith(RELAY_PATH);
     if (path !== PAGE_PATH && !isRelayed) return;
-    // Page and relay accept only requests from this machine, regardless of the hosts and origins that the server
-    // allows.
+    // The page and the relay accept only requests from this machine, regardless of the hosts and origins that the
+    // server allows.
     const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
     if (rejection) return reject(rejection.status, `Cannot serve the request: ${rejection.reason}`);
     if (!isLoopbackHost(request.headers.get("host") ?? "")) {
@@ -86,7 +86,7 @@ export class Inspector {
 
   #respondPage(method: string): Response {
     if (method !== "GET" && method !== "HEAD") {
-      // Keep this wording, from which client commands and `install` read the endpoint.
+      // Do not change this wording, because client commands and `install` parse the endpoint from it.
       const remedy = this.#endpoint === undefined ? "use GET" : `the endpoint is ${this.#endpoint}`;
       return reject(405, `Cannot serve the inspector: the method is not allowed; ${remedy}`, { allow: "GET, HEAD" });
     }

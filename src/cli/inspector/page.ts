@@ -6,7 +6,10 @@
 import { toBase64 } from "../../kit/base64.ts";
 import { script, style } from "./page_bundle.ts";
 
-/** The configuration of the page. It must not contain secrets, because a page without the key has it too. */
+/**
+ * The configuration of the page. The configuration must not contain secrets, because a page that was opened without the
+ * key contains it too.
+ */
 export interface PageConfig {
   /** The endpoint path of the server that serves the page, if there is one. */
   readonly endpoint?: string;
@@ -38,7 +41,7 @@ export async function buildPage(config: PageConfig): Promise<Page> {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // Trusted types, so that text can never become markup or code.
+    // Require trusted types, so that text can never become markup or code.
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join("; ");

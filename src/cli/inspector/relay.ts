@@ -22,11 +22,11 @@ export interface NamedServer {
   readonly args?: Args;
 }
 
-/** Headers of HTTP and of the protocol. Users cannot set them. */
+/** HTTP and protocol headers that users cannot set. */
 const RESERVED =
   /^(host|connection|content-.*|transfer-encoding|keep-alive|upgrade|te|trailer|expect|accept|mcp-.*|proxy-.*|sec-.*|origin|last-event-id)$/;
 
-/** An error about a request of the page. Its message states the problem. */
+/** An error about a request from the page. The message states the problem. */
 class RelayError extends Error {
   readonly status: number;
 
@@ -36,7 +36,7 @@ class RelayError extends Error {
   }
 }
 
-/** Handles requests of the page to other servers. */
+/** Handles requests from the page to other servers. */
 export class Relay {
   /** The secret key that the page must send. */
   readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
@@ -84,8 +84,8 @@ export class Relay {
   }
 
   /**
-   * Describes the server of the command line. This is not in the page itself, because any user of this machine can read
-   * the page.
+   * Describes the server of the command line. The page itself does not contain this description, because any user of
+   * this machine can read the page.
    */
   #describeServer(): Response {
     const server = this.#server;
@@ -105,8 +105,8 @@ export class Relay {
       revision: typeof revision === "string" && revision ? revision : undefined,
       events,
     });
-    // Register the connection now, because the server may send requests before it is open, and the page responds to
-    // them here.
+    // Register the connection now, because the server may send requests before it is open, and the relay must find the
+    // connection when the page responds.
     this.#connections.set(id, connection);
     events.send({ kind: "opening", id });
     events.signal.addEventListener("abort", () => {

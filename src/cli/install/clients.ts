@@ -39,7 +39,9 @@ export interface InstallClient {
   readonly toReference?: (variable: string) => string;
   /** Returns the entry of a server that the client starts. */
   readonly toStdioEntry: (server: StdioServer, name: string) => object;
-  /** Returns the entry of a server at a URL. Without this function, an entry with a bridge is written. */
+  /**
+   * Returns the entry of a server at a URL. Without this function, `install` writes an entry that starts the bridge.
+   */
   readonly toHttpEntry?: (server: HttpServer, name: string) => object;
   /** The step after the installation. */
   readonly nextStep: string;
@@ -49,7 +51,9 @@ const toShellReference = (variable: string) => `\${${variable}}`;
 const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
 
-/** The parts of a client that has a JSON file of the user, and entries without further keys. */
+/**
+ * The properties of a client whose configuration is a JSON file of the user, with entries that have no additional keys.
+ */
 const userJson = {
   format: "json",
   serversKey: "mcpServers",
@@ -57,7 +61,7 @@ const userJson = {
   toStdioEntry: (server: StdioServer) => server,
 } as const;
 
-/** The parts of a client that has a JSON file of the project. */
+/** The properties of a client whose configuration is a JSON file of the project. */
 const projectJson = {
   ...userJson,
   isShared: true,

@@ -100,7 +100,10 @@ async function prepareFolder(file: string): Promise<void> {
   await platform.files.makeFolder(toFolder(file));
 }
 
-/** Holds a lock file, so that no other installation writes the file between the last read and the rename. */
+/**
+ * Runs `write` while holding a lock file, so that no other installation writes the file between the last read and the
+ * rename.
+ */
 async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
   const lock = `${await platform.files.resolve(file) ?? file}.lock`;
   try {

@@ -9,7 +9,8 @@ import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 
 /**
- * A command with its environment, and the folder in which it is started. The folder defaults to the working directory.
+ * A command with its environment, and the folder in which the command is started. The folder defaults to the working
+ * directory.
  */
 export interface EntryCommand {
   readonly command: string;
@@ -85,7 +86,10 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
   }
 }
 
-/** Removes output that is printed twice: if the server exits, the client starts it again, with a handshake. */
+/**
+ * Removes repeated output. If the server exits, the client starts it a second time, to try the handshake, and the
+ * server prints the same output again.
+ */
 function dropRepetition(output: string): string {
   const middle = Math.ceil(output.length / 2);
   const half = output.slice(middle).trim();

@@ -14,7 +14,7 @@ export interface Destination {
   readonly isShared: boolean;
 }
 
-/** The plan of an entry. Its name may not be known yet. */
+/** The plan of an entry. The name of the entry may not be known yet. */
 export interface InstallPlan {
   /** Returns the entry for a server with this name. */
   readonly toEntry: (name: string) => object;

@@ -17,8 +17,8 @@ import { listLocalImports, toConfigFlags } from "./deno_config.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 /**
- * The folder in which the check starts the server, which is where a desktop client starts it. Clients of a project
- * start the server in the folder of the project.
+ * The folder in which the check starts the server. Desktop clients start servers in this folder too. Clients of a
+ * project start the server in the folder of the project.
  */
 const ROOT = platform.toPath("/");
 

@@ -24,10 +24,13 @@ interface Bundle {
 
 /** Modules that are not bundled, so that the places in the author's code that import them can be reported. */
 const FOREIGN = ["bun", "bun:*", "jsr:*", "https:*", "http:*"];
-/** The same for Deno, whose bundler loads packages of JSR and the web. */
+/** The same list for Deno, whose bundler loads packages from JSR and the web. */
 const FOREIGN_ON_DENO = ["bun", "bun:*"];
 
-/** Returns the specifier of a file of this library for the bundle. It leads to this copy, wherever it is installed. */
+/**
+ * Returns the specifier of a file of this library for the bundle. The specifier points to this copy, wherever it is
+ * installed.
+ */
 export function toOwnModule(entry: "library" | "stdio"): string {
   const names = { library: ["index", "library"], stdio: ["stdio", "transports/stdio/stdio"] }[entry];
   const path = isBundled ? `./${names[0]}.js` : `../../${names[1]}${import.meta.url.slice(-3)}`;
@@ -182,7 +185,7 @@ async function toImportMap(file: string): Promise<readonly string[]> {
   ];
 }
 
-/** Explains why a bundler failed. The text contains the place in each file. */
+/** Explains why a bundler failed. The text contains the position of each problem. */
 function explain(error: unknown): string {
   const errors = isObject(error) && Array.isArray(error.errors) ? error.errors : [error];
   const text = errors.map((each) => {

@@ -61,12 +61,12 @@ function isPath(type: Setting["type"]): boolean {
   return type === "file" || type === "directory";
 }
 
-/** The kinds of `--allow`, with their flags of Node. */
+/** The kinds of `--allow`, with the corresponding Node flags. */
 const KINDS = { run: "--allow-child-process", worker: "--allow-worker" } as const;
 
 /**
- * Returns the flags of Node by which the server may read its own folder and the paths that the user chooses, and by
- * which it gets the permissions of `--allow`.
+ * Returns the Node flags that allow the server to read its own folder and the paths that the user chooses, and that
+ * grant the permissions of `--allow`.
  *
  * @throws {UsageError} if a value of `--allow` is not a permission.
  */

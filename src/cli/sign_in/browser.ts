@@ -5,7 +5,10 @@
  */
 import { platform } from "../platform.ts";
 
-/** The programs that open a page, by system. The page is their last argument. They are started without a shell. */
+/**
+ * The programs that open a page, by system. The URL of the page is the last argument. The programs are started without
+ * a shell.
+ */
 const OPENERS: Readonly<Record<string, readonly string[]>> = {
   windows: ["rundll32", "url.dll,FileProtocolHandler"],
   darwin: ["open"],

@@ -1,5 +1,5 @@
 /**
- * The source of tokens of a command: the user signs in in the terminal, and tokens are stored in the user's folder.
+ * The source of tokens of a command: the user signs in from the terminal, and tokens are stored in the user's folder.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import { terminalUserAgent } from "./terminal_user_agent.ts";
 import { tokenFolder, toTokenPath } from "./token_folder.ts";
 import { CLIENT_NAME, type SignInSettings } from "./sign_in_settings.ts";
 
-/** Returns the source of tokens of a command. */
+/** Returns the token source for a command. */
 export function createSignIn(
   settings: SignInSettings,
   { isForced, askPage }: { readonly isForced: boolean; readonly askPage?: AskPage },

@@ -1,6 +1,6 @@
 /**
- * Sends the user of the inspector's page to an authorization server and back. The page shows the link. The tokens stay
- * in this process.
+ * Signs in the user of the inspector's page. The page shows the link to the authorization server. The tokens stay in
+ * this process.
  *
  * @module
  */
@@ -22,7 +22,7 @@ export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
         try {
           return await Promise.race([trip.visit(page, { signal }), refused]);
         } finally {
-          // Close the dialog, because the user may have come back without closing it.
+          // Close the dialog, because the redirect may arrive while the dialog is still open.
           stop.abort(new DOMException("The user has come back", "AbortError"));
         }
       },
@@ -32,7 +32,8 @@ export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
 }
 
 /**
- * Rejects if the user does not agree. If the user agrees, it never settles, because the browser brings the response.
+ * Rejects if the user does not agree. If the user agrees, the promise never settles, because the response arrives
+ * through the redirect of the browser.
  */
 async function refuse(agreed: Promise<boolean>, { server }: SignInPage): Promise<never> {
   if (await agreed) return await new Promise(() => {});

@@ -1,5 +1,5 @@
 /**
- * The text about a sign-in in several commands, and the URL that they have as operand.
+ * Formats the facts about a sign-in for several commands, and reads the server URL from their operands.
  *
  * @module
  */

@@ -33,7 +33,7 @@ export const SIGN_IN_OPTIONS: Options = {
 export interface CommandAuthOptions {
   /** Runs work that waits for the user. Its time does not count towards the timeout. */
   readonly pauseWhile?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Whether to sign in even without a terminal. */
+  /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
   /** Asks the user of the inspector's page, instead of the user of the terminal. */
   readonly askPage?: AskPage;

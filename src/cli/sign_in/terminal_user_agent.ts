@@ -1,5 +1,5 @@
 /**
- * Sends the user of a terminal to an authorization server and back: in the browser, or by a link and a pasted address.
+ * Signs in the user of a terminal: in the browser, or with a link and a pasted redirect URL.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export interface TerminalUserAgentOptions {
   readonly port?: number;
   /** Whether to open a browser. */
   readonly opens: boolean;
-  /** Whether to sign in even without a terminal. */
+  /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced: boolean;
 }
 
@@ -68,12 +68,12 @@ async function showPage({ url, server, issuer, scopes }: SignInPage, opens: bool
   reportLine(`${isOpen ? "If no browser opens, open" : "Open"} this page:\n  ${toPlain(url)}`);
 }
 
-/** Reads the address to which the browser was redirected, if the browser is on another machine. */
+/** Reads the redirect URL from the terminal, for users whose browser runs on another machine. */
 async function readPasted(redirectUri: string, signal: AbortSignal): Promise<string> {
   for (;;) {
     const prompt = "Waiting for the browser. If it cannot load the last page, paste its address here: ";
     const line = await promptLine(prompt, signal).catch((error) => signal.aborted ? undefined : Promise.reject(error));
-    // Wait forever at the end of the input, because the response can then come only from the browser.
+    // Wait forever at the end of the input, because only the browser can then deliver the response.
     if (line === undefined) return await new Promise(() => {});
     if (line.startsWith(`${redirectUri}?`)) return line;
     if (line) reportLine(`This is not the address: it begins with ${redirectUri}?`);

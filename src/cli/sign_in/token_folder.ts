@@ -13,7 +13,7 @@ import { reportLine } from "../client/terminal_output.ts";
 const { files } = platform;
 
 const MAX_BYTES = 1024 * 1024;
-/** How often a process renews its lock within the time after which a lock expires. */
+/** Number of times that a process renews its lock within `DEAD_MS`. */
 const BEATS = 5;
 /** Milliseconds after which a lock that was not renewed expires. */
 const DEAD_MS = 10_000;
@@ -173,8 +173,8 @@ function startBeat(file: string, ms: number): () => void {
 async function removeDead(file: string, deadMs: number): Promise<void> {
   const facts = await files.lstat(file);
   if (!facts || Date.now() - facts.modified < deadMs) return;
-  // Rename the lock first, because only one process can. If another process has taken the lock meanwhile, rename it
-  // back.
+  // Rename the lock first, because only one process can rename it. If another process has taken the lock meanwhile,
+  // rename it back.
   const grave = `${file}.${crypto.randomUUID()}`;
   if (!await files.rename(file, grave)) return;
   const taken = await files.lstat(grave);

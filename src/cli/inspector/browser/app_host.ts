@@ -1,5 +1,5 @@
 /**
- * Communicates with an app in its frame: answers its requests, and passes its calls to the server.
+ * Communicates with an app in a frame: answers the requests of the app, and passes its calls to the server.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps
  * @module
@@ -32,13 +32,13 @@ export interface AppEvents {
 
 const RESERVED = "ui/notifications/sandbox-";
 const MAX_HEIGHT = 640;
-/** Maximum requests of an app that wait for the server at the same time. */
+/** Maximum number of requests from an app that wait for the server at the same time. */
 const MAX_CALLS = 8;
-/** Maximum messages of an app within a second. More messages would keep the page busy. */
+/** Maximum number of messages from an app within a second. More messages would keep the page busy. */
 const MAX_MESSAGES = 200;
 /** Milliseconds that an app may take to save its state before it is removed. */
 const TEARDOWN_MS = 500;
-/** Maximum characters of a message of an app. */
+/** Maximum length of a message from an app, in characters. */
 const MAX_CHARACTERS = 4_000_000;
 const ORIGINS = ["connectDomains", "resourceDomains", "frameDomains", "baseUriDomains"];
 
@@ -85,7 +85,7 @@ addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) =>
   }
 });
 
-/** One app, from the side of the page. */
+/** The page's side of the communication with one app. */
 export class AppHost {
   readonly frame: HTMLIFrameElement;
   readonly #html: string;
@@ -116,7 +116,7 @@ export class AppHost {
     hosts.set(this.frame, this);
   }
 
-  /** Notifies the app of its end, waits briefly, and removes the app. */
+  /** Notifies the app that it will be removed, waits briefly, and removes the app. */
   async close(): Promise<void> {
     if (this.#isReady && this.frame.isConnected && !this.#end.signal.aborted) {
       this.#post({ id: "teardown", method: "ui/resource-teardown", params: { reason: "The call is over" } });
@@ -134,7 +134,7 @@ export class AppHost {
     this.frame.contentWindow?.postMessage(full, sandbox ?? location.origin);
   }
 
-  /** Handles a message of the frame. */
+  /** Handles a message from the frame. */
   receive(data: unknown): void {
     if (this.#end.signal.aborted || !isObject(data) || data.jsonrpc !== "2.0") return;
     const second = Math.floor(performance.now() / 1000);

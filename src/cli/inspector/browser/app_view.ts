@@ -85,7 +85,7 @@ export class AppView {
       h("span.note", serverText(toCompact(params ?? result ?? error).slice(0, 200))),
     );
     const row = h("details", summary);
-    // Keep the message as text, because a message of an app may contain anything.
+    // Convert the message to text, because a message from an app may contain any value.
     const isCut = text.length > MAX_CHARACTERS;
     const shown = isCut ? text.slice(0, MAX_CHARACTERS) : text;
     row.addEventListener("toggle", () => {

@@ -25,7 +25,7 @@ export interface ArgumentFields {
   fill(values: Json): void;
 }
 
-/** Options of the fields. */
+/** The completion reference and the listener for {@linkcode makeArgumentFields}. */
 export interface ArgumentOptions {
   /** The prompt or template to complete. `undefined` if the server does not support completion. */
   readonly reference: Json | undefined;

@@ -8,7 +8,7 @@ import { formatMs, type Json, toCompact } from "./json.ts";
 
 /** A call, with the item of the list to which it belongs. */
 export interface Call {
-  /** The title of its list, such as `Tools`. */
+  /** The title of the list that contains the item, such as `Tools`. */
   readonly list: string;
   /** The key of its item in the list. */
   readonly key: string;
@@ -16,7 +16,7 @@ export interface Call {
   readonly given: Json;
 }
 
-/** The end of a call. */
+/** The outcome of a call. */
 export interface CallEnd {
   /** The state, such as `Done`. */
   readonly state: string;

@@ -8,7 +8,7 @@ import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
 import type { Field, Place, Reading } from "./form_field.ts";
 import { resembles, type Shape, toShape } from "./schema_reader.ts";
 
-/** Maximum nested levels, which fit on a screen. */
+/** Maximum number of nested levels. More levels would not fit on a screen. */
 const MAX_DEPTH = 6;
 const MAX_ROWS = 100;
 const CONTROLS = "input, textarea, select";
@@ -64,7 +64,7 @@ function makeObject(shape: Shape, place: Place): Field {
   return { element, isGroup: true, focus: toggleButton, read };
 }
 
-/** Creates a choice of the variant, and a control for the chosen variant. */
+/** Creates a select for the variant, and a control for the selected variant. */
 function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   const { context, id, name, isRequired, initial, about, depth } = place;
   const { root, budget } = context;
@@ -101,7 +101,7 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
       depth: depth + 1,
       fixed: variant.fixed,
     });
-    // Hide the control of a constant, because it has only one value.
+    // Hide the control of a constant, because the user cannot choose another value.
     body.hidden = shape.kind === "choice" && shape.choices.length === 1;
     body.append(field.element);
   }

@@ -1,5 +1,5 @@
 /**
- * The configuration that the server has written into the page.
+ * The page's configuration, which the server embeds in the page.
  *
  * @module
  */
@@ -28,6 +28,6 @@ export const sandbox: string | undefined = toText(given.sandbox);
 /** The server named on the command line. */
 export interface NamedServer {
   readonly name: string;
-  /** Whether requests to it can have headers that the user enters. */
+  /** Whether the page can send additional headers, which the user enters, to the server. */
   readonly hasHeaders: boolean;
 }

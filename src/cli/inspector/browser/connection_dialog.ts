@@ -95,7 +95,8 @@ function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   (place.kind === "url" ? other : usual).checked = true;
   url.value = place.url;
   revision.value = place.revision;
-  // Disable these fields without the key, because the page can then use only its own server, in its own revision.
+  // Disable these fields if the page has no key, because it can then use only its own server, in the configured
+  // revision.
   other.disabled = url.disabled = revision.disabled = key === undefined;
   const origin = endpoint === undefined ? "From the command line: " : "This server: ";
   const hint = "To connect to another server, open the link that the terminal shows. It contains the key.";

@@ -1,5 +1,5 @@
 /**
- * Shows content of a server, always as text.
+ * Shows content from a server, always as text.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { type Json, toObject, toPretty, toText } from "./json.ts";
 import { isLikelyMarkdown, renderMarkdown } from "./markdown.ts";
 import { makePlainText, makeTextViewer, MAX_SHOWN } from "./text_viewer.ts";
 
-/** Maximum characters of Base64 of an image or audio that is rendered. */
+/** Maximum length of the Base64 text of an image or audio that is rendered, in characters. */
 const MAX_MEDIUM = 20_000_000;
 // Types of images and audio that are rendered. They never run code, not even SVG. Browsers may pass other types to
 // external programs.

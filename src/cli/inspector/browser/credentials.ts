@@ -7,7 +7,7 @@
 import { endpoint } from "./config.ts";
 import { type Json, parseObject, toObject, toText } from "./json.ts";
 
-/** A choice of server. */
+/** The chosen server and protocol revision. */
 export interface Place {
   /** `own`: the server that serves the page. `named`: the server on the command line. `url`: the server at `url`. */
   readonly kind: "own" | "named" | "url";
@@ -25,10 +25,10 @@ export interface Secrets {
 
 const STORED = "inspector";
 const MASK = "••••••";
-/** Minimum characters of a secret that is masked. Shorter secrets occur in many words. */
+/** Minimum length of a secret that is masked, in characters. Shorter secrets also occur in ordinary words. */
 const MIN_MASKED = 4;
 
-/** The kind of the server that the page shows if the user has not chosen one. */
+/** The kind of server that the page shows if the user has not chosen a server. */
 export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own";
 
 /** The key for connections to other servers. `undefined` if the page was opened without the key. */

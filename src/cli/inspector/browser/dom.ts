@@ -5,7 +5,7 @@
  */
 import { escapeUnprintable } from "../../../kit/printable.ts";
 
-/** A listener for any event. As a method type, it accepts listeners for special events. */
+/** A listener for any event. Declared as a method, so that the type also accepts listeners for specific events. */
 type Listener = { handle(event: Event): void }["handle"];
 
 /** Attributes by name, and listeners by the name of their event. `undefined` and `false` are skipped. */
@@ -58,7 +58,9 @@ export function escapeInvisible(text: unknown): string {
   return escapeUnprintable(String(text).replaceAll("\r\n", "\n"), "\n\t\u200c\u200d", toCode);
 }
 
-/** Creates an element for text of the server. Its direction is isolated, and control characters are visible. */
+/**
+ * Creates an element for text from the server. The text direction is isolated, and control characters are made visible.
+ */
 export function serverText(text: unknown): HTMLElement {
   return h("bdi", escapeInvisible(text));
 }
@@ -75,7 +77,7 @@ export function makeCopyButton(text: () => string): HTMLButtonElement {
   const button = makeButton("button.quiet.small", "Copy", copy);
   let timer: number | undefined;
   async function copy(): Promise<void> {
-    // The clipboard is missing outside of a secure context.
+    // Outside of a secure context, the clipboard API does not exist.
     const isCopied = await navigator.clipboard?.writeText(text()).then(() => true, () => false) ?? false;
     button.textContent = isCopied ? "Copied" : "Not copied";
     clearTimeout(timer);

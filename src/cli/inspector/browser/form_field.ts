@@ -34,13 +34,13 @@ export interface Field {
 
 /** The context that the controls of a form have in common. */
 export interface FormContext {
-  /** The schema with the definitions to which references lead. */
+  /** The schema with the definitions that references point to. */
   readonly root: Json;
   /** The number of fields that may still be created, because a schema can describe more fields than a page can show. */
   readonly budget: { fields: number };
-  /** Makes the control of a value. */
+  /** Creates the control for a value. */
   makeControl(shape: Shape, place: Place): Field;
-  /** Makes a field for every property of an object. */
+  /** Creates a field for every property of an object. */
   makeFields(schema: Json, place: FieldsPlace): Field;
 }
 

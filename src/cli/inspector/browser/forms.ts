@@ -168,7 +168,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
     return { problem, value: toValue(readings, others.value) };
   }
 
-  /** `fromEntries`, because an assignment to `__proto__` would not add a property. */
+  /** Use `fromEntries`, because an assignment to `__proto__` would not add a property. */
   function toValue(readings: readonly (readonly [name: string, reading: Reading])[], restValue: unknown): Json {
     const hidden = ordered.slice(parts.length).filter(([name]) => Object.hasOwn(given, name));
     const further = rest ? Object.entries(toObject(restValue)) : others;

@@ -33,7 +33,7 @@ export interface ItemListOptions {
 /** The content of a list. */
 export interface ItemListContent {
   readonly items: readonly Item[];
-  /** Loads further items. `undefined` if there are none. */
+  /** Loads further items. `undefined` if the list is complete. */
   readonly more?: () => void;
   /** The reason why some items could not be loaded. */
   readonly problem?: string;

@@ -23,7 +23,7 @@ interface Source {
 export interface ListEvents {
   /** Called when the user chooses an item. */
   readonly onChoose: (title: string, key: string) => void;
-  /** Called after loading a list of which no item is chosen. */
+  /** Called after loading a list in which no item is chosen. */
   readonly onLoad: () => void;
   /** Called when the user enters the URI of a resource. */
   readonly onOpen: (uri: string) => void;
@@ -66,7 +66,7 @@ export class List {
         pages[at].push(...toObjects(outcome.result[key]).map(toItem));
         return outcome.result.nextCursor ?? null;
       }));
-      // Stop, because the list is being loaded again.
+      // Discard the page, because the list is being loaded again.
       if (mine !== this.#loading) return;
       const items = pages.flat();
       const isMore = next.some((cursor) => cursor !== null);

@@ -29,7 +29,7 @@ const WIDE = 700;
 const WIDE_WITH_LOG = 1100;
 
 let named: NamedServer | undefined;
-/** Whether the server has responded to a discovery. Before, there are no lists to show. */
+/** Whether the server has responded to a discovery. Before that, the page has no lists to show. */
 let isKnown = false;
 
 const lists = makeLists({ onChoose: remember, onLoad: recall, onOpen: openResource });
@@ -145,7 +145,7 @@ function showState(state: SubscriptionState): void {
 
 /** Requests the description of the server, and loads its lists. Returns `false` if the server does not respond. */
 async function discover(): Promise<boolean> {
-  // Ignore an error, because without the key the next request fails too, and shows the problem.
+  // Ignore an error. If the page has no key, the next request fails too, and the page shows the problem.
   if (endpoint === undefined) named ??= await findNamedServer().catch(() => undefined);
   const outcome = await send("server/discover");
   failure.hidden = outcome.kind === "result";

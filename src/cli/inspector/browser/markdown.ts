@@ -39,7 +39,7 @@ function toBlocks(text: string): readonly Child[] {
 
 function toElements(tokens: readonly Token[] = [], depth: number): readonly Child[] {
   if (depth >= MAX_DEPTH) return tokens.map(({ raw }) => toPlain(raw));
-  // Safe, because only extensions of the lexer create other tokens, and there are no extensions.
+  // The cast is safe, because only extensions of the lexer create other tokens, and no extensions are used.
   return tokens.map((token) => toElement(token as MarkedToken, depth + 1));
 }
 
@@ -114,7 +114,8 @@ function toLink({ href, text, tokens }: Tokens.Link, depth: number): HTMLElement
   return text.includes(place) ? link : h("span", link, h("span.muted", ` (${escapeInvisible(place)})`));
 }
 
-// Shows an image as text. Images are not loaded, because their server would learn who reads the text and when.
+// Shows an image as text. Images are not loaded, because a request for an image would reveal to its server who reads
+// the text, and when.
 function toImage({ text, href }: Tokens.Image): HTMLElement {
   const name = escapeInvisible(text) || "no description";
   return h("span.image", `Image, not loaded: ${name} `, h("code", toPlain(href.slice(0, 500))));

@@ -1,7 +1,7 @@
 /**
- * Matches patterns of authors who are not trusted. A regular expression of the browser could take hours for some
- * patterns, so it is only used for single characters. The pattern is converted to a graph of states, and all states of
- * a position are followed at the same time.
+ * Matches regular expressions from untrusted authors. A regular expression of the browser could take hours for some
+ * patterns, so it is only used for single characters. The pattern is converted to a graph of states, and all possible
+ * states at a position are followed at the same time.
  *
  * @module
  */
@@ -16,7 +16,7 @@ type Test = (character: string) => boolean;
 
 /** A state of the graph. Without a test, it leads to the next states without a character. */
 interface State {
-  /** Tests the character that leads to the next states. */
+  /** Tests whether a character leads to the next states. */
   readonly test?: Test;
   /** The edge of the text at which the state can be passed. */
   readonly edge?: "start" | "end";

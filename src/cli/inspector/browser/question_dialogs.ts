@@ -121,7 +121,10 @@ function makeUrlQuestion({ message, url }: Json): Question {
   };
 }
 
-/** Creates the question about a sign-in of the inspector's process. The sign-in continues when the user comes back. */
+/**
+ * Creates the question whether to sign in, which the inspector's process asks. The sign-in continues when the browser
+ * is redirected back.
+ */
 function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
   const words = Array.isArray(scopes) && scopes.length
     ? scopes.map(String).join(", ")

@@ -1,5 +1,5 @@
 /**
- * Reads JSON Schemas for forms. The work has a limit for any schema.
+ * Reads JSON Schemas for forms. The work is limited for every schema.
  *
  * @module
  */
@@ -47,7 +47,7 @@ const MAX_PARTS = 500;
 /** Maximum characters of a value in a hint. */
 const MAX_HINT = 200;
 
-/** Returns the shape of a value. `root` contains the definitions to which references lead. */
+/** Returns the shape of a value. `root` contains the definitions that references point to. */
 export function toShape(given: unknown, root: Json): Shape {
   const { schema, isNullable } = dropNull(follow(given, root), root);
   const { type } = schema;

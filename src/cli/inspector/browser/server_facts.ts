@@ -1,5 +1,5 @@
 /**
- * The known facts about the server.
+ * The name and capabilities of the server, and the capabilities that the page declares.
  *
  * @module
  */

@@ -38,8 +38,8 @@ export class Subscription {
   }
 
   /**
-   * Opens a subscription, and then closes the previous subscription. Without a filter, only closes the previous
-   * subscription.
+   * Opens a subscription, and then closes the previous subscription. If `filter` is `undefined`, only closes the
+   * previous subscription.
    */
   listen(filter: Json | undefined): void {
     clearTimeout(this.#timer);

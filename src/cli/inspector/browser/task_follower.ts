@@ -81,7 +81,7 @@ export class TaskFollower {
     );
   }
 
-  /** Asks new questions, and closes the dialogs of questions that the server has closed. */
+  /** Asks the user new questions, and closes the dialogs of questions that the server no longer asks. */
   #ask(requests: Json): void {
     for (const [key, asked] of Object.entries(requests)) {
       if (this.#questions.has(key)) continue;
@@ -100,7 +100,10 @@ export class TaskFollower {
     this.#wake();
   }
 
-  /** Waits for the interval that the server asks for, within limits. Ends early if the task needs attention. */
+  /**
+   * Waits for the interval that the server asks for, within limits. Ends early if the task must be polled or cancelled
+   * at once, for example because the user has answered a question.
+   */
   async #pause(wanted: unknown): Promise<void> {
     if (this.#signal.aborted || this.#isDismissed) return;
     const ms = typeof wanted === "number" && wanted > 0 ? wanted : DEFAULT_POLL_MS;

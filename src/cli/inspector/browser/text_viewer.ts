@@ -141,7 +141,8 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
 /** Returns the positions of a word in a text, ignoring case. */
 function findAll(text: string, wanted: string): readonly number[] {
   const [lower, lowerWanted] = [text.toLowerCase(), wanted.toLowerCase()];
-  // Compare the case if lower case changes the length, because the matches would have wrong positions.
+  // Do a case-sensitive search if lower case changes the length of the text, because the matches would have wrong
+  // positions.
   const isAlike = lower.length === text.length && lowerWanted.length === wanted.length;
   const [where, what] = isAlike ? [lower, lowerWanted] : [text, wanted];
   const starts: number[] = [];

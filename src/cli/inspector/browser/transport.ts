@@ -41,7 +41,7 @@ export async function* readData(response: Response): AsyncGenerator<string> {
   for await (const { data } of readEvents(response)) if (data) yield data;
 }
 
-/** Returns the server on the command line. Throws if the page has no key. */
+/** Returns the server named on the command line. Throws if the page has no key. */
 export async function findNamedServer(): Promise<NamedServer> {
   const response = await ask("server", "{}", {});
   const { name, hasHeaders } = parseObject(await response.text());

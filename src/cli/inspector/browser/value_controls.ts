@@ -48,7 +48,7 @@ function makeText(shape: Shape, place: Place): Field {
   function read(): Reading {
     const { value } = element;
     if (isMoment && value) return { value: new Date(value).toISOString() };
-    // An empty text may be a value. An empty date is not a value.
+    // An empty string may be a value, but an empty date is not a value.
     const isText = value !== "" || (type === undefined && isRequired && !shape.isNullable);
     return isText ? { value } : readEmpty(shape, place, element);
   }
@@ -90,7 +90,7 @@ function makeNumber(shape: Shape, place: Place): Field {
   return { element, read };
 }
 
-// Creates a select for a boolean. A checkbox would not do, because an optional boolean has three states.
+// Creates a select for a boolean. Does not use a checkbox, because an optional boolean has three states.
 function makeBoolean(shape: Shape, place: Place): Field {
   const { id, about, initial, isRequired } = place;
   if (!shape.isNullable && (isRequired || typeof initial === "boolean")) {

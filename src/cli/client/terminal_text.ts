@@ -6,7 +6,8 @@
 import { toPrintable } from "../../kit/printable.ts";
 
 // Matches styles such as colours. They are removed instead of escaped, because many programs write styles, and the text
-// is complete without them. deno-lint-ignore no-control-regex
+// is complete without them.
+// deno-lint-ignore no-control-regex
 const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
 /** Removes styles, and escapes everything else that a terminal would interpret. */

@@ -106,7 +106,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   return mounted;
 }
 
-/** Returns the routes of several servers. They are loaded with the first request. */
+/** Returns the routes of several servers. The routes are loaded with the first request. */
 function openRoutes(
   list: RouteList,
   servers: readonly Server[],
@@ -157,7 +157,7 @@ function toPattern(template: string): RegExp {
   return new RegExp(`^${segments.join("/")}$`);
 }
 
-// Normalise the path as the servers do, because a runtime may leave dot segments and backslashes in a URL. Otherwise
+// Normalize the path as the servers do, because a runtime may leave dot segments and backslashes in a URL. Otherwise
 // another spelling of a path could reach a later server, with other rules.
 function normalize(path: string): string {
   if (!/[%\\]|\/\./.test(path)) return path;

@@ -113,7 +113,7 @@ export const localFiles = {
   },
 };
 
-/** Returns `undefined` for an error about a path that leads to no file. Throws other errors. */
+/** Returns `undefined` for an error about a path that does not lead to a file. Throws other errors. */
 export function ignoreNotFound(error: unknown): undefined {
   if (hasErrorCode(error) && NOT_FOUND_CODES.includes(error.code)) return;
   throw error;

@@ -36,7 +36,10 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
   }
 }
 
-/** Describes an unexpected error with the handler's `mapError`, or if that returns nothing, with the server's. */
+/**
+ * Describes an unexpected error with the handler's `mapError`, or if it returns `undefined`, with the server's
+ * `mapError`.
+ */
 export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
   for (const describe of [mapError, core.mapError]) {
     const words: unknown = describe?.(error, call);

@@ -14,16 +14,16 @@ import { injectContext } from "./trace_context.ts";
 /** Options of {@linkcode openTelemetryClient}. */
 export interface OpenTelemetryClientOptions {
   /**
-   * Tracer of OpenTelemetry that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
+   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
    * has registered.
    */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
   /**
-   * Meter of OpenTelemetry that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
+   * The OpenTelemetry meter that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
    * has registered.
    */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
-  /** URL of a server over HTTP. Its host and port become attributes. */
+  /** URL of a server over HTTP. Its host and port become attributes of the spans. */
   readonly url?: string | URL;
 }
 

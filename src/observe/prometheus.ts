@@ -68,7 +68,7 @@ const MAX_SERIES = 2000;
 
 const OTHER = "other";
 
-/** The methods that labels name. Other methods count as `other`. */
+/** The methods that appear in labels. All other methods count as `other`. */
 const METHODS = new Set([
   ...["initialize", "ping", "server/discover", "subscriptions/listen", "completion/complete", "logging/setLevel"],
   ...["tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/templates/list"],

@@ -30,7 +30,10 @@ const SECRET =
 const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
 
-/** The number of names after which the transcript assigns all names anew. Each name keeps its value in memory. */
+/**
+ * The number of names after which the transcript discards all names and starts again. Each name keeps its value in
+ * memory.
+ */
 const MAX_NAMES = 10_000;
 
 /**

@@ -44,12 +44,12 @@ import { extractContext } from "./trace_context.ts";
 /** Options of {@linkcode openTelemetry}. */
 export interface OpenTelemetryOptions {
   /**
-   * Tracer of OpenTelemetry that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
+   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
    * has registered.
    */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
   /**
-   * Meter of OpenTelemetry that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
+   * The OpenTelemetry meter that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
    * has registered.
    */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };

@@ -41,8 +41,8 @@ export interface HttpLimits {
 }
 
 /**
- * A request of a tool. In the texts of the request, `{{name}}` is replaced by the argument of this name. Write `\\{{`
- * for a literal `{{`.
+ * A request that a tool sends. In the texts of the request, `{{name}}` is replaced by the argument of this name. Write
+ * `\\{{` for a literal `{{`.
  */
 export interface HttpToolRequest extends HttpLimits {
   /**

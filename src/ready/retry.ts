@@ -106,7 +106,7 @@ function toTimeout({ call, core: { limits } }: SteppedRun): number {
   return call.timeoutMs ?? limits.calls.timeoutMs;
 }
 
-/** Waits for a time, or until the call is cancelled. */
+/** Waits for a number of milliseconds, or until the call is cancelled. */
 function pause({ signal }: Call, clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();

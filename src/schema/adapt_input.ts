@@ -12,7 +12,7 @@ import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
 import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
-/** The changes to make. By default, the value is not changed. */
+/** The changes to make. By default, nothing is changed. */
 export interface AdaptOptions {
   /** Whether missing properties get their `default`. */
   readonly defaults?: boolean;

@@ -191,7 +191,7 @@ const FORMAT = 1;
 /** Values in one page of a list in the store. */
 const PAGE = 100;
 
-/** Maximum values of `once` of one task. */
+/** Maximum number of `once` values of one task. */
 export const MAX_VALUES = 1000;
 
 /**

@@ -5,7 +5,7 @@
  */
 import { equal, type Faults, LOG, MINUTE, rejects, type Rule, until } from "./store_bench.ts";
 
-/** The rules for the behavior of a store at faults and limits. */
+/** The rules for the behavior of a store when its engine fails or a limit is reached. */
 export const FAULT_RULES: readonly Rule[] = [
   ["a repeated command has its effect only once", async (bench) => {
     const store = bench.open({ repeats: true });

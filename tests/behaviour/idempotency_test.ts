@@ -288,7 +288,7 @@ behaviour("a key that is not a string, is empty or is too long is refused before
   const pay = tool({
     name: "pay",
     input: z.object({ at: z.number(), late: z.boolean() }),
-    // JavaScript without types may return such a value.
+    // A program without types may return such a value.
     idempotencyKey: ({ at, late }) => (late ? Promise.resolve(values[at]) : values[at]) as string,
     run: () => void runs++,
   });

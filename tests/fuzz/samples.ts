@@ -38,7 +38,7 @@ const form = {
   content: { mail: "a@b.c", size: "s", colours: ["r", "g"], age: 3, sure: true },
 } as const;
 
-/** URIs of every kind, more than a client may watch. */
+/** URIs of every kind. Their number exceeds the number that a client may watch. */
 const manyUris: readonly string[] = Array.from(
   { length: 30 },
   (_, i) => ["note://one", `repo://o/${i}`, `dir://a/${i}`, `value://${i}`, `nowhere://${i}`][i % 5],

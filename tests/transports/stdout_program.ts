@@ -15,7 +15,7 @@ function listNames(object: object): string[] {
 function callAll(given: object): void {
   const found = given as Consoles; // The members are tested one by one.
   for (const name of listNames(given)) {
-    // An upper-case name is a constructor. A heap snapshot is a file.
+    // Skip constructors, whose names begin with an upper-case letter, and heap snapshots, which write a file.
     if (/^[A-Z_]/.test(name) || name === "takeHeapSnapshot" || name === "screenshot") continue;
     const value = found[name];
     if (typeof value !== "function") continue;

@@ -24,7 +24,7 @@ export default createServer({
   secret: config.secret,
   // All processes share tasks, ended sessions and one-time links in this store.
   store: sqliteStore(() => openDatabase("state")),
-  limits: { perTenant: { running: 50 } }, // In each process, a tenant cannot use the calls of the other tenants.
+  limits: { perTenant: { running: 50 } }, // In each process, a tenant cannot use up the calls of all tenants.
   handlers: [ticket, list, open, close, report, tasks()],
   use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
   observer: [openTelemetry(), metrics, jsonLog()],

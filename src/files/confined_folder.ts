@@ -9,7 +9,7 @@ import { toMatcher } from "./glob.ts";
 import { type FileFacts, isWindows, localFiles } from "./local_files.ts";
 import { joinPath, toRelativePath } from "./path.ts";
 
-/** Maximum files that are listed. All other files can still be read. */
+/** Maximum number of files that are listed. All other files can still be read. */
 export const MAX_LISTED_FILES = 5000;
 
 /** The folder, and the selection of files that can be read. */

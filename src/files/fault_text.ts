@@ -8,16 +8,19 @@ import { toPrintable } from "../kit/printable.ts";
 import { isOfUser, readPlace, readStack } from "../kit/stack.ts";
 import { deno, findProcess } from "../runtime.ts";
 
-/** Maximum frames in files of the author for one error. */
+/** Maximum number of frames in files of the author for one error. */
 const MAX_FRAMES = 10;
-/** Maximum frames of the library and of packages. These frames are shown if no frame is in a file of the author. */
+/**
+ * Maximum number of frames of the library and of packages. These frames are shown if no frame is in a file of the
+ * author.
+ */
 const MAX_FOREIGN = 3;
-/** Maximum causes of an error that are shown. */
+/** Maximum number of causes of an error that are shown. */
 const MAX_CAUSES = 4;
-/** Maximum characters of a message, and of a line of source code. */
+/** Maximum number of characters of a message, and of a line of source code. */
 const MAX_MESSAGE = 2000;
 const MAX_LINE = 200;
-/** Maximum characters of a source file that is read. */
+/** Maximum number of characters of a source file that is read. */
 const MAX_SOURCE = 2_000_000;
 
 /** Explains an error in several lines. Never throws. */

@@ -7,7 +7,7 @@
 /** Whether a path matches. The path is relative to the base folder of the pattern. */
 export type Matcher = (path: string) => boolean;
 
-// Maximum patterns after braces are expanded. Each pair of braces multiplies the number of patterns.
+// Maximum number of patterns after braces are expanded. Each pair of braces multiplies the number of patterns.
 const MAX_PATTERNS = 100;
 
 export interface MatcherOptions {

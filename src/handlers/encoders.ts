@@ -137,11 +137,13 @@ const MAX_DEPTH = 128;
 // `calls.resultBytes` allows one value per 16 bytes. While it is encoded, a value takes up to 140 bytes of memory,
 // however short its text, so many short values could exhaust the memory.
 const VALUE_BYTES = 16;
-// Maximum keys that are small numbers in one JSON text. For each such key, one engine may allocate 8,300 bytes.
+// Maximum number of keys that are small numbers in one JSON text. For each such key, one engine may allocate 8,300
+// bytes.
 const MAX_INDEXES = 10_000;
-// Maximum characters of a path. A longer path is truncated, because the path of each part repeats the keys above it.
+// Maximum number of characters of a path. A longer path is truncated, because the path of each part repeats the keys
+// above it.
 const MAX_PATH = 500;
-// Maximum objects of a value that are searched for streams to cancel.
+// Maximum number of objects of a value that are searched for streams to cancel.
 const MAX_RELEASED = 10_000;
 // Milliseconds after which reading yields to other calls. Otherwise a source that never waits would block the other
 // calls.

@@ -223,7 +223,7 @@ function toError(left: unknown): ToolError {
   throw new TypeError(NO_WORDS);
 }
 
-// Maximum nested levels, the same as for the built-in encoders.
+// Maximum number of nested levels, the same as for the built-in encoders.
 const MAX_DEPTH = 128;
 
 /** Applies the encoders of the server to one value. */

@@ -83,12 +83,12 @@ async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprin
 }
 
 /**
- * Maximum JSON values of an input that are compared. The limit stops the comparison of a value that contains itself or
- * repeats a shared part.
+ * Maximum number of JSON values of an input that are compared. The limit stops the comparison of a value that contains
+ * itself or repeats a shared part.
  */
 const MAX_VALUES = 200_000;
 
-/** Maximum nested levels of an input that are compared. */
+/** Maximum number of nested levels of an input that are compared. */
 const MAX_DEPTH = 256;
 
 /** Whether a value is plain data, which JSON represents exactly. */

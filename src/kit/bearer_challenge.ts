@@ -13,7 +13,7 @@ export interface HeaderChallenge {
 /** A token. If the token names a parameter, the value of the parameter follows. */
 const WORD = /([\w!#$%&'*+.^`|~/-]+)(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]*))?/g;
 
-/** Maximum words that are read. A limit is needed because the server chooses the length of the header. */
+/** Maximum number of words that are read. A limit is needed because the server chooses the length of the header. */
 const MAX_WORDS = 100;
 
 /**

@@ -53,7 +53,7 @@ const OPTIONS: KnownOptions<keyof JsonLogOptions> = {
   hints: { filter: "redact", sink: "write", output: "write", verbose: "details" },
 };
 
-/** Maximum characters of a text that a client can choose. */
+/** Maximum number of characters of a text that a client can choose. */
 const MAX_TEXT = 200;
 /** Maximum stack frames of an error. */
 const MAX_FRAMES = 20;

@@ -84,7 +84,7 @@ export function addOutcome(
   return attributes;
 }
 
-/** Maximum characters of a text that a client can choose. */
+/** Maximum number of characters of a text that a client can choose. */
 export const MAX_TEXT = 1000;
 
 /**

@@ -8,7 +8,9 @@ import { type Context, ToolError } from "../library.ts";
 import { type Folder, isUnavailable } from "../files/confined_folder.ts";
 import { decodeText } from "./media_type.ts";
 
-/** Maximum matches. More matches would only fill the context of a model, which can search for a longer phrase. */
+/**
+ * Maximum number of matches. More matches would only fill the context of a model, which can search for a longer phrase.
+ */
 const MAX_MATCHES = 100;
 const MAX_FILES = 20_000;
 const MAX_BYTES = 256 * 1024 * 1024;
@@ -67,7 +69,7 @@ function findLines(text: string, phrase: string): string[] {
   });
 }
 
-/** Maximum searches of one client that wait for its running search. */
+/** Maximum number of searches of one client that wait for its running search. */
 const MAX_WAITING = 8;
 
 /** Queues searches by client. */

@@ -30,7 +30,8 @@ interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
 }
 
 /**
- * Maximum entries of a list. A longer list would only fill the context of a model, which can list a subfolder instead.
+ * Maximum number of entries of a list. A longer list would only fill the context of a model, which can list a subfolder
+ * instead.
  */
 const MAX_ENTRIES = 1000;
 /** The queue key that all clients without a principal share. */

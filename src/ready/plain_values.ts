@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Maximum nested levels of a value. */
+/** Maximum number of nested levels of a value. */
 const MAX_DEPTH = 128;
 
 /** The state of a walk through a value. */

@@ -25,10 +25,10 @@ export interface AdaptOptions {
 /** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
 export const KIND = "x-mcp-kind";
 
-// Maximum nested references and alternatives for a single value. Longer chains of references are circular.
+// Maximum number of nested references and alternatives for a single value. Longer chains of references are circular.
 const MAX_STEPS = 64;
-// Maximum keys that are small numbers, per value that JSON text may contain. Engines allocate much memory for such
-// keys, and clients are not charged for this memory.
+// Maximum number of keys that are small numbers, per value that JSON text may contain. Engines allocate much memory for
+// such keys, and clients are not charged for this memory.
 const INDEXES_PER_VALUE = 1 / 2000;
 // Length in characters above which a JSON text is parsed only once for all alternatives.
 const LONG_TEXT = 1000;
@@ -49,7 +49,7 @@ const MAX_REMEMBERED = 100_000;
 // If a schema has at most this number of properties, each property is looked up in the value. Otherwise the properties
 // of the value are listed, which is then cheaper.
 const SHORT_SCHEMA = 16;
-// Maximum inserted defaults. Without this limit, a short input could cause a very large number of insertions.
+// Maximum number of inserted defaults. Without this limit, a short input could cause a very large number of insertions.
 const MAX_DEFAULTS = 10_000;
 // Steps to copy a default for each unit of its weight, and the largest weight that is measured.
 const COPY = 5;

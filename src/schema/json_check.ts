@@ -37,7 +37,7 @@ const FAILURE = 60;
 const NAME = 12;
 // The cost in steps of an item or a name that is remembered as evaluated.
 const TRACKED = 8;
-// Maximum characters of a message about alternatives.
+// Maximum number of characters of a message about alternatives.
 const MAX_MISFIT = 300;
 // The number of outcomes to remember, which bounds the memory of one validation.
 const MAX_REMEMBERED = 100_000;

@@ -217,7 +217,7 @@ const MOST_BYTES = 16_777_216;
 /** The largest file that is read, in bytes. A single file may be as large as a whole skill. */
 const MAX_BYTES = MOST_BYTES;
 
-/** Maximum files in a folder of skills. */
+/** Maximum number of files in a folder of skills. */
 const MAX_FILES = 20_000;
 
 /** Milliseconds for which a snapshot is used before the folder is read again. */

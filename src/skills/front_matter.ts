@@ -71,7 +71,7 @@ function isMap(value: unknown): value is { readonly [field: string]: unknown } {
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 /**
- * Maximum characters of a front matter. The parser compares each key with all other keys. With four times as many keys
- * it would take 16 times as long, which is more than a second.
+ * Maximum number of characters of a front matter. The parser compares each key with all other keys. With four times as
+ * many keys it would take 16 times as long, which is more than a second.
  */
 const MAX_CHARACTERS = 16_384;

@@ -122,5 +122,5 @@ function toStamp({ dev, ino, size, mtimeMs, ctimeMs }: {
   return [dev, ino, size, mtimeMs, ctimeMs].join();
 }
 
-/** Maximum levels of folders. */
+/** Maximum number of levels of folders. */
 const MAX_DEPTH = 32;

@@ -95,8 +95,8 @@ export class Ended {
 }
 
 /**
- * Maximum characters of all remembered tasks. A task that is larger than a hundredth of this maximum is not remembered,
- * but read from the store.
+ * Maximum number of characters of all remembered tasks. A task that is larger than a hundredth of this maximum is not
+ * remembered, but read from the store.
  */
 const MAX_CHARACTERS = 8_388_608;
 

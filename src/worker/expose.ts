@@ -64,7 +64,8 @@ export function exposeWorker<Input, Output>(handler: WorkerHandler<Input, Output
 }
 
 /**
- * Maximum notifications that the server has not processed yet. Further notifications are dropped, as for a slow client.
+ * Maximum number of notifications that the server has not processed yet. Further notifications are dropped, as for a
+ * slow client.
  */
 const MAX_SENT = 64;
 

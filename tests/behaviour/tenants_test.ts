@@ -39,7 +39,7 @@ const whoami = tool({
   },
 });
 
-/** Both transports in both eras, and a client of a tenant. */
+/** Registers a test for both transports in both eras, with a client of a tenant. */
 function tenants(
   name: string,
   run: (

@@ -46,7 +46,7 @@ export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {})
  * @throws {TypeError} The returned function throws if no caller has the scopes of the handler.
  */
 export function checkFor(callers: readonly Principal[]): NonNullable<Authentication[typeof CHECK_HANDLER]> {
-  // Not an arrow function, because `this` may be a copy of the authentication with its own `satisfies`.
+  // Do not use an arrow function, because `this` may be a copy of the authentication with its own `satisfies`.
   return function (this: Authentication, name, scopes) {
     if (!scopes || callers.some((caller) => covers(this, caller, scopes))) return;
     const state = `it needs the scopes ${scopes.join(" ")}, which no caller of auth has`;

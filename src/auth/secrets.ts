@@ -17,7 +17,7 @@ export class KnownSecrets<T> {
   readonly #known: ReadonlyMap<string, T>;
 
   /**
-   * Creates the list. Error messages begin with `state`.
+   * Creates the list of secrets. Error messages begin with `state`.
    *
    * @throws {TypeError} if there are no secrets, or if two secrets are the same.
    */

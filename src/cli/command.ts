@@ -93,8 +93,8 @@ export function toShell(words: readonly string[]): string {
  * Returns the command that adds a target to the configuration of a client. `options` select an endpoint of the target.
  */
 export function toInstall(target: string, options: readonly string[]): string {
-  // Suggest no permissions for code, because only its author knows them. `install` then checks the entry, and reports
-  // missing permissions.
+  // Do not suggest permissions for code, because only the author knows which permissions it needs. `install` then
+  // checks the entry, and reports missing permissions.
   const hasCode = /\.([cm]?[jt]sx?|jsonc?)$|^(jsr|npm|https?):/i.test(target);
   const permissions = hasCode && platform.runtime === "deno" ? ["--allow-none"] : [];
   return toShell([...toProgram(), "install", target, ...options, "--client", "claude-desktop", ...permissions]);

@@ -96,7 +96,8 @@ async function diagnose(args: Args): Promise<number> {
 }
 
 /**
- * Signs in if the server requires it. Without a token, only the parts of the server that need no token are examined.
+ * Signs in if the server requires it. Without a token, `doctor` examines only the parts of the server that do not
+ * require a token.
  */
 async function findToken(
   args: Args,

@@ -18,7 +18,7 @@ import { platform } from "./platform.ts";
 import { UsageError } from "./cli_error.ts";
 import { findSuggestion } from "../kit/suggestions.ts";
 
-/** Maximum characters of an entry's name. */
+/** Maximum length of an entry's name, in characters. */
 const MAX_NAME = 64;
 
 const clientNames = clients.map(({ name }) => name);

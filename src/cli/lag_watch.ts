@@ -11,7 +11,10 @@ import { platform } from "./platform.ts";
 /** Milliseconds between two readings of the clock. */
 const PERIOD_MS = 100;
 
-/** Minimum milliseconds of a delay that is reported. Garbage collection and other programs cause shorter delays too. */
+/**
+ * Minimum length of a delay that is reported, in milliseconds. Garbage collection and other programs cause shorter
+ * delays too.
+ */
 const LAG_MS = 100;
 
 /**

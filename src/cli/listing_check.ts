@@ -45,7 +45,7 @@ const MAX_DESCRIPTION = 1024;
 
 /** The limits of the check. */
 export interface CheckOptions {
-  /** Maximum tokens of all tools together. */
+  /** Maximum number of tokens of all tools together. */
   readonly maxTokens: number;
   /**
    * Whether the user is the author of the schemas. Patterns of other authors are neither compiled nor run, because a

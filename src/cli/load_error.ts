@@ -10,7 +10,7 @@ import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
 import { platform } from "./platform.ts";
 
-/** Maximum characters of an error's message, and of its stack. */
+/** Maximum length of an error's message, and of its stack, in characters. */
 const MAX_LENGTH = 2000;
 
 const COMMAND_LINE = decodePath(new URL(".", import.meta.url).pathname);

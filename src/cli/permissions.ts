@@ -17,8 +17,8 @@ export function joinPermissions(a: Permissions, b: Permissions): Permissions {
 }
 
 /**
- * Converts permissions to flags of Deno. If there are no network permissions, adds `--deny-net`, so that the
- * restriction is visible in the configuration.
+ * Converts permissions to Deno flags. If there are no network permissions, adds `--deny-net`, so that the restriction
+ * is visible in the configuration.
  *
  * @throws {CliError} if a value contains a comma, which separates the values of a flag.
  */

@@ -97,7 +97,7 @@ export const platform = {
   /** Resolves a path against the working directory. The result is a URL. */
   toFileUrl: (path: string): string => toFileHref(toPath(path)),
 
-  /** Returns the kind of the file at the end of all links. Returns `undefined` if there is no file. */
+  /** Returns the kind of a file, after following all links. Returns `undefined` if there is no file. */
   async findKind(path: string): Promise<FileKind | undefined> {
     if (deno) {
       const facts = await deno.stat(path).catch(ignoreNotFound);

@@ -33,7 +33,7 @@ async function readFile(path: string): Promise<string | undefined> {
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
 }
 
-/** Reads the nearest `package.json` or `deno.json` of a folder. Returns an empty object if there is none. */
+/** Reads the nearest `package.json` or `deno.json` of a folder. Returns an empty object if neither file exists. */
 export async function readProject(folder: string): Promise<Params> {
   const names = ["package.json", "deno.json", "deno.jsonc"];
   const found = await findProjectFile(folder, { names, test: () => true });

@@ -69,7 +69,7 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
 /** Reports an error about invalid arguments as a usage error instead of a server error. */
 function explain(error: unknown, name: string): never {
   if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-  // Remove the beginning of the message of a server of this library, because the error here begins in the same way.
+  // Remove the prefix that servers of this library add to the message, because the error here has the same prefix.
   const reason = toLine(error.message).replace(/^Cannot get "[^"]*": /, "");
   throw new ServerError(`Cannot get ${toLine(name)}: ${reason} (${error.code})`);
 }

@@ -85,7 +85,7 @@ async function serveTarget(args: Args): Promise<void> {
   // Load the code for HTTP only if it is needed, because clients wait for a stdio server to start.
   const http = isHttp ? await importModule<typeof import("./serve_http.ts")>("./serve_http.ts") : undefined;
   const address = http?.readHttpAddress(flags);
-  // Redirect the console before loading, because output of the file must not mix with messages of the protocol.
+  // Redirect the console before loading, because output from the file must not mix with protocol messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
   const imports = "watch" in flags
@@ -107,7 +107,7 @@ async function serveTarget(args: Args): Promise<void> {
   const isChosen = flags.server !== undefined;
   const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
   if (!others.length && (params || mayNeedParams)) checkParams(endpoint, params, choice);
-  // Turn on warnings for development, because these options are meant for authors of servers.
+  // Turn on development warnings, because these options are meant for authors of servers.
   if ("watch" in flags || "inspect" in flags) {
     (await importModule<typeof import("./lag_watch.ts")>("./lag_watch.ts")).watchLag(listEndpoints(whole));
   }

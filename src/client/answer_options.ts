@@ -1,5 +1,5 @@
 /**
- * The functions of a client that answer the requests of a server.
+ * The functions with which a client answers requests from a server.
  *
  * @module
  */

@@ -92,7 +92,7 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
     argument: { readonly name: string; readonly value: string },
     options?: Options & CompleteOptions,
   ): Promise<Completion>;
-  /** Sends any request. Answers elicitation and other questions of the server before it returns the result. */
+  /** Sends any request. Answers elicitation and other questions from the server before it returns the result. */
   request(method: string, params?: Params, options?: Options): Promise<Result>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;

@@ -36,7 +36,7 @@ export interface AuthChallenge {
   readonly header: string;
   /**
    * The parameters of the challenge by their lower-case names, such as `scope` and `resource_metadata`. Taken from the
-   * scheme `Bearer`, or from `DPoP` if there is no `Bearer`.
+   * challenge with the scheme `Bearer`, or `DPoP` if no challenge has the scheme `Bearer`.
    */
   readonly params: Readonly<Record<string, string>>;
   /** The `DPoP-Nonce` header, if the response has it. */

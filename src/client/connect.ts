@@ -36,7 +36,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
    * the handshake, of subscriptions and of extensions, and each repetition of a request with answers.
    */
   readonly use?: readonly ClientMiddleware[];
-  /** Called with every notification of the server. */
+  /** Called with every notification from the server. */
   readonly onNotification?: (notification: Notification) => void;
   /** Called with each problem that the client works around, such as an unusable tool. Defaults to `console.warn`. */
   readonly onWarning?: (text: string) => void;

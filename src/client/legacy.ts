@@ -113,7 +113,8 @@ class LegacyProtocol implements Protocol {
     } catch (error) {
       const isLost = this.#options.recovers && sessionId !== undefined && isSessionLost(error);
       if (!isLost || this.#stop.signal.aborted) throw error;
-      // Sending the request again is safe, because a server that does not know the session has not processed it.
+      // Sending the request again is safe, because a server that has forgotten the session has not processed the
+      // request.
       await this.#renew(sessionId);
       return await this.#rpc.request(method, params, options);
     }

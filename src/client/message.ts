@@ -21,7 +21,7 @@ export interface Message {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** A notification of the server. */
+/** A notification from the server. */
 export interface Notification {
   /** The method, such as `notifications/progress`. */
   readonly method: string;

@@ -1,5 +1,5 @@
 /**
- * Answers the requests of a server: elicitation, sampling and roots.
+ * Answers requests from a server: elicitation, sampling and roots.
  *
  * @see specification/2026-07-28/client/elicitation
  * @see specification/2026-07-28/client/sampling
@@ -26,7 +26,7 @@ export interface RequestHandlerOptions extends AnswerOptions {
 }
 
 /**
- * Creates the function that answers the requests of a server.
+ * Creates the function that answers requests from a server.
  *
  * @throws {TypeError} if a root is not a `file://` URI.
  */
@@ -106,7 +106,8 @@ function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): El
   throw new TypeError(`Cannot answer the form: ${misfit}; correct the content that onElicit returns`);
 }
 
-// Checks the answer here, because the error of a server that rejects it would not name the function.
+// Checks the answer here, because a server that rejects the answer would respond with an error that does not name the
+// function.
 function checkSample(result: SamplingResult, { tools }: SamplingRequest): SamplingResult {
   const { role, content, model }: Params = Object(result);
   const blocks = [content].flat();

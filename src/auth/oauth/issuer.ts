@@ -56,7 +56,7 @@ export class Issuer {
     for (const url of toMetadataUrls(this.#url)) {
       const { status, json } = await sendJson(this.#send, url, { signal });
       if (status !== 200) state ||= `${url} responds with status ${status}`;
-      // Check the name, because the metadata of another issuer must not lead to keys for this issuer.
+      // Check the name, because the metadata of another issuer must not provide keys for this issuer.
       else if (json.issuer !== this.name) state = `${url} names another issuer, ${JSON.stringify(json.issuer)}`;
       else {
         return {

@@ -96,7 +96,7 @@ export async function verifyJwt(
   }
 }
 
-// Issuers that do not mark access tokens use `JWT` or no type.
+// Accepts `JWT` and a missing type too, because some issuers do not mark access tokens.
 function isAccessToken(typ: string | undefined, needsType: boolean): boolean {
   const type = typ?.toLowerCase().replace(/^application\//, "");
   return type === "at+jwt" || !needsType && (type === undefined || type === "jwt");

@@ -34,7 +34,7 @@ export const CLIENT: KnownOptions<keyof OAuthClient> = {
 
 /** A private key as JSON. */
 export interface PrivateJwk extends JsonWebKey {
-  /** Id of the key. Needed if the authorization server knows several keys of this client. */
+  /** Id of the key. Required if several keys of this client are registered at the authorization server. */
   readonly kid?: string;
 }
 

@@ -208,7 +208,7 @@ export function oauth<const S extends Schema = StandardSchema<Claims>>(
   options: OAuthOptions<S> & { readonly resource: string },
 ): OAuthAuthentication<Infer<S>>;
 /**
- * Authenticates callers of a server whose path has parameters. Each concrete path is a protected resource of its own: a
+ * Authenticates callers of a server whose path has parameters. Each concrete path is a separate protected resource: a
  * token for one path is refused at all other paths.
  *
  * ```ts

@@ -36,8 +36,8 @@ export function readToken(header: string, url: string): ReadToken {
   if (header.length > MAX_TOKEN + PREFIX.length) return { error: "invalid_token", reason: "the token is too long" };
   // Several headers of the same name arrive joined by commas. A token contains no comma.
   if (header.includes(",")) return { error: "invalid_request", reason: "it has more than one token" };
-  // With another scheme, the request has no token, so the refusal states no `error`: the client may not have learned
-  // yet that it needs a token.
+  // A request with another scheme has no token, so the refusal does not contain an `error`: the client may not have
+  // learned yet that it needs a token.
   const [, name] = /^(bearer|dpop)(?: |$)/i.exec(header) ?? [];
   if (name === undefined) return { reason: "it has no token" };
   const scheme = name.toLowerCase() === "dpop" ? "DPoP" : "Bearer";

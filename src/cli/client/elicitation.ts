@@ -20,7 +20,7 @@ export interface Elicitor {
   toOptions(name: string): AnswerOptions;
   /** Returns an error if a question had no valid answer, or if no form had a field for one of the given answers. */
   findError(): UsageError | undefined;
-  /** Prints the given answers that no question of the server has used. */
+  /** Prints the given answers that matched no question from the server. */
   reportUnused(): void;
 }
 

@@ -32,9 +32,9 @@ interface Choice {
   readonly title: string;
 }
 
-/** Maximum choices in a prompt. */
+/** Maximum number of choices in a prompt. */
 const MAX_CHOICES = 50;
-/** Maximum choices in an error message. */
+/** Maximum number of choices in an error message. */
 const MAX_EXPECTED = 10;
 
 /** The fields of a form. */

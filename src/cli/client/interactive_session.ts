@@ -28,7 +28,7 @@ export interface InteractiveSession extends ServerSession {
   request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
 }
 
-/** Connects like `withServerSession`, and answers the questions of the server. Returns the exit code. */
+/** Connects like `withServerSession`, and answers questions from the server. Returns the exit code. */
 export async function withInteractiveSession(
   args: Args,
   verb: string,
@@ -180,7 +180,7 @@ export interface ProgressLine {
   resume(): void;
 }
 
-/** Minimum milliseconds between two updates, because a server may report progress faster than a user can read. */
+/** Minimum time between two updates, in milliseconds. A server may report progress faster than a user can read. */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;

@@ -16,9 +16,9 @@ export interface FormatOptions {
   readonly style: Style;
 }
 
-/** Maximum items of a section. */
+/** Maximum number of items in a section. */
 const MAX_ITEMS = 1000;
-/** Maximum arguments of a tool or a prompt. */
+/** Maximum number of arguments that are listed for a tool or a prompt. */
 const MAX_ARGUMENTS = 100;
 
 /** Yields the lines of a listing. */

@@ -1,5 +1,5 @@
 /**
- * Prints the log messages of a server.
+ * Prints the log messages from a server.
  *
  * @module
  */

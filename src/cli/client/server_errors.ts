@@ -1,5 +1,5 @@
 /**
- * Converts errors of a client to messages that name the server and a remedy.
+ * Converts client errors to messages that name the server and a remedy.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { type ConnectionProblem, explainConnectionError } from "../connection_er
 import { explainPermission } from "../permissions.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
-/** Converts an error of a client to an error about the server `name`. Returns other values unchanged. */
+/** Converts a client error to an error about the server `name`. Returns other values unchanged. */
 export function toServerError(error: unknown, name: string): unknown {
   if (error instanceof CliError || !(error instanceof Error)) return error;
   const message = toPlain(error.message).slice(0, 2000);

@@ -56,13 +56,13 @@ export interface SessionOptions {
 
 /** Milliseconds that closing the connection may take. The command then exits without waiting for the server. */
 const CLOSE_MS = 2500;
-/** Maximum warnings to print. */
+/** Maximum number of warnings that are printed. */
 const MAX_PRINTED_WARNINGS = 10;
 /** Number of warnings after which the session ends, because a program that is not a server may write without end. */
 const MAX_WARNINGS = 1000;
 /** Milliseconds after which the command prints that it is waiting. */
 const NOTICE_MS = 3000;
-/** Maximum milliseconds to find out which protocol revision a server supports. */
+/** Maximum time to find out which protocol revision a server supports, in milliseconds. */
 const PROBE_MS = 5000;
 
 /**

@@ -173,8 +173,8 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
 }
 
 /**
- * Checks that the server reads no token from the query string. Logs keep query strings, so the check never sends the
- * user's token there: the error for an unknown token shows whether the server has read it.
+ * Checks that the server does not read tokens from the query string. Logs keep query strings, so the check never sends
+ * the user's token there: the error for an unknown token shows whether the server has read it.
  */
 async function checkQueryToken(
   endpoint: Endpoint,

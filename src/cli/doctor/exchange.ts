@@ -61,7 +61,7 @@ export class NoResponse extends Error {
   }
 }
 
-/** Maximum characters of a body that is read. */
+/** Maximum length of a body that is read, in characters. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /**

@@ -84,7 +84,7 @@ const CHECKS: readonly (readonly [name: string, run: Run])[] = [
   ["eviction", checkEviction],
 ];
 
-// This check also writes the values that the eviction check reads at the end.
+// Checks that the store responds. Also writes the values that the eviction check reads at the end.
 async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Promise<boolean> {
   try {
     await connect(a, key("reachable"));

@@ -51,7 +51,7 @@ const META = "io.modelcontextprotocol/";
 /** Milliseconds to wait for a server to close the connection. */
 const CLOSE_TIMEOUT_MS = 2500;
 
-/** A client that passes requests of the server to the page. */
+/** A client that passes requests from the server to the page. */
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #questions = new Map<string, PromiseWithResolvers<unknown>>();
@@ -92,7 +92,9 @@ export class Connection {
     }
   }
 
-  /** Sends a request from the page. `stream` gets the messages of the server. The last message is the response. */
+  /**
+   * Sends a request from the page. `stream` receives the messages from the server. The last message is the response.
+   */
   async send(request: Params, stream: EventStream): Promise<void> {
     const message = { jsonrpc: "2.0", id: request.id };
     const tell = ({ method, params }: Notification) => stream.send({ jsonrpc: "2.0", method, params });
@@ -179,7 +181,7 @@ export class Connection {
     );
   }
 
-  /** Returns the functions that pass requests of the server to the page. */
+  /** Returns the functions that pass requests from the server to the page. */
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
     const { form, url } = isObject(elicitation) ? elicitation : {};
@@ -197,7 +199,7 @@ export class Connection {
     };
   }
 
-  /** Passes a request of the server to the page. */
+  /** Passes a request from the server to the page. */
   async #ask<Answer>(method: string, params: Params, { signal }: Pick<AnswerContext, "signal">): Promise<Answer> {
     const { events } = this.#options;
     const key = `${++this.#count}`;

@@ -5,7 +5,7 @@
  */
 import type { Params } from "../../client/client.ts";
 
-/** Maximum bytes that are buffered for a page that does not read. */
+/** Maximum number of bytes that are buffered while the page does not read the stream. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
 /** Milliseconds between two heartbeats. Without heartbeats, some runtimes close idle streams. */
 const HEARTBEAT_MS = 5000;

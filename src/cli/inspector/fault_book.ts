@@ -1,13 +1,13 @@
 /**
- * Remembers the reasons of unexpected errors for the page. The responses of the server do not contain these reasons,
- * just as in production.
+ * Stores the causes of unexpected errors for the page. The responses of the server do not contain these causes, just as
+ * in production.
  *
  * @module
  */
 import type { Endpoint } from "../../host.ts";
 import { explainFault } from "../../files/fault_text.ts";
 
-/** The number of errors to remember. */
+/** Maximum number of stored errors. */
 const MAX_FAULTS = 100;
 
 /** The newest unexpected errors of the server that serves the page. */

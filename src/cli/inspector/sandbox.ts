@@ -16,7 +16,7 @@ export interface Sandbox {
   stop(): Promise<void>;
 }
 
-/** Maximum origins of one kind that an app may use. */
+/** Maximum number of origins of one kind that an app may use. */
 const MAX_ORIGINS = 50;
 
 /** Starts a sandbox on a free port. Returns `undefined` if listening is not permitted. The page then shows no apps. */

@@ -36,11 +36,11 @@ export interface EntryCheck {
 const TIMEOUT_MS = 30_000;
 /** Milliseconds that the server may take to exit after the check. */
 const EXIT_MS = 500;
-/** Maximum tools in the report. */
+/** Maximum number of tools in the report. */
 const MAX_TOOLS = 20;
-/** Maximum characters of a tool's name in the report. */
+/** Maximum length of a tool's name in the report, in characters. */
 const MAX_NAME = 60;
-/** Maximum characters of the server's standard error that are printed, counted from the end. */
+/** Maximum number of characters of the server's standard error that are printed, counted from the end. */
 const MAX_STDERR = 2000;
 
 /**

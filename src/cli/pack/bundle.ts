@@ -22,7 +22,9 @@ interface Bundle {
   readonly map: string;
 }
 
-/** Modules that are not bundled, so that the places in the author's code that import them can be reported. */
+/**
+ * Modules that are not bundled, so that `pack` can report the places in the author's code that import these modules.
+ */
 const FOREIGN = ["bun", "bun:*", "jsr:*", "https:*", "http:*"];
 /** The same list for Deno, whose bundler loads packages from JSR and the web. */
 const FOREIGN_ON_DENO = ["bun", "bun:*"];

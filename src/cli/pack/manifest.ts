@@ -85,7 +85,7 @@ function toOption({ name, type, description, preset }: Setting): object {
 const SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
 /** The pattern of a server's name in the registry: a domain in reverse, a slash, and a name. */
 const REGISTRY_NAME = /^(?=.{3,200}$)[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+\/[a-zA-Z0-9._-]+$/;
-/** Maximum characters of a description in the registry. */
+/** Maximum length of a description in the registry, in characters. */
 const MAX_DESCRIPTION = 100;
 
 /** The places from which a server can be installed. */

@@ -13,7 +13,10 @@ export interface Setting {
   readonly name: string;
   readonly type: typeof TYPES[number];
   readonly description: string;
-  /** The default value. `undefined` if the user must enter a value. The empty string if no value is needed. */
+  /**
+   * The default value. `undefined` if the user must enter a value. The empty string if the user may leave the setting
+   * empty.
+   */
   readonly preset?: string;
 }
 

@@ -20,8 +20,8 @@ export interface Discovered {
   /** The metadata of the authorization server. Its `issuer` is exactly the issuer that the MCP server names. */
   readonly authorizationServer: AuthorizationServer;
   /**
-   * Whether there is no metadata. The endpoints are then the default endpoints of revision 2025-03-26, if they exist at
-   * all.
+   * Whether the server has no metadata, so the client assumes the default endpoints of revision 2025-03-26, which may
+   * not exist.
    */
   readonly isGuess: boolean;
   /** The URL of the server's metadata, if the challenge named it. It may differ from the well-known URLs. */

@@ -263,7 +263,7 @@ export class TaskWaiter {
   }
 }
 
-/** Whether an error means that the server does not know the task. */
+/** Whether an error means that the task does not exist on the server. */
 function isUnknown(error: unknown): boolean {
   const cause = error instanceof TaskError ? error.cause : error;
   return isRemoteError(cause) && cause.code === INVALID_PARAMS;

@@ -46,7 +46,7 @@ const REFUSED = -32000;
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
-/** The error for a rejected request of an app. */
+/** The error for a rejected request from an app. */
 class Refusal extends Error {
   readonly code: number;
   readonly data: unknown;

@@ -12,7 +12,7 @@ import { send } from "./rpc_client.ts";
 
 const HTML = "text/html;profile=mcp-app";
 const MAX_ROWS = 200;
-/** Maximum characters of a message that are shown. */
+/** Maximum number of characters of a message that are shown. */
 const MAX_CHARACTERS = 20_000;
 
 /** The app of one call. */

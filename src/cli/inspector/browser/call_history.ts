@@ -25,7 +25,7 @@ export interface CallEnd {
 }
 
 const MAX_CALLS = 200;
-/** Maximum characters of arguments that are shown. */
+/** Maximum number of characters of the arguments that are shown. */
 const MAX_SHOWN = 300;
 
 const list = h("ol.calls", { "aria-label": "Calls" });

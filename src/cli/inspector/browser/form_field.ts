@@ -51,7 +51,7 @@ export interface Place {
   readonly id: string;
   readonly name: string;
   readonly isRequired: boolean;
-  /** The initial value. `undefined` if there is none. */
+  /** The initial value. `undefined` if the control starts empty. */
   readonly initial: unknown;
   /** Attributes for the label and the description of the control. */
   readonly about: Readonly<Record<string, string>>;

@@ -12,11 +12,11 @@ import { type Shape, toShape } from "./schema_reader.ts";
 import { makeValueControl } from "./value_controls.ts";
 import { findProblem } from "./value_check.ts";
 
-/** Maximum fields of a form at the start. */
+/** Maximum number of fields that a form shows initially. */
 const MAX_FIELDS = 300;
-/** Maximum fields of one object that are created at the same time. */
+/** Maximum number of fields of one object that are created at the same time. */
 const MAX_FIELDS_AT_ONCE = 100;
-/** Maximum characters of a description. */
+/** Maximum length of a description, in characters. */
 const MAX_DESCRIPTION = 4000;
 
 /** A form for an object. */

@@ -39,7 +39,7 @@ export interface ItemListContent {
   readonly problem?: string;
 }
 
-/** Maximum rows of a list. */
+/** Maximum number of rows in a list. */
 const MAX_ROWS = 1000;
 
 /** A list with the panel of the chosen item. */

@@ -7,9 +7,9 @@ import type { MarkedToken, Token, Tokens } from "marked";
 import { type Child, escapeInvisible, h, isWebUrl, makeLink } from "./dom.ts";
 import { lexMarkdown } from "./markdown_lexer.ts";
 
-/** Maximum characters that are rendered. */
+/** Maximum number of characters that are rendered. */
 const MAX_CHARACTERS = 20_000;
-/** Maximum nested levels of quotations, lists and emphasis. */
+/** Maximum nesting depth of quotations, lists and emphasis. */
 const MAX_DEPTH = 16;
 const MAX_CELLS = 2000;
 

@@ -6,8 +6,8 @@
 import { Lexer, type Token } from "marked";
 
 /**
- * Maximum characters of a paragraph with emphasis and links. The lexer takes seconds for some texts of 20,000
- * characters.
+ * Maximum length of a paragraph in which emphasis and links are parsed, in characters. The lexer takes seconds for some
+ * texts of 20,000 characters.
  */
 const MAX_INLINE = 2000;
 

@@ -10,7 +10,7 @@ import type { Frame } from "./exchange.ts";
 import { formatMs, formatSize, parseJson, parseObject, toCompact, toObject } from "./json.ts";
 
 const MAX_FRAMES = 1000;
-/** Maximum characters of a message that are kept. */
+/** Maximum number of characters of a message that are kept. */
 const MAX_CHARACTERS = 100_000;
 
 /** A message in the log. */

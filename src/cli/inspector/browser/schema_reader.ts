@@ -37,14 +37,14 @@ export interface Shape {
   readonly hint: string;
 }
 
-/** Maximum references that are followed, because references may be circular. */
+/** Maximum number of references that are followed. Limited, because references may be circular. */
 const MAX_DEPTH = 8;
-/** Maximum options of a choice. A longer choice would be slow and hard to use. */
+/** Maximum number of options in a select. A longer select would be slow and hard to use. */
 const MAX_CHOICES = 500;
 const MAX_VARIANTS = 50;
-/** Maximum values of a skeleton. */
+/** Maximum number of values in an initial value from {@linkcode toSkeleton}. */
 const MAX_PARTS = 500;
-/** Maximum characters of a value in a hint. */
+/** Maximum length of a value in a hint, in characters. */
 const MAX_HINT = 200;
 
 /** Returns the shape of a value. `root` contains the definitions that references point to. */

@@ -14,7 +14,7 @@ import { send } from "./rpc_client.ts";
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
 const DEFAULT_POLL_MS = 1000;
-/** Maximum polls in a row that may fail, such as during a restart of the server. */
+/** Maximum number of polls in a row that may fail, for example while the server restarts. */
 const MAX_FAILURES = 10;
 
 /** Follows one task. */

@@ -24,10 +24,10 @@ export interface ViewOptions {
   readonly facts?: string;
 }
 
-/** Maximum characters that are shown at the start. More characters would make the page slow. */
+/** Maximum number of characters that are shown initially. More characters would make the page slow. */
 export const MAX_SHOWN = 50_000;
 const MAX_MATCHES = 1000;
-/** Characters that are shown around each match, if the text is not shown completely. */
+/** Number of characters that are shown around each match if the text is not shown completely. */
 const AROUND = 2000;
 /** The size above which a text gets a search field. */
 const LONG = { characters: 600, lines: 12 };

@@ -134,7 +134,7 @@ function logWarning(data: string): void {
   });
 }
 
-/** Shows a request of the server to the user, and sends the response. */
+/** Shows a request from the server to the user, and sends the response. */
 async function reply(connection: string, { key, method, params }: Json, signal: AbortSignal): Promise<void> {
   const start = performance.now();
   const log = (kind: "question" | "answer", value: unknown) =>

@@ -8,7 +8,7 @@ import { type Field, type Place, readEmpty, type Reading } from "./form_field.ts
 import { parseJson, toCompact, toPretty } from "./json.ts";
 import { type Shape, toSkeleton } from "./schema_reader.ts";
 
-/** Maximum characters of a placeholder. */
+/** Maximum length of a placeholder, in characters. */
 const MAX_PLACEHOLDER = 300;
 
 /** The types of inputs by the format of a string. */

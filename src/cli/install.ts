@@ -156,15 +156,15 @@ function findClient(target: string, named: string | undefined): InstallClient {
 }
 
 /**
- * Converts the name of a server to the key of an entry. Other characters are replaced, because clients make tool names
- * from the key.
+ * Converts the name of a server to the key of an entry. Replaces characters that are not allowed in a key, because
+ * clients build tool names from the key.
  */
 function toEntryName(name: string | undefined): string | undefined {
   const plain = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, MAX_NAME);
   return plain || undefined;
 }
 
-/** A change of a configuration file, with messages about it. */
+/** A change to a configuration file, with messages about the change. */
 interface Write {
   readonly destination: Destination;
   readonly name: string;

@@ -63,7 +63,7 @@ function explain(error: unknown, remedy: string): string {
 const MISSING_PACKAGE = [
   /^Cannot find (?:package|module) ["']([^"'./:][^"':]*)["']/,
   /^(?:Relative import path|Import) "([^"./:][^":]*)" not /,
-  // With another module loader, Deno resolves the name relative to the importing file.
+  // If another module loader is active, Deno resolves the package name relative to the importing file.
   /^Loading unprepared module: (file:\S*\/)([^.]+), imported from: \1/,
 ];
 

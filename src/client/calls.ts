@@ -45,17 +45,17 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** The server, and the protocol revision in use. */
   readonly server: ServerFacts;
   /**
-   * Lists the tools of all pages. Returns an empty array if the server has no tools.
+   * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools.
    *
-   * All methods that list throw if a list exceeds 1000 pages, a million items, 64 Mi characters, or ten times the
-   * timeout of one request.
+   * All listing methods throw if a list exceeds 1000 pages, a million items, 64 Mi characters, or ten times the timeout
+   * of one request.
    */
   listTools(options?: Options): Promise<readonly ListedTool[]>;
-  /** Lists the resources of all pages. Returns an empty array if the server has no resources. */
+  /** Lists all resources, by requesting all pages. Returns an empty array if the server has no resources. */
   listResources(options?: Options): Promise<readonly ListedResource[]>;
-  /** Lists the resource templates of all pages. Returns an empty array if the server has no templates. */
+  /** Lists all resource templates, by requesting all pages. Returns an empty array if the server has no templates. */
   listResourceTemplates(options?: Options): Promise<readonly ListedTemplate[]>;
-  /** Lists the prompts of all pages. Returns an empty array if the server has no prompts. */
+  /** Lists all prompts, by requesting all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
   /**
    * Calls a tool. If the tool fails, the method does not throw: the result has `isError: true`.
@@ -162,7 +162,7 @@ async function read(requests: Requests, uri: string, options?: RequestOptions): 
   return result as Awaited<ReturnType<Client["readResource"]>>; // See callTool.
 }
 
-/** The methods that list what a server has. */
+/** The methods that list the tools, resources, templates and prompts of a server. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
 // Checks only that a result contains a list. The items are passed on as received, so the casts below state an
@@ -184,7 +184,7 @@ function toLists(requests: Requests, outputs: OutputChecks): Lists {
   };
 }
 
-/** Sends the requests of a client. */
+/** Sends requests for a client. */
 class Requests {
   readonly #rpc: Rpc;
   readonly #protocol: Protocol;
@@ -224,7 +224,7 @@ class Requests {
     return { answer: createRequestHandler({ ...answers, capabilities: all }), capabilities };
   }
 
-  /** Lists the items of all pages. */
+  /** Lists all items, by requesting all pages. */
   async list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
     const pages = readPages({

@@ -63,7 +63,7 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
   "USERPROFILE",
 ];
 
-/** The exit code for a process that a signal ended. */
+/** The exit code that is reported for a process that was ended by a signal. */
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
@@ -83,7 +83,9 @@ function readVariable(name: string): string | undefined {
   return state === "granted" ? deno.env.get(name) : undefined;
 }
 
-/** Starts a child process. With `readsErrors`, its standard error is piped, otherwise inherited. */
+/**
+ * Starts a child process. With `readsErrors`, the standard error of the process is piped. Otherwise it is inherited.
+ */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
   try {
     return spawn(target, readsErrors);

@@ -29,7 +29,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
   readonly info?: Implementation;
   /** Capabilities to declare, such as extensions, in addition to the capabilities that the callbacks below imply. */
   readonly capabilities?: ClientCapabilities;
-  /** Extensions that the client declares and supports, created by `clientExtension`. */
+  /** Extensions that the client declares and implements, created by `clientExtension`. */
   readonly extensions?: readonly ClientExtension[];
   /**
    * Functions that wrap each request as it is sent. The first function is the outermost. They also wrap the requests of
@@ -187,7 +187,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
   const rpc = createRpc({
-    // This codec is used until the era is detected.
+    // The connection uses this codec until the era is detected.
     codec: new LegacyCodec(),
     answer,
     timeoutMs,

@@ -157,7 +157,7 @@ export function clientExtension<
       if (checked.problem !== undefined) {
         throw new McpError(0, `Cannot use the result of ${call.method}: ${type}: ${checked.problem}`, undefined, {});
       }
-      // The schema has validated the value, so it has the type of the parameter.
+      // The cast is safe, because the schema has validated the value.
       const final: unknown = await finish(checked.value as never, call);
       if (isObject(final)) return final;
       throw new TypeError(`Cannot use the result of ${call.method}: finish() of ${type} did not return an object`);
@@ -169,7 +169,7 @@ export function clientExtension<
     const take = async ({ _meta, ...given }: Params) => {
       const checked: Checked = await compiled?.validate(given) ?? { value: given };
       if (checked.problem !== undefined) throw new Error(`Cannot read ${method}: ${checked.problem}`);
-      // The schema has validated the value, so it has the type of the parameter.
+      // The cast is safe, because the schema has validated the value.
       await receive(checked.value as never);
     };
     return [method, take] as const;

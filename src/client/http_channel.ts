@@ -168,7 +168,7 @@ class HttpChannel implements Channel {
     try {
       while (!(await events.next()).done);
     } catch {
-      // The stream was aborted or broke after the response had been read.
+      // Ignore the error: the stream was aborted or broke after the response had been read.
     }
     stopTimer();
     this.#draining.delete(stop);

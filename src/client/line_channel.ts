@@ -44,7 +44,7 @@ interface Waiter {
  * `NetworkError`.
  */
 export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOptions): Channel {
-  // An array instead of a map, because a test may use the same id twice.
+  // Use an array instead of a map, because a test may use the same id twice.
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let lost: DOMException | undefined;

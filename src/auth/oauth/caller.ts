@@ -87,7 +87,7 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-// Issuers mark tokens that were issued to clients in different ways.
+// Tests whether a token was issued to a client instead of a user. Issuers mark such tokens in different ways.
 function isClient({ sub, gty, idtyp }: Claims, clientId: string | undefined): boolean {
   return sub === clientId || gty === "client-credentials" || gty === "client_credentials" || idtyp === "app";
 }

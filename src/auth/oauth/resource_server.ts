@@ -47,7 +47,7 @@ import { TypedClaims } from "./typed_claims.ts";
 export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   /**
    * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy, this is
-   * the public URL. Tokens must be issued for this URL. Plain http is allowed on loopback only.
+   * the public URL. Tokens must be issued for this URL. Plain http is allowed only on loopback.
    *
    * For a path with parameters, pass a function that returns the resource of each concrete path. It gets the parameters
    * as `params` converted them, with strings URL-encoded. It runs for every request, so it must be fast.

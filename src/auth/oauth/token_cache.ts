@@ -25,7 +25,8 @@ const SWEEP_MS = 60_000;
  * Values by token, each until it expires. The number of values and their characters are limited: at the limit, the
  * oldest value is dropped.
  *
- * The key is the token itself. Computing a hash would take longer than the call, and the token is in memory anyway.
+ * The key is the token itself. Computing a hash would take longer than the call, and would not protect the token, which
+ * is in memory in any case.
  */
 export class TokenCache<T> {
   readonly #limits: CacheLimits;

@@ -17,7 +17,7 @@ export interface FormField {
   /** The text before the input, of one or more lines. It does not end with a line break. */
   readonly prompt: string;
   readonly isRequired: boolean;
-  /** Whether the field takes several values. */
+  /** Whether the field accepts several values. */
   readonly isList: boolean;
   /** Whether the field has a default. */
   readonly hasDefault: boolean;

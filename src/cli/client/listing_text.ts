@@ -11,7 +11,7 @@ import { describeType, listArguments } from "./schema_text.ts";
 import { reportLine, type Style, terminalWidth, writeLine } from "./terminal_output.ts";
 
 export interface FormatOptions {
-  /** Width of a line in columns. */
+  /** Maximum width of a line, in columns. */
   readonly width: number;
   readonly style: Style;
 }

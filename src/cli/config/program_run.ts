@@ -121,7 +121,7 @@ export interface Spawned {
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
-/** The exit code of a program that a signal ended. */
+/** The exit code that is reported for a program that was ended by a signal. */
 const KILLED = 128;
 
 /** Starts a program, given by its name or path, without a shell. Throws if the program does not exist. */

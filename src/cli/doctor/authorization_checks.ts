@@ -39,7 +39,7 @@ export async function checkChallenge(
   await checkWithoutToken(endpoint, modernWriter(), options);
 }
 
-/** Checks how the server rejects requests without the token that the user has given. */
+/** Checks how the server rejects requests without the user's token. */
 export async function checkMissingToken(
   endpoint: Endpoint,
   writer: RequestWriter,

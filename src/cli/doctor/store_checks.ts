@@ -11,8 +11,9 @@ import { type Check, createReport, type Finding } from "./report.ts";
 
 /** Milliseconds after which the keys of an examination expire, in case they cannot be removed. */
 const TTL_MS = 60_000;
-/** Number of rounds of each check of atomicity, and of concurrent writers in each round. */
+/** Number of rounds of each atomicity check. */
 const ROUNDS = 25;
+/** Number of concurrent writers in each round. */
 const WRITERS = 8;
 /** Number of operations of each kind whose time is measured. */
 const OPERATIONS = 30;
@@ -22,9 +23,11 @@ const RINGS = 10;
 const RING_MS = 500;
 /** Milliseconds after which an entry counts as lost. */
 const DEAF_MS = 3000;
-/** Time to live of the values that must expire, and how early and how late they may expire, in milliseconds. */
+/** Time to live of the values that must expire, in milliseconds. */
 const SHORT_MS = 2000;
+/** Milliseconds by which a value may expire too early. */
 const EARLY_MS = 300;
+/** Milliseconds by which a value may expire too late. */
 const LATE_MS = 500;
 /** Milliseconds after which a value that should have expired counts as kept. */
 const KEPT_MS = 10_000;
@@ -118,7 +121,7 @@ async function connect(store: Store, key: string): Promise<void> {
       errors.push(error);
     }
   }
-  // Throw the first error, because later errors state only that the store has failed before.
+  // Throw the first error, because later errors state only that an earlier operation failed.
   throw errors[0];
 }
 

@@ -86,7 +86,7 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
     check.problem(`the stream of ${name} ends at once (${version})`, "keep it open until the client closes it");
   } else if (first === "late") {
     const message = `the stream of ${name} opens in ${formatMs(ms)} but sends no byte (${version})`;
-    // A problem only in the modern revision, where a stream begins with an acknowledgement.
+    // Report a problem only in the modern revision, in which a stream begins with an acknowledgement.
     isModern
       ? check.problem(message, `acknowledge the subscription at once; ${AVOID_BUFFERING}`)
       : check.note(`${message}; some proxies hold it back until the first byte`, AVOID_BUFFERING);

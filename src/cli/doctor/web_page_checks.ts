@@ -85,7 +85,7 @@ async function checkForeignHost(
       timeoutMs: endpoint.timeoutMs,
     });
   } catch (error) {
-    // A closed connection is a rejection too.
+    // A server may also reject a request by closing the connection.
     const state = error instanceof Error ? error.message : String(error);
     return check.ok(`a request for the host ${UNKNOWN_HOST} gets no response: ${state}`);
   }
@@ -99,7 +99,7 @@ async function checkForeignHost(
 interface CorsOptions {
   readonly check: Check;
   readonly origin: string;
-  /** Whether the user has given the origin. */
+  /** Whether the origin comes from the user's option. */
   readonly isRequested: boolean;
   readonly isRejected?: boolean;
   readonly isLocal: boolean;

@@ -84,8 +84,8 @@ export class Relay {
   }
 
   /**
-   * Describes the server of the command line. The page itself does not contain this description, because any user of
-   * this machine can read the page.
+   * Describes the server named on the command line. The page itself does not contain this description, because any user
+   * of this machine can read the page.
    */
   #describeServer(): Response {
     const server = this.#server;
@@ -138,7 +138,7 @@ function checkRequest({ method, headers }: Request, key: string): void {
 }
 
 /**
- * Returns the URL entered in the page, or the server of the command line.
+ * Returns the URL entered in the page, or the server named on the command line.
  *
  * @throws {RelayError} if there is no server, or a header cannot be sent.
  */

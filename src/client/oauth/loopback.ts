@@ -91,7 +91,7 @@ class LoopbackTrip implements SignInTrip {
 
   async #respond(request: Request): Promise<Response> {
     const url = new URL(request.url);
-    // Another host name that resolves to this machine may belong to a web page.
+    // Reject other host names, because a host name that resolves to this machine may belong to a malicious web page.
     if (request.headers.get("host") !== this.#host) return toPage(403, "This is not the address of the program.");
     if (url.pathname !== PATH) return toPage(404, "There is nothing at this address.");
     if (request.method !== "GET") return toPage(405, "This address only accepts GET.");

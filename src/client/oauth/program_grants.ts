@@ -64,7 +64,7 @@ export interface WorkloadIdentityOptions extends TokenOptions {
   readonly assertion: () => string | Promise<string>;
   /** The URL of the authorization server that accepts the assertion, spelled as in its metadata. */
   readonly issuer: string;
-  /** The client, if the authorization server requires one. */
+  /** The client, if the authorization server requires a client. */
   readonly client?: Omit<ProgramClient, "issuer">;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Sends requests to authorization servers. Their addresses come from the server that asks for the sign-in, so
- * destination, time and bytes are limited.
+ * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so the
+ * destinations, the time and the size of responses are limited.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export class Requests {
   }
 
   /**
-   * Reads an address that the server or its authorization server named.
+   * Reads a URL that the server or its authorization server named.
    *
    * @throws {SignInError} if the address is neither an https URL nor an http URL on loopback, or if it leads from the
    * public internet into a private network.

@@ -26,7 +26,7 @@ export function listSecrets({ body, headers }: RequestInit): readonly string[] {
   return [...values, ...listBasic(new Headers(headers).get("authorization") ?? "")];
 }
 
-/** Returns the client secret of a header, in all spellings in which a response may repeat it. */
+/** Returns the client secret from an `Authorization` header, in all encodings in which a response may repeat it. */
 function listBasic(header: string): readonly string[] {
   const credentials = header.replace(/^Basic /i, "");
   const bytes = fromBase64(credentials);

@@ -127,7 +127,7 @@ export class TokenSource {
     const { status, params, nonce } = challenge;
     if (nonce !== undefined && params.error === "use_dpop_nonce") return await this.#useNonce(nonce);
     const held = await this.read();
-    // Another connection or process has obtained a token in the meantime.
+    // Use the stored token, because another connection or process has obtained it in the meantime.
     if (held && held.token !== challenge.token && !isExpiring(held)) return true;
     const asked = toScopes(params.scope);
     if (status === 403 && held && asked.every((scope) => held.requested.includes(scope))) return false;

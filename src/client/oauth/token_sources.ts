@@ -24,7 +24,7 @@ export class TokenSources implements SignIn {
   /**
    * Creates the source of tokens.
    *
-   * @param refreshMs the milliseconds that users may take, which timeouts do not count
+   * @param refreshMs the maximum time that users may take to sign in, in milliseconds, which timeouts do not count
    */
   constructor(grant: Grant, options: TokenOptions, refreshMs = 0) {
     this.refreshMs = refreshMs;

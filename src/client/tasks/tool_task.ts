@@ -65,7 +65,7 @@ export function resumeTask(client: Client, id: string, { tool = "", ...options }
   return new StartedTask(client, { id, name: tool, options });
 }
 
-/** A call that did not become a task. */
+/** A call that the server answered without creating a task. */
 class AnsweredCall implements ToolTask {
   readonly result: ToolResult & Result;
 

@@ -38,7 +38,7 @@ const DELAY_MS = 120;
 /** Maximum number of fields. More fields would make the page slow. */
 const MAX_ARGUMENTS = 300;
 
-/** Makes fields. */
+/** Creates fields for arguments. */
 export function makeArgumentFields(all: readonly Argument[], options: ArgumentOptions): ArgumentFields {
   const { reference, onChange } = options;
   const inputs = all.slice(0, MAX_ARGUMENTS).map((argument) => {

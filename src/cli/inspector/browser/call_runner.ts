@@ -33,7 +33,7 @@ export const announcer: HTMLElement = h("div.unseen", { role: "status" });
 export class Runner {
   /** The buttons that start and stop a call. */
   readonly actions: HTMLElement;
-  /** The result. */
+  /** The element that shows the result. */
   readonly output: HTMLElement = h("section.output", { "aria-label": "Result" });
   readonly #verb: string;
   readonly #start: HTMLButtonElement;
@@ -90,7 +90,7 @@ function toEnd(outcome: Outcome, ms: number): CallEnd {
   return { state: isError ? "Tool error" : "Done", kind: isError ? "bad" : "good", ms };
 }
 
-/** Shows why a handler failed. */
+/** Creates an element that shows why a handler failed. */
 function toReason(why: string): HTMLElement {
   return h(
     "section",

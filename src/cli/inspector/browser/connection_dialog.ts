@@ -20,7 +20,10 @@ const MAX_HEADERS = 50;
 const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const PLAIN = { autocomplete: "off", spellcheck: "false" };
 
-/** Opens the dialog. `named` is the server of the command line. `undefined` if the command line names no server. */
+/**
+ * Opens the dialog. `named` is the server named on the command line, or `undefined` if the command line does not name a
+ * server.
+ */
 export function openConnectionDialog(named: NamedServer | undefined): void {
   const places = makePlaceFields(named, showSecrets);
   const secrets = makeSecretFields();

@@ -44,7 +44,7 @@ export interface FormContext {
   makeFields(schema: Json, place: FieldsPlace): Field;
 }
 
-/** The place of a control. */
+/** Where a control belongs: its element ID, its initial value and its nesting depth. */
 export interface Place {
   readonly context: FormContext;
   /** The element ID, for the label. */
@@ -53,7 +53,7 @@ export interface Place {
   readonly isRequired: boolean;
   /** The initial value. `undefined` if the control starts empty. */
   readonly initial: unknown;
-  /** Attributes for the label and the description of the control. */
+  /** Attributes that connect the control with its label and its description. */
   readonly about: Readonly<Record<string, string>>;
   /** The number of objects and lists around the control. */
   readonly depth: number;
@@ -71,7 +71,7 @@ export interface FieldsPlace {
   readonly fixed?: Json;
 }
 
-/** Reads an absent object or an empty control. */
+/** Returns the reading of an absent object or of an empty control. */
 export function readEmpty({ isNullable }: Shape, { isRequired }: Place, focus: HTMLElement): Reading {
   if (!isRequired) return {};
   return isNullable ? { value: null } : { problem: { text: "Fill this in.", focus } };

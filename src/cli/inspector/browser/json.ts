@@ -47,7 +47,7 @@ export function toCompact(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "undefined";
   } catch {
-    // Thousands of nested levels exceed the stack of the browser.
+    // The value has thousands of nested levels, which exceeds the stack of the browser.
     return "(nested too deeply to show)";
   }
 }

@@ -6,9 +6,11 @@
  * @module
  */
 
-/** Maximum characters of a pattern, states of its graph, and characters of a text. */
+/** Maximum length of a pattern, in characters. */
 const MAX_PATTERN = 2000;
+/** Maximum number of states of the graph. */
 const MAX_STATES = 500;
+/** Maximum length of a text, in characters. */
 const MAX_TEXT = 500;
 
 /** Whether a character matches. */

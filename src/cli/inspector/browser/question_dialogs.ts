@@ -24,7 +24,10 @@ import { getServerName } from "./server_facts.ts";
 interface Question {
   readonly title: string;
   readonly body: readonly Child[];
-  /** The labels of the buttons with their responses. If a response is `false`, the dialog stays open. */
+  /**
+   * The label of each button, and the function that returns its response. If the response is `false`, the dialog stays
+   * open.
+   */
   readonly answers: readonly (readonly [name: string, answer: () => Json | false | undefined])[];
   /** The response when the user presses Escape. */
   readonly dismissed: Json | undefined;

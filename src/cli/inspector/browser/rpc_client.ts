@@ -22,7 +22,7 @@ export interface SendOptions {
 }
 
 const PREFIX = "io.modelcontextprotocol/";
-/** The id of an unexpected error in a response: in the text of a tool, or in the data of an error. */
+/** Matches the id of an unexpected error in a response: in the text of a tool result, or in the data of an error. */
 const FAULT = /(?:Internal error \(|"errorId":")([0-9a-f]{8})[)"]/;
 let lastId = 0;
 
@@ -78,7 +78,7 @@ function toMeta(): Json {
   };
 }
 
-/** A request with its messages. */
+/** A request and its messages. */
 class Exchange {
   readonly id: number = ++lastId;
   readonly #method: string;

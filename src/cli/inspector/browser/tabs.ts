@@ -1,5 +1,5 @@
 /**
- * Tabs.
+ * Tabs that switch between views.
  *
  * @module
  */

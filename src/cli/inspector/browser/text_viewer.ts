@@ -9,7 +9,7 @@ import { formatSize } from "./json.ts";
 /** A way to render text. */
 export interface Rendering {
   make(): HTMLElement;
-  /** Whether it is the initial view. */
+  /** Whether the rendering is the initial view. */
   readonly isFirst: boolean;
 }
 

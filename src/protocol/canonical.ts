@@ -7,8 +7,8 @@ import { isObject } from "./jsonrpc.ts";
 
 /**
  * Returns a value whose JSON is the same for equal values, whatever the order of their keys. An object becomes a list
- * of keys and values. A sorted copy of the object would take ten times as long to create and to write if it has very
- * many keys.
+ * of keys and values. For an object with very many keys, a sorted copy would take ten times as long to create and to
+ * write.
  */
 export function toCanonical(value: unknown): unknown {
   if (Array.isArray(value)) return [0, value.map(toCanonical)];

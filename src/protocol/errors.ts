@@ -37,8 +37,8 @@ const KIND: unique symbol = Symbol.for("mcp.error");
 /**
  * A JSON-RPC error response. The client receives `code`, `message` and `data` unchanged, so never put secrets in them.
  *
- * Clients throw it too, for the error response of a server. It then has `remote: true`, and the code 0 if the response
- * was not a JSON-RPC message.
+ * Clients also throw an `McpError` for the error response of a server. That error has `remote: true`. Its code is 0 if
+ * the response was not a JSON-RPC message.
  *
  * ```ts
  * import { McpError } from "@x/mcp";
@@ -59,14 +59,14 @@ export class McpError extends Error {
   readonly data?: unknown;
   /**
    * Whether the error came from another server: as its error response, or because its response was not valid. A handler
-   * that lets such an error escape fails with an internal error, so that the error of another server never becomes the
-   * response of this server by accident.
+   * that does not catch such an error fails with an internal error, so that the error of another server never becomes
+   * the response of this server by accident.
    */
   readonly remote: boolean;
   /** The HTTP status of a remote error, if the request was sent over HTTP. */
   readonly status?: number;
 
-  /** Creates an error with a code, a message for people, and optional data for programs. */
+  /** Creates an error with a code, a human-readable message, and optional machine-readable data. */
   constructor(code: number, message: string, data?: unknown, origin?: {
     /** The HTTP status, if the request was sent over HTTP. */
     readonly status?: number;
@@ -80,7 +80,8 @@ export class McpError extends Error {
 
   /**
    * Returns a remote error as an error of this server: `throw error.asOwn()` passes its code, message and data on to
-   * the client. The code 0, of a response that is not a JSON-RPC message, becomes the code of an internal error.
+   * the client. The code 0, which stands for a response that is not a JSON-RPC message, becomes the code of an internal
+   * error.
    */
   asOwn(): McpError {
     if (!this.remote) return this;
@@ -199,7 +200,10 @@ export class ToolError extends Error {
   }
 }
 
-/** A handler returned a value that cannot be sent. This is a bug of the server, which a model cannot fix. */
+/**
+ * The error for a handler that returned a value that cannot be sent. This is a bug in the server, which a model cannot
+ * fix.
+ */
 export class ResultError extends Error {
   /** @internal */
   readonly [KIND] = "result";

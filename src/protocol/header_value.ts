@@ -13,8 +13,8 @@ const SUFFIX = "?=";
 /**
  * Writes a string as a header value.
  *
- * The Base64 form is used for text that is not printable ASCII, that begins or ends with a space or tab, or that looks
- * encoded already. A lone surrogate becomes U+FFFD, as always in UTF-8.
+ * The Base64 form is used for text that is not printable ASCII, that begins or ends with a space or tab, or that
+ * already looks encoded. A lone surrogate becomes U+FFFD, as usual in UTF-8.
  */
 export function encodeHeaderValue(value: string): string {
   const plain = !/[^\t -~]|^[\t ]|[\t ]$/.test(value) && !(value.startsWith(PREFIX) && value.endsWith(SUFFIX));

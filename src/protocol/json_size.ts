@@ -12,7 +12,7 @@ export interface JsonLimits {
   readonly values: number;
 }
 
-/** The size of a JSON text, up to the first limit that it exceeds. */
+/** The size of a JSON text, measured up to the first exceeded limit. */
 export interface JsonSize {
   readonly values: number;
   /** Number of empty objects and arrays among the values. */
@@ -39,7 +39,7 @@ export function measureJson(text: string, { depth: maxLevels, values: maxValues 
       i = findQuote(text, i + 1);
       if (i < 0) return { values, empty }; // The text ends within a string.
     } else if (code === 44) {
-      // Compare only at a comma: the bracket before may close at once, and its value is then subtracted.
+      // Compare only at a comma, because a bracket may close at once, and its value is then subtracted.
       if (++values > maxValues) break;
     } else if (code === 123 || code === 91) {
       if (++depth > maxLevels) return { values, empty, excess: "depth" };

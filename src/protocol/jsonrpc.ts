@@ -21,8 +21,8 @@ export type Params = { readonly [key: string]: unknown };
 export type Result = { readonly [key: string]: unknown };
 
 /**
- * Marks a result whose `resultType` was set by the library or by an extension. Without the mark, a handler that passes
- * on a result of another server could set the type by accident. Copies of the result keep the mark.
+ * Marks a result whose `resultType` was set by the library or by an extension. Without the mark, a handler that returns
+ * a result from another server could set the type by accident. Copies of the result keep the mark.
  */
 const RESULT_TYPE: unique symbol = Symbol.for("mcp.resultType");
 
@@ -45,7 +45,7 @@ export interface Request {
   /** Bytes of memory that the parameters take. If `text` is set, this is an upper bound. */
   readonly weight: number;
   /**
-   * The text of a short message. Its exact weight is computed only when needed, because computing it takes a tenth of
+   * The text of a short message. Its exact weight is computed only on demand, because the computation takes a tenth of
    * the time of a small call.
    */
   readonly text?: string;
@@ -58,7 +58,7 @@ export interface Notification {
   readonly params?: Params;
 }
 
-/** The client's response to a request of the server. */
+/** The client's response to a request from the server. */
 export interface Response {
   readonly kind: "response";
   readonly id: Id;
@@ -127,8 +127,8 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
 }
 
 /**
- * Checks one parsed JSON value. Without `weight`, the weight is 0, for callers that count the memory of the message
- * elsewhere.
+ * Checks one parsed JSON value. Without `weight`, the weight is 0, for callers that count the message's memory
+ * themselves.
  */
 export function toMessage(
   value: unknown,
@@ -219,7 +219,7 @@ function broken(code: number, state: string, id?: Id): Broken {
 function findExcess(text: string, limits: MessageLimits): string | undefined {
   const { depth, values } = limits;
   // A value takes at least two characters, and a nested object about four. Most messages are therefore too short to
-  // exceed a limit, or a native search shows that they have too few brackets. Only the rest is measured.
+  // exceed a limit, or a native search shows that they have too few brackets. Only the remaining messages are measured.
   const arrays = count(text, "[", depth);
   const isFlat = arrays + text.length / 4 <= depth || arrays + count(text, "{", depth) <= depth;
   if (isFlat && text.length < 2 * values) return;

@@ -19,10 +19,13 @@ export function isStrayPromise(value: unknown): boolean {
   return isStray;
 }
 
-/** How many values are looked at for promises. */
+/** Maximum number of values that are searched for promises. */
 const MAX_VALUES = 10_000;
 
-/** Ignores the rejections of promises within a value that a handler returned, because they would end the process. */
+/**
+ * Ignores the rejections of promises within a value that a handler returned, because an unhandled rejection would end
+ * the process.
+ */
 export function ignoreRejections(value: unknown): void {
   const found = new Set<unknown>([value]);
   try {

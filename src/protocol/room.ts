@@ -24,8 +24,8 @@ export class Room<T> {
   open(): Promise<T> {
     if (this.#loading) return this.#loading;
     const loading = this.#loading = this.#load();
-    // This handler comes before the handlers of callers that await the promise. A caller that finds `loaded` set
-    // therefore cannot run before callers that were waiting.
+    // This handler runs before the handlers of callers that await the promise. Therefore, a caller that finds `loaded`
+    // set cannot run before callers that are already waiting.
     loading.then((loaded) => this.#loaded = loaded, () => this.#loading = undefined);
     return loading;
   }

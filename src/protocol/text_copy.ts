@@ -16,7 +16,7 @@ const SHORT: unique symbol = Symbol.for("mcp.shortText");
 /** Maximum length of a summary in characters. */
 const MAX_CHARACTERS = 500;
 
-/** Returns the content blocks that hold the text copy, and an object whose mark belongs into the result. */
+/** Returns the content blocks with the text copy, and an object with the mark for the result. */
 export function copyText(structured: unknown, kind: TextCopy): { content: Result[]; mark: object } {
   if (kind === "full") return { content: [{ type: "text", text: JSON.stringify(structured) }], mark: {} };
   const content = kind === "none" ? [] : [{ type: "text", text: summarize(structured), [SHORT]: true }];

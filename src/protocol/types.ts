@@ -5,7 +5,7 @@
  * @module
  */
 
-/** Hints for a client on how to use or show something. */
+/** Hints for a client on how to use or show content. */
 export interface Annotations {
   /** The intended recipients. */
   readonly audience?: readonly ("user" | "assistant")[];
@@ -143,9 +143,9 @@ export type Content = TextContent | ImageContent | AudioContent | ResourceLink |
 export interface ToolAnnotations {
   /** Name for people. */
   readonly title?: string;
-  /** The tool does not modify anything. */
+  /** The tool changes no state. */
   readonly readOnlyHint?: boolean;
-  /** The tool may delete or overwrite something. Meaningful only if `readOnlyHint` is not `true`. */
+  /** The tool may delete or overwrite data. Meaningful only if `readOnlyHint` is not `true`. */
   readonly destructiveHint?: boolean;
   /** Repeating a call with the same arguments has no further effect. */
   readonly idempotentHint?: boolean;
@@ -274,7 +274,7 @@ export interface SamplingRequest {
   readonly toolChoice?: { readonly mode?: "auto" | "required" | "none" };
 }
 
-/** The response of the client's model. */
+/** The response from the client's model. */
 export interface SamplingResult extends SamplingMessage {
   /** Name of the model. */
   readonly model: string;

@@ -54,7 +54,7 @@ export type TemplateVariables<T extends string> = string extends T ? { readonly 
 
 type Values = Readonly<Record<string, string | undefined>>;
 
-// Limits the searches that one URI can cause. Usual templates have far fewer variables.
+// Limits the number of searches per URI. Usual templates have far fewer variables.
 const MAX_VARIABLES = 50;
 
 /** Parameters at the end of a template. */
@@ -62,8 +62,8 @@ interface Parameters {
   readonly operator: string;
   readonly names: readonly string[];
   /**
-   * Number of occurrences of the operator up to the one with which the parameters begin. The text before the parameters
-   * may contain the operator, but values cannot.
+   * Number of occurrences of the operator in the text before the parameters. That text may contain the operator, but
+   * values cannot.
    */
   readonly skip: number;
 }
@@ -200,7 +200,7 @@ function matchParameters(
     let at = -1;
     for (let n = skip; n && (at = rest.indexOf(operator, at + 1)) >= 0; n--);
     if (at < 0) continue;
-    // Split into at most one part more than there are names, because a URI may have millions of parameters. The extra
+    // Split into at most one more part than there are names, because a URI may have millions of parameters. The extra
     // part is an unknown or duplicate parameter, so the URI does not match.
     for (const pair of rest.slice(at + 1).split(operator === ";" ? ";" : "&", names.length + 1)) {
       const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
@@ -245,7 +245,7 @@ function read(values: Record<string, string>, name: string, raw: string, kind: K
     values[name] = decodeURIComponent(raw);
     return !kind[0].test(raw) && !kind[1].test(values[name]);
   } catch {
-    return false; // The text has a % without two digits, or bytes that are not UTF-8.
+    return false; // A % without two hex digits, or invalid UTF-8.
   }
 }
 
@@ -275,7 +275,7 @@ function build(parts: Parts, values: Values, resource: string): string {
   throw refuse(`${state}; give another value`);
 }
 
-/** Patterns that a kind of variable rejects, in its raw and its decoded text. */
+/** Patterns that a kind of variable must not match, for its raw and its decoded text. */
 type Kind = readonly [raw: RegExp, decoded: RegExp];
 const PLAIN: Kind = [/[?#]/, /^\.\.?$|[/\\\0]/];
 const WIDE: Kind = [/(?!)/, /(^|[/\\])\.\.([/\\]|$)|\0/];

@@ -13,7 +13,7 @@ import type { Runner } from "../core/visibility/feature.ts";
 import type { Timeout } from "../core/capacity/timers.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 
-/** How many calls of a handler run at once, and how many more wait. */
+/** Limits on the calls of a handler that run at once, and on the calls that wait. */
 export interface Concurrency {
   /** Number of calls that run at once. */
   readonly calls: number;
@@ -47,23 +47,23 @@ export class Places {
     this.#waiting = waiting;
   }
 
-  /** Throws the error for the client if the call can neither run nor wait. */
+  /** Throws the error for the client if there is no free slot and no room in the queue. */
   check(call: Call, place: string): void {
     if (this.#running < this.#calls && this.#queue.isEmpty || this.#isWithin(call)) return;
     this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
     this.#requireRoom(call);
   }
 
-  // A nested read shares the slot of its outer call. If it waited for a slot of its own, the outer call would wait for
-  // itself.
+  // A nested read shares the slot of its outer call. If the read waited for a separate slot, the outer call would wait
+  // for itself.
   #isWithin({ host: { outer } }: Call): boolean {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
     const pot = this.#toPot(account);
-    // Each HTTP request of an unknown client has an account of its own. Limit all of these requests together to one
-    // share, or unknown clients could fill the queue.
+    // Each HTTP request of an unknown client has a separate account. Limit all of these requests together to one share;
+    // otherwise unknown clients could fill the queue.
     const isUnknown = http && account.key === undefined;
     const hasShare = isUnknown ? account.root.amount(pot) < pot.share : pot.hasShare(account);
     if (hasShare && pot.hasRoom(account)) return;
@@ -72,12 +72,12 @@ export class Places {
 
   #toPot(account: Account): Pot {
     const total = this.#waiting;
-    // The handler may be removed and added again with other limits, which need a pot of their own.
+    // The handler may be removed and added again with other limits, which need a separate pot.
     const of = `${this.#key} ${total}`;
     return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
-  /** Runs a call in a slot. `run` gets the runner that reports when the handler has ended. */
+  /** Runs a call in a slot. `run` receives a runner that reports when the handler has ended. */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
     if (this.#isWithin(call)) return await run(runner);
     let recheck: (() => Promise<void>) | undefined;
@@ -97,7 +97,7 @@ export class Places {
       this.#running--;
       this.#next();
     };
-    // A handler may go on after the response or its cancellation. It keeps its slot until it has ended.
+    // A handler may continue after the response or after its cancellation. It keeps its slot until it has ended.
     let isRunning = false;
     const tracked: Runner = {
       ...runner,
@@ -146,7 +146,7 @@ export class Places {
   }
 
   // A handler that ignores its cancellation keeps its slot, so that clients cannot start more handlers by cancelling.
-  // The timeout limits how long.
+  // The timeout limits how long the slot is kept.
   #limit(call: Call, leave: () => void): () => void {
     const { ticker, limits: { calls } } = this.#core;
     const { signal, timeoutMs = calls.timeoutMs } = call;

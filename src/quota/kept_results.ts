@@ -24,7 +24,7 @@ interface KeeperOptions {
   readonly keepBytes?: number;
 }
 
-/** A result that is kept. */
+/** A large result that is kept. */
 interface Kept {
   readonly pages: readonly Page[];
   /** Id of the caller that may read the result. `undefined` if the caller was not authenticated. */
@@ -63,7 +63,7 @@ interface SharedPages {
 
 /** Keeps the large results of one tool. */
 export class Keeper {
-  /** The resource that serves the pages. No list shows it. */
+  /** The resource that serves the pages. It does not appear in any list. */
   readonly handler: Handler;
   readonly #shelves = new WeakMap<FeatureParts, Shelf>();
   readonly #start: string;
@@ -98,8 +98,8 @@ export class Keeper {
   }
 
   /**
-   * Keeps content blocks, and returns the result that links to them. Returns `undefined` if the results kept already
-   * leave no room. With a store, the link works on all instances once the result is returned.
+   * Keeps content blocks, and returns the result that links to them. Returns `undefined` if the results that are
+   * already kept leave no room. With a store, the link works on all instances once the result is returned.
    */
   keep(
     blocks: readonly Content[],
@@ -110,12 +110,12 @@ export class Keeper {
     // A character takes two bytes in memory.
     const bytes = pages.reduce((sum, { text = "", blob = "" }) => sum + 2 * (text.length + blob.length) + 100, 200);
     const { account, principal } = call.link;
-    // The id says how many pages a value has, because instances of another version may store another number of pages
-    // per value.
+    // The id contains the number of pages per stored value, because instances with another version may use a different
+    // number.
     const id = `${crypto.randomUUID()}-${this.#perValue}`;
     const drop = () => this.#drop(shelf, id);
-    // Charge the client first, because charging the pot may drop results of other clients, which would be for nothing
-    // if the client has no room.
+    // Charge the client first, because charging the pot may drop results of other clients, which would be pointless if
+    // the client has no room.
     const charge = account.keep(bytes, drop);
     const place = charge && this.#toPot(account).keep(account, bytes, drop);
     if (!place) return void charge?.end();
@@ -138,7 +138,7 @@ export class Keeper {
       : result;
   }
 
-  // If the store fails, the link works on this instance only.
+  // If the store fails, the link works only on this instance.
   async #share(
     shared: SharedValues,
     id: string,
@@ -186,7 +186,7 @@ export class Keeper {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }
 
-  // Delete a dropped result from the store too, or a client could fill the store.
+  // Delete a dropped result from the store too; otherwise a client could fill the store.
   #drop(shelf: Shelf, id: string): boolean {
     const kept = this.#forget(shelf, id);
     const { shared } = shelf;
@@ -263,7 +263,7 @@ function toPieces(text: string, max: number): string[] {
   return pieces;
 }
 
-/** A page, and what the store says about its result. */
+/** A page, and the stored facts about its result. */
 interface Found {
   readonly principal?: string;
   readonly count: number;
@@ -277,5 +277,5 @@ const MAX_ID = 48;
 
 function toSharedPages(value: unknown): SharedPages | undefined {
   if (!isObject(value) || value.v !== 1 || typeof value.count !== "number" || !Array.isArray(value.pages)) return;
-  return value as unknown as SharedPages; // Only instances of this server can seal values.
+  return value as unknown as SharedPages; // The cast is safe: only this server seals values.
 }

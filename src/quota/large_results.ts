@@ -1,5 +1,5 @@
 /**
- * Limits the size of results: refuses them, cuts them, or keeps them behind links to resources.
+ * Limits the size of results: refuses large results, cuts them, or keeps them behind links to resources.
  *
  * @module
  */
@@ -34,7 +34,7 @@ export interface LargeResults {
 /**
  * Creates the object that handles large results of a handler. Returns `undefined` if results have no limit.
  *
- * @throws {TypeError} if `onLarge` or `resultBytes` does not suit the handler.
+ * @throws {TypeError} if `onLarge` or `resultBytes` is not valid for the handler.
  */
 export function readLargeResults(options: LargeResultsOptions, handler: LimitedHandler): LargeResults | undefined {
   const { resultBytes, onLarge = "refuse" } = options;
@@ -82,7 +82,7 @@ const NOTE_BYTES = 512;
 /** Minimum for `resultBytes`. A lower limit would leave no room for text beside the note. */
 const MIN_BYTES = 1024;
 
-/** Cuts content blocks, and adds a note. Media that exceed the limit are left out. */
+/** Cuts content blocks, and adds a note. Omits media that exceed the limit. */
 function cutBlocks(blocks: readonly Content[], max: number, size: number): Content[] {
   let left = max - NOTE_BYTES;
   const kept: Content[] = [];

@@ -31,7 +31,7 @@ export type { Quota } from "../core/visibility/quota.ts";
 export type { Concurrency } from "./concurrency.ts";
 export type { Rate } from "./rate.ts";
 
-/** Options of {@linkcode quota}. All are optional. */
+/** Options of {@linkcode quota}. All options are optional. */
 export interface QuotaOptions {
   /**
    * Timeout of the handler and its middleware, in milliseconds. Time in a queue, or waiting for the client's answer to
@@ -39,20 +39,20 @@ export interface QuotaOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * Number of calls that run at once, for all clients together. Further calls wait, and fail with code -31503 if too
-   * many wait already. Defaults to no limit.
+   * Number of calls that run at once, for all clients together. Further calls wait, and fail with code -31503 if the
+   * queue is full. Defaults to no limit.
    */
   readonly concurrency?: number | Concurrency;
   /**
-   * Rate of calls that one client may make. Calls beyond it fail with code -31429 and `data.retryAfterMs`, over HTTP
-   * with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address, otherwise
-   * by its connection. Defaults to no limit.
+   * Rate of calls that one client may make. Calls above this rate fail with code -31429 and `data.retryAfterMs`, over
+   * HTTP with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address,
+   * otherwise by its connection. Defaults to no limit.
    */
   readonly rate?: Rate;
   /**
    * Whether `rate` applies to all instances together, if the server has a store. The server then counts calls in fixed
-   * periods of `perMs`, which begin at the same time on all instances, and each call takes one operation of the store.
-   * While the store does not answer, the rate applies to each instance separately. Defaults to `false`.
+   * periods of `perMs`, which begin at the same time on all instances, and each call requires one store operation.
+   * While the store does not respond, the rate applies to each instance separately. Defaults to `false`.
    */
   readonly shared?: boolean;
   /** Maximum size of a result as JSON, in bytes. Defaults to the server's `limits.calls.resultBytes`. */
@@ -69,8 +69,8 @@ export interface QuotaOptions {
   /** Milliseconds for which the server keeps a result behind a link. Defaults to 600,000. */
   readonly keepMs?: number;
   /**
-   * Maximum size in bytes of all results that the server keeps behind links of a handler. When it is exceeded, the
-   * oldest results are dropped. Defaults to 16 MiB.
+   * Maximum size in bytes of all results that the server keeps behind links of a handler. When this size is exceeded,
+   * the oldest results are dropped. Defaults to 16 MiB.
    */
   readonly keepBytes?: number;
 }
@@ -100,12 +100,12 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
  */
 export function quota(options: QuotaOptions): Quota {
   check(options);
-  // One state per server for calls, and another for completion, because completion runs for each key that a user types.
-  // Paths of a server share its state by the ticker: with a state per path, a client could exceed the rate by using
-  // another path for each call.
+  // Each server has one state for calls and one state for completion, because completion runs for each key that a user
+  // types. All paths of a server share one ticker, so the ticker is the key of the state. With a state per path, a
+  // client could exceed the rate by using a different path for each call.
   const states = new WeakMap<Ticker, Map<string, State>>();
-  // The first handler names the quota. All instances create the same handlers in the same order, so the name is the
-  // same everywhere.
+  // The quota gets the name of its first handler. All instances create the same handlers in the same order, so the name
+  // is the same on all instances.
   let name: string | undefined;
   const find = (core: FeatureParts, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
@@ -182,7 +182,8 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         : runner.run(call);
     const start = () => places ? places.run(call, runner, begin) : begin(runner);
     const client = shared && sharedRate && toClientKey(call);
-    // A client that is only identified by its connection uses one instance, so its calls need no count in the store.
+    // A client that is identified only by its connection uses a single instance, so its calls need not be counted in
+    // the store.
     if (!shared || !sharedRate || typeof client !== "string") return start();
     return sharedRate.take(shared, client, core.ticker.clock.date()).then((retryAfterMs) => {
       if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
@@ -193,7 +194,7 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
     run,
     extensions: { ...extensions, run: within },
     check(call) {
-      // Check the queue first: a call that can neither run nor wait must not cost a token.
+      // Check the queue first, because a call that can neither run nor wait must not use up a token.
       places?.check(call, place);
       if (buckets) takeToken(buckets, call, core, place);
     },

@@ -13,7 +13,7 @@ export interface Rate {
   readonly calls: number;
   /** The period, in milliseconds. */
   readonly perMs: number;
-  /** Number of calls that a client may make at once after it made no calls for a while. Defaults to `calls`. */
+  /** Burst size: number of calls that a client may make at once after a period without calls. Defaults to `calls`. */
   readonly burst?: number;
 }
 
@@ -28,9 +28,9 @@ interface Bucket {
 type ClientKey = string | object;
 
 /**
- * The buckets of all clients. A bucket is dropped when it has not been used for the time in which it fills up, because
- * it is full then, like a new bucket. Two maps hold the buckets: one for the current period, and one for the previous
- * period.
+ * The buckets of all clients. A bucket is dropped when it has not been used for the time in which an empty bucket fills
+ * up, because it is then full, like a new bucket. Two maps hold the buckets: one for the current period, and one for
+ * the previous period.
  */
 export class Buckets {
   readonly #rate: Rate;
@@ -55,7 +55,7 @@ export class Buckets {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
-  /** Takes a token. Returns 0, or the milliseconds until the next token if the bucket is empty. */
+  /** Takes a token, and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
   take(client: ClientKey, now: number): number {
     this.#age(now);
     const bucket = this.#find(client, now);
@@ -80,7 +80,8 @@ export class Buckets {
     const current = young.get(client);
     if (current) return current;
     const older = this.#older.get(client);
-    // Beyond this number, new clients share one bucket. Clients of the previous period get as many buckets in addition.
+    // Above this number, new clients share one bucket. Clients of the previous period may have the same number of
+    // buckets in addition.
     const isOwn = young.size < (older ? 2 : 1) * MAX_CLIENTS;
     const key = isOwn ? client : OTHERS;
     const known = isOwn ? older : young.get(key) ?? this.#older.get(key);
@@ -90,13 +91,13 @@ export class Buckets {
   }
 }
 
-/** Number of new clients that get a bucket of their own in one period. */
+/** Maximum number of new clients with a separate bucket in one period. */
 const MAX_CLIENTS = 10_000;
 
 const OTHERS = {};
 
 /**
- * Key of all HTTP requests whose client is unknown. Each of these requests has an account of its own, so its account
+ * Key of all HTTP requests whose client is unknown. Each of these requests has a separate account, so the account
  * cannot be the key.
  */
 const UNKNOWN = {};
@@ -105,7 +106,7 @@ const UNKNOWN = {};
  * Returns the key under which the calls of a client are counted. A string key means the same client on all instances.
  */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
-  // A connection has one account, which also counts the resources that its calls read.
+  // All calls on a connection, including their reads of resources, have the same account.
   return account.key ?? (http ? UNKNOWN : account);
 }
 

@@ -2,7 +2,7 @@
  * Counts the calls of a client on all instances together.
  *
  * Each call appends to the log of the current period in the store. The id that the store returns is the number of the
- * call, so each call takes only one operation.
+ * call, so each call requires only one operation.
  *
  * @module
  */
@@ -14,7 +14,7 @@ export class SharedRate {
   readonly #rate: Rate;
   /** Name of the rate, the same on all instances. */
   readonly #name: string;
-  /** Clients that have no calls left in the current period. Rejecting them takes no operation of the store. */
+  /** Clients that have no calls left in the current period. Their calls are rejected without a store operation. */
   #spent = new Set<string>();
   #period = -1;
 
@@ -25,8 +25,8 @@ export class SharedRate {
   }
 
   /**
-   * Counts a call. Returns the milliseconds until the next period if the call exceeds the rate. Returns 0 if it does
-   * not, or if the store does not answer. `now` is the time of day in milliseconds.
+   * Counts a call. Returns the milliseconds until the next period if the call exceeds the rate. Returns 0 if the call
+   * is within the rate, or if the store does not respond. `now` is the time of day in milliseconds.
    */
   async take(shared: SharedLogs, client: string, now: number): Promise<number> {
     const { calls, perMs } = this.#rate;
@@ -39,7 +39,7 @@ export class SharedRate {
     if (this.#spent.has(client)) return waitMs;
     const number = await shared.attempt("append", async () => {
       const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
-      // Keep the log for two periods, because the clock of another instance may be late by up to one period.
+      // Keep the log for two periods, because the clock of another instance may be behind by up to one period.
       return await shared.append(log, "", { ttlMs: 2 * perMs, max: 1 });
     });
     if (number === undefined || number <= calls) return 0;
@@ -48,5 +48,5 @@ export class SharedRate {
   }
 }
 
-/** Maximum size of `#spent`. Rejecting a client that is not in it takes one operation of the store. */
+/** Maximum size of `#spent`. Rejecting a call of any other client requires one store operation. */
 const MAX_SPENT = 10_000;

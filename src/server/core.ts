@@ -74,7 +74,10 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
   if (guards || encoders) return { guards, encoders };
 }
 
-/** Reads the option `auth`. Throws if it has no `authenticate()`. The authenticator checks its other parts. */
+/**
+ * Reads the option `auth`. Throws if its value has no `authenticate()` method. The authenticator checks the remaining
+ * members.
+ */
 function readAuth({ auth }: CommonOptions): Authentication | undefined {
   if (auth === undefined) return;
   const read = typeof auth === "function"

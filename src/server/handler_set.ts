@@ -10,8 +10,8 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { toSelectionKey } from "../core/visibility/registry.ts";
 
 /**
- * The servers of the concrete paths of a path with parameters. They get the same handlers as the server that has the
- * path.
+ * The servers of the concrete paths of a path with parameters. These servers have the same handlers as the server with
+ * the parameterized path.
  */
 export interface Followers {
   list(): readonly { readonly [INTERNALS]: { readonly engine: Engine } }[];
@@ -19,7 +19,7 @@ export interface Followers {
   remove(handlers: readonly Handler[]): void;
 }
 
-/** The place where the handlers of a server are used. */
+/** The parts of a server that use its handlers. */
 export interface HandlerPlace {
   /** The servers of the concrete paths, once they are loaded. */
   readonly router?: Followers;
@@ -34,7 +34,7 @@ export function createHandlerSet(
   open: (added: readonly Handler[]) => void,
 ): HandlerSet<Handler> {
   function toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
-    // A value of another type, taken as no function, would change the handlers for all callers.
+    // Throw for any other type. If the value were ignored, the call would change the handlers for all callers.
     if (callers !== undefined && typeof callers !== "function") {
       throw new TypeError("Cannot enable or disable handlers: callers is not a function; leave it out for all callers");
     }

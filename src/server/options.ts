@@ -33,21 +33,21 @@ export type RouteHandlers<P extends Schema> = (
 ) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
 
 /**
- * Options of a server whose path may have parameters. All except `name` and `version` are optional. `P` is the schema
- * of the parameters.
+ * Options of a server whose path may have parameters. All options except `name` and `version` are optional. `P` is the
+ * schema of the parameters.
  */
 export interface RouteServerOptions<P extends Schema = TextParams, H extends readonly Handler[] = readonly Handler[]>
   extends Omit<ServerOptions, "handlers"> {
   /**
    * The tools, resources and prompts. If the path has parameters, a function may return the handlers of one concrete
-   * path. It runs when the path is first used, and again when the path is used after the server has dropped it from
-   * memory.
+   * path. The function runs when the path is first used. It runs again if the path is used after the server has dropped
+   * the path from memory.
    */
   readonly handlers?: H | RouteHandlers<P>;
   /**
    * Schema that validates and converts the parameters of the path. A path whose parameters are invalid does not exist:
    * HTTP 404. Handlers and services read the values with `ctx.route(params)`. The schema runs before the caller is
-   * authenticated. An asynchronous schema has 10 seconds. Defaults to any text.
+   * authenticated. An asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
    */
   readonly params?: P;
 }
@@ -70,7 +70,7 @@ export interface ServerOptions {
   readonly instructions?: string;
   /** The tools, resources and prompts. */
   readonly handlers?: readonly Handler[];
-  /** Middleware that wraps every call. The first one is the outermost. */
+  /** Middleware that wraps every call. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
   /**
    * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
@@ -79,9 +79,9 @@ export interface ServerOptions {
    */
   readonly auth?: Authentication | Authenticate | readonly Authentication[];
   /**
-   * Decides whether a request may enter, before the server looks up its handler: returns `true`, or a refusal created
-   * by `refuseRequest()` of `@x/mcp/auth`. It runs for every request, including requests that open a session. Defaults
-   * to `true`.
+   * Decides whether a request may enter, before the server looks up its handler. Returns `true`, or a refusal created
+   * by `refuseRequest()` of `@x/mcp/auth`. The function runs for every request, including requests that open a session.
+   * Defaults to a function that returns `true`.
    */
   readonly admit?: Admit;
   /**
@@ -91,8 +91,8 @@ export interface ServerOptions {
    */
   readonly capabilities?: CapabilityOptions;
   /**
-   * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is an endpoint of its own: session
-   * ids, cursors and states issued at one path are not valid at another path. Defaults to `/mcp`.
+   * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is a separate endpoint: session ids,
+   * cursors and states that were issued on one path are not valid on another path. Defaults to `/mcp`.
    */
   readonly path?: string;
   /**
@@ -102,70 +102,76 @@ export interface ServerOptions {
   readonly hosts?: readonly string[];
   /**
    * IP addresses of reverse proxies in front of the server, such as `127.0.0.1`. The server then reads client addresses
-   * from their `X-Forwarded-For`. Without this option, all clients behind a proxy share the limits of one client.
+   * from the `X-Forwarded-For` header that these proxies send. Without this option, all clients behind a proxy share
+   * the limits of one client.
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests of revisions with sessions must have a session id. Defaults to `"optional"`: a request without a
-   * session id is served on its own, so its handler cannot send requests to the client, and its stream cannot be
-   * resumed.
+   * Whether requests of revisions with sessions must have a session id. Defaults to `"optional"`: the server handles a
+   * request without a session id as a separate session, so its handler cannot send requests to the client, and its
+   * stream cannot be resumed.
    */
   readonly sessions?: "optional" | "required";
   /**
    * Dates of the protocol revisions that the server serves. The code of older revisions loads only if one of them is
-   * listed. A client of another revision gets error -32022 with this list. If it sends `initialize`, it gets the newest
-   * revision of the list that has a handshake. Defaults to all five.
+   * listed. A client with another revision gets error -32022 with this list. A client that sends `initialize` is
+   * offered the newest listed revision with a handshake. Defaults to all five revisions.
    */
   readonly revisions?: readonly Revision[];
-  /** Origins of web pages that may call the server besides its own, such as `https://app.example.com`. */
+  /**
+   * Origins of web pages that may call the server, in addition to the server's own origin, such as
+   * `https://app.example.com`.
+   */
   readonly origins?: readonly string[];
   /** Cross-origin access for browsers. Defaults to `"none"`. */
   readonly cors?: Cors;
   /**
-   * Secret of at least 32 characters that all instances of this server share. To rotate the secret, give a list with
-   * the newest secret first. Without it, sessions and pending questions do not survive a restart.
+   * Secret of at least 32 characters that all instances of this server share. To rotate the secret, pass a list with
+   * the newest secret first. Without a secret, sessions and pending questions do not survive a restart.
    */
   readonly secret?: string | readonly string[];
   /**
-   * State that all instances share: ended sessions, subscriptions, events to resume, and changes. Create one with the
-   * functions of `@x/mcp/stores`. Without a store, each process keeps this state in its memory.
+   * Store for the state that all instances share: ended sessions, subscriptions, events for resuming streams, and
+   * changes. Create a store with the functions of `@x/mcp/stores`. Without a store, each process keeps this state in
+   * its memory.
    */
   readonly store?: Store;
   /**
    * Whether `server.handlers.disable` and `enable`, called without a function of callers, apply to all instances that
-   * share the store, and after a restart. Defaults to `false`: they apply to the process that calls them. If the store
-   * does not answer a new instance, requests for its handlers fail with code -31503 until the store answers.
+   * share the store, and after a restart. Defaults to `false`: the calls apply only to the process that makes them. If
+   * the store does not respond to a new instance, requests for its handlers fail with code -31503 until the store
+   * responds.
    *
    * Throws a `TypeError` when the server is created without a `store`.
    */
   readonly sharedDisable?: boolean;
   /**
-   * Whether arguments of tools may be JSON text where the input wants an object, an array, a number or a boolean. A
-   * tool can override this with its own option. Defaults to `false`.
+   * Whether arguments of tools may be JSON text where the input schema expects an object, an array, a number or a
+   * boolean. A tool can override this with its own option. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
   /**
-   * The text that results of tools have beside their structured content. Defaults to `"full"`. See the option `text` of
-   * a tool.
+   * The text copy that results of tools have in addition to their structured content. Defaults to `"full"`. See the
+   * option `text` of a tool.
    */
   readonly text?: "full" | "summary" | "none";
   /**
    * Computes a small JSON value about the client, which handlers read with `ctx.session(session)`. For clients with a
    * session, the function runs during `initialize`, and over HTTP the server seals the value into the session id. For
-   * other clients, it runs for each request in which a handler reads the value. It must be synchronous, and the JSON of
-   * its value may have at most 2048 characters.
+   * other clients, it runs for each request in which a handler reads the value. The function must be synchronous, and
+   * its return value may have at most 2048 characters as JSON.
    */
   readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
-  /** Milliseconds for which clients may cache lists and resources without a `ttlMs` of their own. Defaults to 0. */
+  /** Milliseconds for which clients may cache lists and resources that do not set a `ttlMs`. Defaults to 0. */
   readonly ttlMs?: number;
   /**
    * Cache scope of lists: shared by all callers (`"public"`) or bound to one caller (`"private"`).
    *
-   * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if middleware of `use` runs for
-   * lists, because it may change them. Otherwise defaults to `"public"`. A list with an `allow` is always private.
-   * Resources are private unless they have a `cacheScope`.
+   * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if middleware in `use` runs for
+   * lists, because the middleware may change the lists. Otherwise defaults to `"public"`. A list with an `allow` is
+   * always private. Resources are private unless they have a `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
   /**
@@ -176,19 +182,19 @@ export interface ServerOptions {
   readonly observer?: Observer | readonly Observer[];
   /**
    * Endpoints beside the MCP endpoint, such as `[health()]` of `@x/mcp/observe`, or `[{ path: "/version", fetch }]`.
-   * They are public: the server checks neither the Host header nor the caller. Defaults to no routes.
+   * These endpoints are public: the server checks neither the Host header nor the caller. Defaults to no routes.
    */
   readonly routes?: RouteList;
   /**
    * Describes an unexpected error of a handler to clients. For a tool, the returned text becomes the text of the error
-   * result, which the model reads. Otherwise it becomes the message of error -32603. A returned `McpError` is sent as
-   * it is. If the function returns `undefined`, the client gets "Internal error" and an id. `observer.fault` is called
-   * in either case.
+   * result, which the model reads. For any other handler, the text becomes the message of error -32603. A returned
+   * `McpError` is sent unchanged. If the function returns `undefined`, the client receives "Internal error" and an id.
+   * `observer.fault` is called in either case.
    */
   readonly mapError?: MapError;
   /**
-   * Guards of the input and output of all handlers. They wrap the guards of each handler, and get services with
-   * `ctx.get`.
+   * Guards of the input and output of all handlers. These guards wrap the guards of each handler. They can read
+   * services with `ctx.get`.
    */
   readonly guards?: Guards;
   /**
@@ -203,8 +209,8 @@ export interface ServerOptions {
   readonly publishSchema?: PublishSchema;
   /**
    * Whether to print warnings for the author with `console.warn`: about questions that are not awaited, work before a
-   * question, which some clients make the handler repeat, and handlers that block all other calls. Defaults to `false`.
-   * `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn it on.
+   * question, which is repeated in revisions without sessions, and handlers that block all other calls. Defaults to
+   * `false`. `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn it on.
    */
   readonly development?: boolean;
   /** Source of the time, for tests. */

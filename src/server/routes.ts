@@ -10,12 +10,12 @@ import type { ServerStats } from "./stats.ts";
 
 /**
  * An endpoint beside the MCP endpoint, such as `/health`. It is public: the server checks neither the Host header nor
- * the caller. It goes on working while the server closes.
+ * the caller. The endpoint keeps working while the server is closing.
  */
 export interface Route {
   /** Path of the endpoint, without parameters. */
   readonly path: string;
-  /** Responds to a request of any method. An error that it throws becomes HTTP 500 without details. */
+  /** Responds to a request with any HTTP method. If the function throws, the response is HTTP 500 without details. */
   readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
 }
 
@@ -35,7 +35,7 @@ export interface RouteFacts {
 /** Routes, such as `[health(), prometheus()]`. */
 export type RouteList = readonly (Route | readonly Route[])[];
 
-/** The parts that {@linkcode Routes} needs of a server. */
+/** The parts of a server that {@linkcode Routes} needs. */
 export interface RoutedParts {
   readonly core: Pick<Core, "report">;
   /** The server that has the routes. */
@@ -46,7 +46,7 @@ export interface RoutedParts {
   readonly fetch: Fetch;
 }
 
-/** The routes of a server. They handle requests before anything else does. */
+/** The routes of a server. Routes handle requests before the MCP endpoint does. */
 export class Routes {
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #parts: RoutedParts;

@@ -52,27 +52,28 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
   /** The handlers, which can change while the server runs. */
   readonly handlers: HandlerSet<Handler>;
   /**
-   * Sends log messages outside of a call, to clients with a session that asked for their level. Clients without a
-   * session get only the log messages of their own calls.
+   * Sends log messages outside of a call, to clients with a session whose log level includes the message. Clients
+   * without a session receive only the log messages of their own calls.
    */
   readonly log: ServerLog;
   /**
-   * Creates all services that live as long as the server, and starts the extensions. Rejects if one of them fails.
-   * `serveStdio` and the command line call it before they listen. Otherwise the first request does this.
+   * Creates all services that live as long as the server, and starts the extensions. Rejects if a service or an
+   * extension fails. `serveStdio` and the command line call `ready()` before they listen. Otherwise the services and
+   * extensions start with the first request.
    */
   ready(): Promise<void>;
   /**
    * Ends the open streams, subscriptions and connections of some callers, such as a caller whose account was locked:
-   * `server.end(({ principal }) => principal?.id === "ada")`. Calls over HTTP go on to their response. The client may
-   * connect again, and is authenticated again when it does.
+   * `server.end(({ principal }) => principal?.id === "ada")`. Calls over HTTP continue until their response. The client
+   * may reconnect, and is then authenticated again.
    *
-   * @throws {TypeError} if `select` is not a function, or does not return a boolean. In that case no connection was
-   * ended.
+   * @throws {TypeError} if `select` is not a function, or does not return a boolean. In that case, all connections stay
+   * open.
    */
   end(select: (caller: { readonly principal?: Principal }) => boolean): void;
   /**
    * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running calls, ends all streams, and disposes
-   * the services. Settles when everything has ended.
+   * the services. Settles when the server has closed.
    */
   close(): Promise<void>;
   /**
@@ -127,8 +128,8 @@ export interface ServerInternals {
   /** Frees the memory that is kept for idle clients. */
   rest(): void;
   /**
-   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait for its code. `listener` gets
-   * the reports from then on. Returns the function that removes it.
+   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait for its code. `listener`
+   * receives the reports from then on. Returns a function that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
   /** Adds an observer, before the first request. */
@@ -240,7 +241,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   return server;
 }
 
-/** Creates the parts of a server. The servers of concrete paths share all parts that may be the same for every path. */
+/** Creates the parts of a server. The servers of concrete paths share all parts that do not depend on the path. */
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
   const { trunk, secret = options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
@@ -267,7 +268,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
   const { path, hasParams, branch } = site;
   return {
     server: {
-      // Only factories create handlers, so each handler of the set is a `Handler`.
+      // The cast is safe, because only factories create handlers, so each handler in the set is a `Handler`.
       handlers: (branch?.watch(handlers) ?? handlers) as RunningServer["handlers"],
       resourceUpdated(uri) {
         checkUri(uri);
@@ -362,7 +363,7 @@ function createRouters<P extends Schema>(
 interface ServerDevelopment {
   /** Starts to watch the server. Returns the function that removes the listener. */
   readonly start: (listener?: DevelopmentListener) => () => void;
-  /** Settles when the server is watched, if that was started. */
+  /** Settles when the watch is active, if it was started. */
   readonly ready: () => Promise<void> | undefined;
 }
 
@@ -379,7 +380,7 @@ function createDevelopment({ core, host, scheduler }: Engine): ServerDevelopment
     ready: () => loading,
     start(listener = {}) {
       listeners.add(listener);
-      // Without its code, the server serves as it does in production.
+      // If the code cannot be loaded, the server behaves as in production.
       loading ??= load().catch((error) => void core.report(error));
       return () => void listeners.delete(listener);
     },
@@ -427,7 +428,7 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   });
   await Promise.race([scheduler.idle(), promise]);
   scheduler.cancelAll();
-  // Outcomes reach their streams some microtasks later, so wait for one turn of the event loop.
+  // Outcomes reach their streams a few microtasks later, so wait for one turn of the event loop.
   await new Promise((resolve) => setTimeout(resolve));
   await end();
   // `mount` disposes services that several servers share, after the last of the servers has closed.
@@ -441,7 +442,10 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   observer.close?.({ durationMs: ticker.clock.now() - since });
 }
 
-/** Starts services and extensions with the first request. Returns `fetch` unchanged if a server has neither. */
+/**
+ * Starts services and extensions with the first request. Returns `fetch` unchanged if a server has neither services nor
+ * extensions.
+ */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
   // Declare both parameters, because Deno passes the request only to a function that declares parameters.

@@ -16,7 +16,7 @@ export interface ServerStats {
   readonly running: number;
   /** Number of calls that wait for a slot. */
   readonly waiting: number;
-  /** Number of handlers that go on after their response, such as the handlers of tasks. */
+  /** Number of handlers that continue after their response, such as the handlers of tasks. */
   readonly detached: number;
   /** Number of open event streams of sessions, subscriptions and WebSockets. */
   readonly streams: number;

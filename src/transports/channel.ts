@@ -24,7 +24,8 @@ export type Write = (text: string) => Promise<void> | undefined;
 export interface Pipe {
   /**
    * Receives a message. Returns a promise if the reader should wait before it reads on. `principal` is the caller, if
-   * each message has its own credentials. It must be the caller of the channel, but may have other scopes.
+   * each message has its own credentials. The principal must be the caller of the channel, but may have different
+   * scopes.
    */
   receive(text: string, principal?: Principal): Promise<void> | undefined;
   /** Sends the error for input that cannot be a message. */
@@ -50,7 +51,7 @@ export interface Pipe {
   untilAnswered(count: number): Promise<void>;
   /** Ends subscriptions. Settles when all messages are answered. */
   idle(): Promise<void>;
-  /** Cancels all calls. The channel writes nothing from now on. */
+  /** Cancels all calls. Afterwards the channel writes no messages. */
   close(): void;
 }
 
@@ -84,7 +85,7 @@ export interface PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Opens a channel in its own way, instead of {@linkcode openPipe}. */
+    /** Opens a channel with a custom function, instead of {@linkcode openPipe}. */
     readonly openPipe?: OpenPipe;
     /** The engine and the era that serve a channel. */
     readonly served?: Served;
@@ -151,10 +152,13 @@ class Channel implements Pipe, Link {
   readonly #write: Write;
   /** Reports the end of the channel to the observer. */
   #reportEnd?: (why: "disconnected") => void;
-  /** The account of the channel. If it has no key, it belongs to this channel alone. */
+  /** The account of the channel. An account without a key belongs only to this channel. */
   readonly #own: Account;
   #owner?: string;
-  /** Callers that wait until fewer messages are unanswered. There are never more of them than unanswered messages. */
+  /**
+   * Callers that wait until fewer messages are unanswered. There are never more waiting callers than unanswered
+   * messages.
+   */
   #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
   unanswered = 0;
@@ -294,7 +298,7 @@ class Channel implements Pipe, Link {
 
 const EXPIRED = { code: UNAUTHENTICATED, message: "Cannot serve the request: the credentials have expired" };
 
-/** The link of one message that has credentials of its own. */
+/** The link of one message with separate credentials. */
 class MessageLink implements Link {
   readonly principal?: Principal;
   readonly #channel: Channel;

@@ -5,7 +5,7 @@
  */
 import type { Account } from "../core/capacity/account.ts";
 
-/** The sizes of a queue from which the producer should wait. */
+/** The sizes of a queue above which the producer should wait. */
 export interface OutboxOptions {
   /** Number of texts. */
   readonly texts: number;
@@ -25,7 +25,7 @@ export class Outbox {
   #texts: string[] = [];
   /** The newest texts, joined into one string, which is much faster than an array of texts. */
   #tail = "";
-  /** Number of texts in the queue. May be too high while a text is partly taken. */
+  /** Number of texts in the queue. While a text is partly taken, the number may be too high. */
   #count = 0;
   /** Number of characters of the first text that have been taken. */
   #taken = 0;
@@ -67,7 +67,7 @@ export class Outbox {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Takes several whole texts, or the next piece of a long text, of about `max` characters. */
+  /** Takes about `max` characters: several whole texts, or the next piece of a long text. */
   take(max: number): string {
     let piece = this.#tail;
     if (this.#texts.length || piece.length > max) piece = this.#takeSome(max);
@@ -78,7 +78,10 @@ export class Outbox {
     return piece;
   }
 
-  /** Takes the next whole text. Requires the limit of one character, with which texts are never joined. */
+  /**
+   * Takes the next whole text. Requires that the queue was created with a limit of one character, because texts are
+   * then never joined.
+   */
   next(): string | undefined {
     this.#endTail();
     const [text] = this.#texts.splice(0, 1);
@@ -97,7 +100,7 @@ export class Outbox {
     this.close();
   }
 
-  /** Lets the producer continue, because the reader takes nothing more. */
+  /** Lets the producer continue, because the reader takes no further texts. */
   close(): void {
     this.#room?.resolve();
     this.#room = undefined;
@@ -149,7 +152,7 @@ const FREE = 16_384;
 /** Step in bytes by which the charge grows and shrinks. */
 const STEP = 65_536;
 
-// Moves the end of a piece, because a split surrogate pair would arrive as two invalid characters.
+// Move the end of a piece, because a split surrogate pair would arrive as two invalid characters.
 function toEnd(text: string, end: number): number {
   const code = text.charCodeAt(end - 1);
   return end < text.length && code >= 0xd800 && code < 0xdc00 ? end + 1 : end;

@@ -69,7 +69,7 @@ export interface Socket {
   readonly data?: unknown;
   /** Number of bytes that have not been sent yet. */
   readonly bufferedAmount?: number;
-  /** Returns the same number as `bufferedAmount`, on Bun. */
+  /** On Bun, returns the same number as `bufferedAmount`. */
   getBufferedAmount?(): number;
 }
 
@@ -122,7 +122,7 @@ class SocketEndpoint {
   readonly #way: WayIn<Spot>;
   readonly #connections = new Map<Socket, SocketConnection>();
   readonly #owners = new Map<Socket, Owner>();
-  /** The clients that were admitted to a socket. */
+  /** The clients whose upgrade was admitted. */
   readonly #admitted = new WeakSet<object>();
 
   constructor(server: SocketServer, path: string) {
@@ -152,7 +152,7 @@ class SocketEndpoint {
       ({ principal } = caller);
       const served = caller.place && await caller.place.open(caller);
       if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
-      // The server may have closed in the meantime, and would then never close this socket.
+      // Check whether the server has closed in the meantime, because it would never close this socket.
       const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
@@ -250,8 +250,8 @@ class SocketEndpoint {
 /** Counts a socket of a client. Returns a refusal if the client may not open it. */
 function takeSocket(account: Account, drop: Drop): Holding | Refusal {
   const refuse = (state: string) => toOverload(toBusy(`open the socket: ${state}`).message);
-  // The size of a message is known only after it has arrived. A client that is above its memory limit may therefore
-  // open no further sockets.
+  // The size of a message is known only after it has arrived. Therefore, a client above its memory limit cannot open
+  // further sockets.
   if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
   return account.openStream(drop) ??
     refuse("too many streams are open (connections.streams, connections.streamsPerClient)");
@@ -344,7 +344,8 @@ class SocketConnection {
     this.#socket.close(TRY_LATER, "too many messages are waiting");
   }
 
-  // Charges the buffer of a message, which both runtimes keep until the connection ends. Deno also keeps the text.
+  // Charge the client for the message buffer, which both runtimes keep until the connection ends. Deno also keeps the
+  // text.
   #growBuffer(size: number): boolean {
     const bytes = size > 2 * LARGE ? size - this.#buffer : 0;
     if (bytes <= 0) return true;
@@ -377,8 +378,8 @@ class SocketConnection {
     const { account } = this.#pipe;
     account.free(this.#held + queued);
     this.#held = 0;
-    // A closed socket keeps its buffer until the client closes the connection, which no event announces, so free the
-    // charge after a while.
+    // A closed socket keeps its buffer until the client closes the connection, and no event reports this. Therefore,
+    // free the charge after a while.
     const buffer = this.#buffer;
     this.#buffer = 0;
     if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
@@ -412,10 +413,10 @@ class SocketConnection {
     return true;
   }
 
-  // Polls, because standard sockets have no event that reports that they accept more.
+  // Poll, because standard sockets do not emit an event when they accept more data.
   #poll(waited: number): void {
     this.#isPolling = true;
-    // The timer need not keep the process alive, because the open socket does. A call that waits has its own timeout.
+    // The timer need not keep the process alive, because the open socket does. Each waiting call has its own timeout.
     startBackgroundTimer(() => {
       this.#isPolling = false;
       const isEmpty = !this.#outbox.length;

@@ -36,8 +36,8 @@ export class HttpSessions {
   /** Subscribes to the changes of the server. */
   readonly #watch: () => void;
   /**
-   * The sessions, whose code is loaded with the first HTTP request. Without this code, a stdio server starts a third
-   * faster.
+   * The sessions, whose code is loaded with the first HTTP request. Without this code, a stdio server starts in two
+   * thirds of the time.
    */
   readonly #sessions: Room<Sessions>;
 

@@ -12,8 +12,8 @@ export interface Accepts {
 }
 
 /**
- * Tests for JSON in UTF-8. Requiring it protects against web pages, which can send most other types without a CORS
- * preflight.
+ * Tests for JSON in UTF-8. Requiring JSON protects against malicious web pages, which can send other common types
+ * without a CORS preflight.
  */
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
@@ -31,7 +31,7 @@ export function readAccept(accept: string | null): Accepts {
     const [range, ...parameters] = part.split(";").map((piece) => piece.trim());
     if (RANGES.has(range)) ranges.set(range, !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)));
   }
-  // The most specific range decides.
+  // The most specific media range takes precedence.
   const takes = (...names: string[]) => !!names.map((name) => ranges.get(name)).find((wanted) => wanted !== undefined);
   return {
     json: takes("application/json", "application/*", "*/*"),
@@ -39,7 +39,7 @@ export function readAccept(accept: string | null): Accepts {
   };
 }
 
-/** The ranges that matter. Other ranges are not kept, because a header may contain a hundred thousand ranges. */
+/** The relevant media ranges. All other ranges are ignored, because a header may contain a hundred thousand ranges. */
 const RANGES: ReadonlySet<string> = new Set([
   "application/json",
   "text/event-stream",

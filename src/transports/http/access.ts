@@ -23,16 +23,16 @@ export interface ConnectionInfo {
   readonly principal?: unknown;
 }
 
-/** Hosts and origins that are allowed besides the defaults. */
+/** Hosts and origins that are allowed in addition to the defaults. */
 export interface AccessOptions {
   /**
-   * Hosts of which every request must use one, such as `mcp.example.com` or `box.local:8080`. Loopback is always
-   * allowed.
+   * Allowed hosts, such as `mcp.example.com` or `box.local:8080`. Every request must use a listed host or a loopback
+   * host.
    */
   readonly hosts: readonly string[];
   /** Origins of web pages that may call the server, such as `https://app.example.com`. */
   readonly origins: readonly string[];
-  /** Returns the permissions of pages of another origin, or `undefined` if they may not call the server. */
+  /** Returns the permissions of pages from another origin, or `undefined` if these pages may not call the server. */
   readonly allows: (origin: string) => { readonly credentials: boolean } | undefined;
 }
 
@@ -45,7 +45,7 @@ export interface CallerOptions {
   readonly isUpgrade?: boolean;
 }
 
-/** The rejection of a request. */
+/** The rejection of a request by these checks. */
 export interface Refusal {
   readonly status: number;
   /** The reason, which completes the message "Cannot serve the request: …". */
@@ -126,7 +126,7 @@ export function isKnownHost(host: string, options: AccessOptions): boolean {
  *
  * Behind a listed proxy, this is the last address in `X-Forwarded-For` that is not a listed proxy. Of an IPv6 address,
  * the function returns only the /64 network (the first four groups, without leading zeros), because a client can choose
- * the other groups itself.
+ * the remaining groups itself.
  */
 export function readPeer(request: Request, info: unknown, proxies: readonly string[]): string | undefined {
   const peer = findAddress(request, info);
@@ -136,7 +136,7 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
   return toNetwork(client ?? toAddress(peer));
 }
 
-// Returns one spelling per network, because otherwise a client would get a new share with each spelling of its address.
+// Return one spelling per network; otherwise a client would get a new share with each spelling of its address.
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
   const [head, tail] = address.slice(0, 64).split("%", 1)[0].split("::").map((part) => part.split(":").filter(Boolean));
@@ -158,7 +158,7 @@ function findAddress(request: Request, given: unknown): string | undefined {
   return typeof address === "string" ? address : undefined;
 }
 
-// Slices the URL instead of parsing it: a runtime builds the URL from the Host header, so parsing it may throw.
+// Slice the URL instead of parsing it: a runtime builds the URL from the Host header, so parsing it may throw.
 function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
@@ -167,7 +167,7 @@ function isListed({ host, name }: Authority, { hosts }: AccessOptions): boolean 
   return hosts.some((each) => each === host || each === name);
 }
 
-// Allows https origins for requests over http, because a proxy may terminate TLS in front of the server.
+// Allow https origins for requests over http, because a proxy may terminate TLS in front of the server.
 function isSameOrigin(origin: string, { name, host }: Authority, url: string): boolean {
   const schemes = isLoopbackName(name) ? [url.startsWith("https:") ? "https" : "http"] : ["http", "https"];
   return schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${host}`));
@@ -195,7 +195,7 @@ function isDeployed(): boolean {
   return deployed ??= globalThis.navigator?.userAgent === "Cloudflare-Workers" || isDenoDeploy();
 }
 
-// Reads the variable only if the permission is already granted, because a permission prompt would block the server.
+// Read the variable only if the permission is already granted, because a permission prompt would block the server.
 function isDenoDeploy(): boolean {
   const deno = findDeno();
   const variable = "DENO_DEPLOYMENT_ID";

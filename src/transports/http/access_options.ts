@@ -16,8 +16,8 @@ export function readHosts(hosts?: readonly string[]): readonly string[] {
 }
 
 /**
- * Normalizes the option `origins`. Origins of browser extensions have schemes of their own, and pages without an origin
- * send `null`.
+ * Normalizes the option `origins`. Accepts the custom schemes of browser extensions, and `null`, which pages without an
+ * origin send.
  */
 export function readOrigins(origins: readonly string[] = []): readonly string[] {
   return origins.map((each) =>
@@ -34,7 +34,7 @@ export function readPath(path: string): string {
   return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quote(odd)}` : ""}`);
 }
 
-/** Whether a path has no parameters, and is spelled as in a parsed URL. */
+/** Tests whether a path has no parameters, and is spelled as in a parsed URL. */
 export function isPlainPath(path: string): boolean {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }

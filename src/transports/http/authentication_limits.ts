@@ -20,7 +20,7 @@ export const TOO_SLOW = new Error("Cannot admit a caller: it took too long");
 /** The error for work that has not ended when the server closes. */
 export const CLOSED = new Error("Cannot admit a caller: the server is closing");
 
-/** Limits asynchronous work, such as authentications, by the limits `auth`. */
+/** Applies the `auth` limits to asynchronous work, such as authentications. */
 export class AuthenticationLimits {
   readonly #core: Core;
   readonly #accounts: Accounts;
@@ -30,14 +30,14 @@ export class AuthenticationLimits {
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
 
-  /** Creates limits that count in a pot of their own. */
+  /** Creates limits with a separate pot. */
   constructor(core: Core, accounts: Accounts, pot: PotOptions) {
     this.#core = core;
     this.#accounts = accounts;
     this.#pot = accounts.pot(pot);
   }
 
-  /** Tests whether no more work may start for a request. Takes little time while nothing is in progress. */
+  /** Tests whether no more work may start for a request. Fast while no work is in progress. */
   isFull(entry: Entering): boolean {
     return this.#pot.used > 0 && !this.#pot.makeRoom(this.#toAccount(entry), 1);
   }
@@ -70,13 +70,13 @@ export class AuthenticationLimits {
     for (const stop of this.#stops) stop(CLOSED);
   }
 
-  // A client without a known address has no share of its own.
+  // Only a client with a known address has a share.
   #toAccount({ account, peer }: Entering): Account {
     return account ?? this.#accounts.find(peer === undefined ? undefined : `peer ${peer}`);
   }
 }
 
-/** Returns the options of the pot for work that the limits `auth` apply to. */
+/** Returns the options of the pot for work to which the `auth` limits apply. */
 export function toAuthPot({ limits: { auth } }: Core, name: PotName): PotOptions {
   const { running: total, runningPerPeer: share } = auth;
   return { name, total, share, limitName: "auth.running", shareName: "auth.runningPerPeer" };

@@ -26,9 +26,9 @@ export interface Authenticator {
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Caller<P> | Response | Promise<Caller<P> | Response>;
-  /** Whether a request has credentials in a place where the authentication reads them. */
+  /** Returns whether a request has credentials in a place that the authentication reads. */
   hasCredentials(request: Request): boolean;
-  /** Refuses all requests that wait for their authentication, because the server closes. */
+  /** Refuses all requests that wait for their authentication, because the server is closing. */
   close(): void;
 }
 

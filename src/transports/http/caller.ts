@@ -18,7 +18,7 @@ export interface Place {
   readonly route: ReadRoute;
 }
 
-/** The facts that were found out about a caller. */
+/** The known facts about a caller. */
 export interface Known<P extends Place = Place> {
   readonly principal?: Principal;
   /** The request without its credentials. Set if the server has authenticated it. */

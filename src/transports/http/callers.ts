@@ -126,7 +126,7 @@ export class Callers {
   ): Identified<P> | Promise<Identified<P>> {
     const authenticator = this.#options.authenticator?.loaded;
     if (authenticator) {
-      // The endpoint serves no OPTIONS request, so the caller needs no authentication.
+      // The endpoint does not serve OPTIONS requests, so the caller need not be authenticated.
       if (transport === "http" && request.method === "OPTIONS") return new Caller(request, info, { place });
       return authenticator.authenticate(request, info, { transport, place });
     }
@@ -156,8 +156,8 @@ export class Callers {
   }
 }
 
-// Tests whether a URL has this host and path, and at most a query besides. Comparing is faster than parsing. The host
-// must be compared, because a request target in absolute form may name another host than the Host header.
+// Tests whether a URL has this host and path, optionally followed by a query. Comparing is faster than parsing. The
+// host must be compared, because a request target in absolute form may name a different host from the Host header.
 function isTarget(url: string, target: string): boolean {
   const at = url.indexOf("//") + 2;
   const after = at + target.length;

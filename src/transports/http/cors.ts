@@ -1,5 +1,5 @@
 /**
- * CORS rules: which web pages of other origins may call the server from a browser.
+ * CORS rules: which web pages from other origins may call the server from a browser.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Security & Endpoint)
  * @module
@@ -20,7 +20,7 @@ export interface CorsOptions {
 /** Cross-origin access from browsers. `"none"` allows no other origin. A function decides for each origin. */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 
-/** Permissions of web pages of an origin. */
+/** Permissions of web pages from one origin. */
 export interface Grant {
   readonly credentials: boolean;
 }
@@ -38,7 +38,7 @@ export function corsRule(
   if (cors === "none") return () => undefined;
   if (typeof cors === "function") {
     return (origin) => {
-      // A caller can send any text as its origin, so the function may throw. The origin is then not allowed.
+      // A caller can send any text as its origin, so the function may throw. In that case, the origin is not allowed.
       try {
         const granted = cors(origin);
         if (granted === true) return { credentials: false };

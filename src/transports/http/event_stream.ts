@@ -92,7 +92,7 @@ export class EventStream {
   #pulled?: () => void;
   #isEnded = false;
   #why: Why = "done";
-  /** Whether the client has read, or a text was added to an empty queue, since the check at `#since`. */
+  /** Whether, since the check at `#since`, the client has read data or a text was added to an empty queue. */
   #moved = true;
   /** Whether writers wait until the client has read more. */
   #isFull = false;
@@ -109,8 +109,9 @@ export class EventStream {
 
   /** Creates the body of the response. Call it only once. */
   toBody(): ReadableStream<Uint8Array> {
-    // Both runtimes pull only when the socket accepts more. Unread data stays in the kernel (about 4 MB) and in the
-    // outbox, which is limited. With a higher mark, or without pull(), the runtime would buffer all data.
+    // Both runtimes pull only when the socket accepts more data. Unread data stays in the kernel (about 4 MB) and in
+    // the outbox, which is limited. With a higher high-water mark, or without pull(), the runtime would buffer all
+    // data.
     return new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
@@ -171,7 +172,7 @@ export class EventStream {
     return this.#outbox.untilRoom();
   }
 
-  // Passes on only as much as the reader requested. Other texts stay in the outbox, which is limited.
+  // Pass on only as much data as the reader requested. The remaining texts stay in the outbox, which is limited.
   #pull(): Promise<void> | undefined {
     if (this.#outbox.length || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {

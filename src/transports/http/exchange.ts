@@ -23,7 +23,7 @@ const SPACE = "\n";
  */
 const TURNS = 64;
 
-/** Parts that all exchanges of a server share. */
+/** The parts that all exchanges of a server share. */
 export interface ExchangeParts {
   readonly core: Core;
   readonly streams: EventStreams;
@@ -38,7 +38,7 @@ export interface ExchangeParts {
 /** Called with the body when the response becomes a stream. */
 type OnOpen = (body: ReadableStream<Uint8Array>) => void;
 
-/** The data that is left to send when the reply is known. */
+/** The data that remains to be sent when the reply is known. */
 export interface Rest {
   /** The events of a short stream. `undefined` if no message was sent before the reply. */
   readonly events?: string;
@@ -70,8 +70,8 @@ export class Exchange implements Link {
   #isOver: boolean;
   #events?: LinkEvents;
   /**
-   * Messages sent before the response has started, as text of events. Often the result follows at once, so that no
-   * stream is needed.
+   * Messages sent before the response has started, as text of events. Often the result follows at once, and no stream
+   * is needed.
    */
   #buffered?: string;
   /** Number of messages in the buffer, including the opening event. */
@@ -148,7 +148,7 @@ export class Exchange implements Link {
     this.#stream?.end();
   }
 
-  /** Begins to collect messages for some microtasks, because the result may follow within that time. */
+  /** Collects messages for a few microtasks, because the result may follow within that time. */
   #begin(): string {
     this.#parts.waiting.delete(this);
     this.#openLater();
@@ -167,8 +167,8 @@ export class Exchange implements Link {
   }
 
   /**
-   * Ends the exchange with the reply. Returns the data that is left to send, or `undefined` if the stream carries the
-   * reply.
+   * Ends the exchange with the reply. Returns the data that remains to be sent, or `undefined` if the stream carries
+   * the reply.
    */
   finish(reply: Reply): Rest | undefined {
     const { text, status, event } = reply;

@@ -68,7 +68,7 @@ export class Endpoint {
     this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
     this.#streams = new EventStreams(engine.core);
     this.#bodies = bodies;
-    // Open a stream for a call that takes longer, because the server notices a disconnected client only on a stream.
+    // Open a stream for a long call, because the server notices a disconnected client only on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (caller: Caller) => this.#findAccount(caller);
     const peer = ({ request, info }: Caller) => readPeer(request, info, options.proxies);
@@ -157,7 +157,7 @@ export class Endpoint {
     let text;
     try {
       // Use the lenient decoder, because it is faster. It turns invalid bytes into U+FFFD, which may also occur in
-      // valid text, so only then decode strictly.
+      // valid text, so decode strictly only in that case.
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
@@ -168,8 +168,8 @@ export class Endpoint {
     return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
   }
 
-  // Pauses between parsing and running a large message, because each may take long, and the event loop must serve small
-  // requests in between.
+  // Pause between parsing and running a large message, because each step may take long, and the event loop must serve
+  // small requests in between.
   async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
     const { turns } = this.#bodies;
     await turns.pause();
@@ -180,7 +180,7 @@ export class Endpoint {
     }
   }
 
-  // Checks GET and DELETE requests. The era decides what such a request opens or ends.
+  // Check GET and DELETE requests. The era decides what such a request opens or ends.
   #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
       const message = toMessage(`for ${method.slice(0, 20)} use ${this.#allow}`);

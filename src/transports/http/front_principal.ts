@@ -18,8 +18,8 @@ export const FRONT = "fetch(request, { principal })";
 export type ReadFront = typeof readFront;
 
 /**
- * Reads the principal that was passed to `fetch`. Returns a response if it cannot be used: with status 401 if its
- * credentials have expired, otherwise with status 500, because the code that called `fetch` has a bug.
+ * Reads the principal that was passed to `fetch`. Returns a response if the principal cannot be used: with status 401
+ * if its credentials have expired, otherwise with status 500, because the code that called `fetch` has a bug.
  */
 export function readFront(
   core: Core,

@@ -127,8 +127,8 @@ export class HttpAuthenticator implements Authenticator {
     try {
       const given = info?.principal;
       if (given !== undefined) return this.#judge(entry, given, FRONT);
-      // Start the authentication even if there is no place to wait, because it may identify the caller at once, without
-      // a place. Do not start it if too many refused requests are still being authenticated.
+      // Start the authentication even if there is no free place to wait, because a synchronous authentication needs no
+      // place. Do not start it if too many refused requests are still being authenticated.
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
@@ -169,7 +169,7 @@ export class HttpAuthenticator implements Authenticator {
     if ((principal.expiresAt ?? Infinity) <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
-    // The server cannot check again a principal that the caller of `fetch` passed.
+    // If the caller of `fetch` passed the principal, the server cannot check it again.
     const source = origin === FRONT ? undefined : { entry, toChecks: this.#toChecks };
     const seen = new VisibleRequest(request, this.#hidden, source);
     return new Caller(request, info, { principal, seen, place });
@@ -177,7 +177,7 @@ export class HttpAuthenticator implements Authenticator {
 
   /**
    * Returns functions that check the caller of a request again. They keep a copy of the request, because a runtime may
-   * drop it.
+   * drop the original request.
    */
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
@@ -351,7 +351,7 @@ function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): str
   const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
   for (const [at, { path, fetch }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
-    // A path in any other spelling would never match a request.
+    // Throw for any other spelling of a path, because it would never match a request.
     if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
     if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
     if (hasParams(path) && new PathTemplate(path).names.toSorted().join(", ") !== wanted) {
@@ -365,7 +365,9 @@ function hasParams(path: string): boolean {
   return path.includes("/:");
 }
 
-/** Names of the places of credentials. Names that are not case-sensitive are in lower case. */
+/**
+ * Names of the headers, cookies and query parameters that carry credentials. Case-insensitive names are in lower case.
+ */
 interface Hidden {
   readonly headers: ReadonlySet<string>;
   readonly cookies: readonly string[];

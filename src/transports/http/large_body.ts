@@ -31,7 +31,7 @@ interface IncomingBody {
   turn?: Turn;
 }
 
-/** Reads large bodies. Some limits apply to each body, and further limits apply to all arriving bodies together. */
+/** Reads large bodies. Some limits apply to each body, and other limits apply to all arriving bodies together. */
 export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
@@ -87,7 +87,7 @@ export class LargeBodies {
             this.#list(body, account, lose);
             await body.turn.begun;
           }
-          // The body may have been refused while it waited: for lack of room, or to make room for other bodies.
+          // The body may have been refused while it waited, because there was no room or other bodies needed its room.
           return body.refusal ?? buffer.lend();
         }
         const from = body.size;
@@ -121,7 +121,7 @@ export class LargeBodies {
     for (const body of this.#reading) stop(body, refusal);
   }
 
-  // Charge the bytes before they are written, because the buffer grows when they are.
+  // Charge the bytes before they are written, because writing them makes the buffer grow.
   #hold({ buffer, size, charge }: IncomingBody): boolean {
     const more = buffer.toSize(size) - buffer.size;
     return more <= 0 || !!charge?.grow(more);
@@ -145,15 +145,15 @@ export class LargeBodies {
 /**
  * The bytes of one body.
  *
- * Memory that is no longer needed is freed at once, by detaching its buffer. An engine would free the buffer only when
- * it collects garbage, and many more bodies may arrive before that.
+ * Memory that is no longer needed is freed at once, by detaching its buffer. Otherwise the engine would free the buffer
+ * only at the next garbage collection, and many more bodies may arrive before that.
  */
 class BodyBuffer {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(FIRST);
   readonly #expected: number;
   #isLent = false;
 
-  /** Creates a buffer for a body of `expected` bytes. The body may turn out to be larger. */
+  /** Creates a buffer for a body of `expected` bytes. The actual body may be larger. */
   constructor(expected: number) {
     this.#expected = expected;
   }
@@ -207,7 +207,7 @@ const FIRST = 1024;
  */
 const RUNTIME_BYTES = 196_608;
 
-/** Number of pieces from which the average piece of a body must have a minimum size. */
+/** Number of pieces above which the average piece of a body must have a minimum size. */
 const MAX_READS = 10_000;
 const SMALLEST_PIECE = 64;
 

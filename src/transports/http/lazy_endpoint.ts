@@ -1,5 +1,6 @@
 /**
- * The HTTP endpoint of a server. Loads the transport with the first request, because a server on stdio never gets one.
+ * The HTTP endpoint of a server. Loads the transport with the first request, because a server on stdio never receives
+ * an HTTP request.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import type { Engine, Era } from "../../core/era.ts";
 import type { Caller } from "./caller.ts";
 import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 
-/** The HTTP endpoint of a server, as other HTTP transports see it. */
+/** The parts of a server's HTTP endpoint that other HTTP transports use. */
 export interface HttpEntry {
   readonly core: Core;
   /** Path of the endpoint, which may have parameters. */
@@ -75,8 +76,8 @@ export class LazyEndpoint {
 }
 
 /**
- * Returns a `fetch` that loads the part that serves it on demand. If the part cannot be loaded, every request is
- * refused with status 500.
+ * Returns a `fetch` function that loads its implementation on demand. If the implementation cannot be loaded, every
+ * request is refused with status 500.
  */
 export function serveBy(core: Pick<Core, "report">, room: Room<{ readonly fetch: Fetch }>): Fetch {
   return async (request, info) => {

@@ -27,8 +27,8 @@ export interface Listener {
 }
 
 /**
- * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect clients without streams during longer
- * calls.
+ * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect clients that wait for a long call
+ * without a stream.
  */
 const BUN_IDLE = 255;
 
@@ -69,7 +69,7 @@ export function explainListenError(
   return `cannot listen on ${hostname}, port ${port}: ${message}; ${other}`;
 }
 
-/** Returns a host as URLs spell it. An address that stands for all interfaces becomes the loopback address. */
+/** Returns a host in the spelling of URLs. An address that stands for all interfaces becomes the loopback address. */
 export function toReachable(hostname: string): string {
   if (hostname === "0.0.0.0" || hostname === "::") return "127.0.0.1";
   return hostname.includes(":") ? `[${hostname}]` : hostname;

@@ -27,10 +27,10 @@ import type { RequestBodies } from "./request_body.ts";
 import type { Spot, Wanted } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
 
-/** Parameters of a path by name. If the server has a schema for them, they have its types. */
+/** Parameters of a path by name. If the server has a `params` schema, the values have the types of this schema. */
 export type RouteParams = Readonly<Record<string, unknown>>;
 
-/** The parts that the server of one concrete path gets from the server whose path has parameters. */
+/** The parts that the server of one concrete path receives from the server whose path has parameters. */
 export interface Branch {
   readonly trunk: Engine;
   /** Reads the bodies of all concrete paths. */
@@ -39,7 +39,7 @@ export interface Branch {
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
-  /** Wraps the handlers of the path, so that the router notices when one of them changes the handlers. */
+  /** Wraps the handlers of the path, so that the router notices when a handler changes the path's handlers. */
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
 
@@ -89,7 +89,7 @@ interface Entry {
   place?: Holding;
   server?: BranchServer;
   /**
-   * Whether a handler has changed the handlers of this path alone. A new server of the path would not have these
+   * Whether a handler has changed the handlers of only this path. A new server of the path would not have these
    * changes, so the path must stay in memory.
    */
   isChanged?: boolean;
@@ -205,8 +205,7 @@ export class PathRouter {
     const entry = this.#open(place, account);
     if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
-    // Count the channel as a user until it opens, which is some time after the server is created. Otherwise the path
-    // could be dropped in between.
+    // Count the channel as a user of the path until it opens, because the path could otherwise be dropped before that.
     const release = toRelease(entry);
     let server: BranchServer | undefined;
     try {
@@ -294,13 +293,13 @@ export class PathRouter {
     if (checked.problem !== undefined) return;
     const convert = async (values: PathValues) => schema ? await this.#check(schema, values, entering) : checked;
     if (schema && !await isCanonical(values, checked.value, convert)) return;
-    // A schema may return any value, and handlers get it as it is.
+    // A schema may return any value, which is passed unchanged to handlers.
     const params = checked.value as RouteParams;
     const route = (wanted?: Schema) => {
       if (wanted === undefined || wanted === source) return params;
       throw new TypeError("Cannot read path parameters: this is not the schema that the server has as `params`");
     };
-    // The type of the values is the output type of the server's schema.
+    // The cast is safe, because the values have the output type of the server's schema.
     return { path, values, params, route: route as ReadRoute };
   }
 
@@ -317,7 +316,7 @@ export class PathRouter {
     }
   }
 
-  /** Returns the error for the client, if work for a path took too long or the server closes. */
+  /** Returns the error for the client, if work for a path took too long or the server is closing. */
   #toClientError(error: unknown, { verb, part, late }: Slow): unknown {
     if (error === CLOSED) return toBusy(CLOSING);
     if (error !== TOO_SLOW) return error;
@@ -329,8 +328,8 @@ export class PathRouter {
     return toBusy(late);
   }
 
-  // A path that several clients use counts for the client with the fewest paths, so that no client can use up the share
-  // of another by opening paths.
+  // A path that several clients use counts for the client with the fewest paths, so that a client cannot use up another
+  // client's share by opening paths.
   #open(place: FullPlace, account: Account): Entry | undefined {
     const { path } = place;
     const known = this.#entries.get(path);
@@ -350,7 +349,7 @@ export class PathRouter {
     return entry;
   }
 
-  // Limits the time, because handlers that are never created must not hold their place and their requests forever.
+  // Limit the time, because a function that never returns must not hold its place and its requests forever.
   async #limit(grow: () => Promise<BranchServer | undefined>, account: Account): Promise<BranchServer | undefined> {
     // Start later, because `#grow` needs the entry, which is created from this promise.
     const growing = Promise.resolve().then(grow);
@@ -370,9 +369,9 @@ export class PathRouter {
     await this.#connected;
     const { engine, endpoint, makeHandlers, grow } = this.#options;
     if (this.#isClosed) return;
-    // The type of the parameters is the output type of the server's schema.
+    // The cast is safe, because the parameters have the output type of the server's schema.
     const own: MadeHandlers = makeHandlers ? await makeHandlers(params as never) : [];
-    // Check for a list: a string or a set could be spread too, and the path would exist by mistake.
+    // Require a list, because a string or a set could be spread too, and the path would exist by mistake.
     if (own !== undefined && !Array.isArray(own)) {
       throw new TypeError(
         `Cannot open ${path}: handlers returned no list; return a list, or undefined if nothing is there`,
@@ -380,7 +379,7 @@ export class PathRouter {
     }
     // The handlers may have been created too late.
     if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
-    // Take the place only now, so that a path that does not exist does not evict a path that does.
+    // Take the place only now, so that a nonexistent path does not evict an existing path.
     entry.place = this.#made.keep(account, 1, () => this.#drop(path, entry));
     if (!entry.place) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
@@ -393,7 +392,7 @@ export class PathRouter {
     return entry.server;
   }
 
-  /** Drops the server of a path from memory. Returns `false` if it is in use. */
+  /** Drops the server of a path from memory. Returns `false` if the path is in use. */
   #drop(path: string, { server, users, isChanged }: Entry): boolean {
     if (!server || users || isChanged) return false;
     const { http, rest, end, engine: { host } } = server[INTERNALS];
@@ -405,7 +404,8 @@ export class PathRouter {
     return true;
   }
 
-  // Changes that the server announces apply to all concrete paths. Changes of other instances are announced here too.
+  // Changes that the server announces apply to all concrete paths. The router also announces changes of other
+  // instances.
   #announce(change: Change): void {
     if (change.kind === "close" || change.kind === "list" && change.handlers) return;
     for (const { [INTERNALS]: { engine: { changes, registry } } } of this.list()) {
@@ -450,7 +450,7 @@ interface Slow {
 
 /** Milliseconds for which a path stays in memory for a channel that has not opened yet. */
 const RESERVED_MS = 1000;
-/** Methods of requests to an endpoint. */
+/** HTTP methods of requests to an endpoint. */
 const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
 /** Maximum length of a concrete path in characters, because paths are kept in memory. */
 const MAX_PATH = 1024;

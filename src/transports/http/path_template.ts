@@ -31,8 +31,8 @@ export class PathTemplate {
    * `.` or `..`, contains a slash, or is not valid UTF-8.
    */
   match(pathname: string): PathValues | undefined {
-    // Split into at most one part more than the template has segments, which is enough to notice that there are too
-    // many.
+    // Split into at most one part more than the template has segments, which is enough to detect a path with too many
+    // segments.
     const given = pathname.split("/", this.#segments.length + 1);
     if (given.length !== this.#segments.length) return;
     const values: Record<string, string> = {};
@@ -72,7 +72,7 @@ export class PathTemplate {
 /**
  * Checks that a path of another transport has the same parameters as the server's path.
  *
- * @throws {TypeError} if it has other parameters, or is not a path.
+ * @throws {TypeError} if the text has other parameters, or is not a path.
  */
 export function checkTemplate(path: string, serverPath: string): void {
   const [own, wanted] = [readTemplate(path), serverPath].map((each) => new PathTemplate(each).names);
@@ -89,6 +89,6 @@ function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A % without two digits, or bytes that are not UTF-8.
+    // The text has a % without two hexadecimal digits, or bytes that are not UTF-8.
   }
 }

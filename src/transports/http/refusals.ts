@@ -14,7 +14,7 @@ import type { RefusalReason, TransportName } from "../../core/call/observer.ts";
 export interface Refusal {
   readonly status: number;
   readonly message: string;
-  /** The reason for the observer. */
+  /** The reason that the observer receives. */
   readonly reason: RefusalReason;
   readonly headers?: Reply["headers"];
   /** Code of the JSON-RPC error. Defaults to -32600 (invalid request). */
@@ -75,7 +75,7 @@ export function toOverload(message: string): Refusal {
   return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY };
 }
 
-/** The refusal of a request while the server closes. */
+/** The refusal of a request while the server is closing. */
 export const CLOSING: Refusal = {
   status: 503,
   message: toMessage("the server is closing; try again later"),

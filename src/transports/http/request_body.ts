@@ -58,7 +58,7 @@ export class RequestBodies {
   /**
    * Reads all bytes. Calls `take` once, with the bytes or with the reason why they were not read.
    *
-   * Returns no promise, because another promise would take more time than the rest of the reading.
+   * Uses a callback, because a promise would take more time than the rest of the reading.
    */
   read(request: Request, sender: Sender, take: TakeBody): void {
     if (this.#closed) return take(this.#closed);
@@ -73,7 +73,7 @@ export class RequestBodies {
     request.arrayBuffer().then((bytes) => this.#take(body, bytes), () => this.#end(body, INCOMPLETE));
   }
 
-  // A large message stays in `#arriving` while it waits for its turn, so that it is charged after a while.
+  // A large message stays in `#arriving` while it waits for its turn, so that its client is charged after a while.
   #take(body: SmallBody, bytes: ArrayBuffer): void {
     if (bytes.byteLength <= HEAVY) return this.#end(body, bytes);
     if (body.isOver) return;
@@ -81,8 +81,8 @@ export class RequestBodies {
     turn.begun.then(() => this.#end(body, bytes));
   }
 
-  // Leaves the queue of turns, because a body that is no longer awaited must not stay in memory until its turn. Ends
-  // the charge now, and not with the connection, which the client may keep open for as long as it wants.
+  // Leave the queue of turns, because a body that is no longer awaited must not stay in memory until its turn. End the
+  // charge now, because the client may keep the connection open for as long as it wants.
   #end(body: SmallBody, result: ArrayBuffer | Refusal): void {
     if (body.isOver) return;
     body.isOver = true;

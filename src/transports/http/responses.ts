@@ -11,9 +11,9 @@ import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
 
 /**
  * Maximum length, in characters, of a response that is passed to the runtime as one string. The runtime buffers the
- * string until the client has read it. The kernel takes this much from the runtime even if the client reads nothing, so
- * a stream would take more memory. Measured with a list of 77 KB that is not read: 31 KiB on Deno and 2 KiB on Bun as
- * one string, 167 and 6 KiB as a stream. One string also takes a third of the CPU time.
+ * string until the client has read it. The kernel accepts this many characters from the runtime even if the client
+ * reads nothing, so a stream would take more memory. Measured with a list of 77 KB that is not read: 31 KiB on Deno and
+ * 2 KiB on Bun as one string, 167 and 6 KiB as a stream. One string also takes a third of the CPU time.
  */
 const LARGE = 131_072;
 

@@ -114,7 +114,7 @@ class SseStreams {
   readonly #posting: WayIn<Spot>;
   readonly #path: string;
   readonly #messages: string;
-  /** The open streams by id. Ids cannot be guessed. A stream exists as long as its connection. */
+  /** The open streams by id. Ids cannot be guessed. A stream lasts as long as its connection. */
   readonly #open = new Map<string, OpenStream>();
 
   constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
@@ -145,7 +145,7 @@ class SseStreams {
       if (posts) return await this.#take(caller, parts);
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
-      // The server may have closed in the meantime, and would then never end this stream.
+      // Check whether the server has closed in the meantime, because it would never end this stream.
       return parts.callers.refuseIfClosing(this.#opening) ?? this.#start(caller, { parts, served });
     } catch (error) {
       const refusal = findRefusal(error);
@@ -242,15 +242,16 @@ class SseStreams {
 }
 
 /**
- * Tests for a request that a web page of another site may have caused. A page can make a browser open a stream with the
- * user's cookies or stored password, for example as the source of an image, which sends no Origin.
+ * Tests for a request that a web page from another site may have caused. A page can make a browser open a stream with
+ * the user's cookies or stored password, for example as the source of an image, which sends no Origin.
  */
 function isForeign(headers: Headers): boolean {
   const site = headers.get("sec-fetch-site");
-  // The Origin was checked together with the Host. Browsers omit it only for pages of the same origin, and for images
-  // and similar elements.
+  // The Origin was checked together with the Host. Browsers omit the Origin only for pages from the same origin, and
+  // for images and similar elements.
   if (headers.has("origin") || site === "same-origin") return false;
-  // Old browsers do not send the site. Programs that are not browsers send no cookies.
+  // Old browsers do not send the `Sec-Fetch-Site` header. Programs that are not browsers do not send cookies
+  // automatically.
   return headers.has("cookie") || site !== null && site !== "none";
 }
 

@@ -35,7 +35,7 @@ export class Turns {
    */
   #isRunning = false;
   #hasRested = false;
-  /** Time at which the current step began, or the first of several short steps, in milliseconds. */
+  /** Start time in milliseconds: of the current step, or of the first step in a series of short steps. */
   #since = 0;
   #restUntil = 0;
   /** Begins the second step of a turn that has paused. */
@@ -94,7 +94,7 @@ export class Turns {
     resolve();
   }
 
-  // Stops the timer, because a timer that outlives the requests would keep the process alive. A request that arrives
+  // Stop the timer, because a timer that outlives the requests would keep the process alive. A request that arrives
   // soon after a long step waits for the remaining time.
   #stop(): void {
     clearTimeout(this.#timer);
@@ -112,8 +112,9 @@ export class Turns {
     return setTimeout(this.#tick, Math.max(0, ms));
   }
 
-  // Rests first after a long step: the timer was set before the step, so it may be due as soon as the step ends. A
-  // small request needs several turns of the event loop: it arrives, its body is read, and the server responds.
+  // After a long step, pause before the next step: the timer was set before the long step, so it may be due as soon as
+  // that step ends. A small request needs several turns of the event loop: it arrives, its body is read, and the server
+  // responds.
   #goOn(): void {
     this.#isRunning = false;
     if (!this.#hasRested && !this.#isShort()) {
@@ -127,12 +128,12 @@ export class Turns {
 }
 
 /**
- * Milliseconds up to which steps may follow each other in the same turn of the event loop. Measured with bodies of 20
- * KiB: 3,000 per second, or 330 per second with a turn of the event loop after each step.
+ * Maximum total duration, in milliseconds, of steps that follow each other in the same turn of the event loop. Measured
+ * with bodies of 20 KiB: 3,000 per second, or 330 per second with a turn of the event loop after each step.
  */
 const SHORT_MS = 0.5;
 /**
- * Maximum number of milliseconds between two steps. The pause is half as long as the step before it, and a handler that
- * blocks the process may make a step much longer than its body does.
+ * Maximum pause between two steps, in milliseconds. The pause is half as long as the previous step, so a handler that
+ * blocks the process would otherwise cause a very long pause.
  */
 const MAX_REST_MS = 100;

@@ -31,7 +31,7 @@ export interface Wanted {
   readonly info?: ConnectionInfo;
 }
 
-/** A concrete path of a server whose path has parameters. Its server may not be created yet. */
+/** A concrete path of a server whose path has parameters. The server of the concrete path may not exist yet. */
 export interface Spot extends Place {
   /**
    * Returns the server of the path, or `undefined` if the path does not exist. Throws an `McpError` if too many paths

@@ -69,10 +69,10 @@ export class LineSplitter {
     this.#skips = false;
   }
 
-  /** Decodes whole lines and returns `true`. Returns `false` if they are not UTF-8. */
+  /** Decodes whole lines and returns `true`. Returns `false` if the bytes are not UTF-8. */
   #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
-      // Skips empty lines, including lines that consist of the CR of a CRLF.
+      // Skip empty lines, including lines that contain only the CR of a CRLF.
       for (const text of this.#decoder.decode(bytes).split("\n")) if (text.trim()) lines.push({ text });
       return true;
     } catch {

@@ -5,7 +5,7 @@
  */
 import type { NodeGlobal, NodeOutput, NodeReadable } from "../../runtime.ts";
 
-/** Reads a Node stream, only as fast as the returned stream is read. */
+/** Converts a Node stream to a web stream. Reads the Node stream only as fast as the web stream is read. */
 export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<ArrayBuffer>> {
   let isOver = false;
   return new ReadableStream({

@@ -38,7 +38,7 @@ export interface StdioOptions {
   readonly principal?: Principal;
   /** Parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Stops serving when it aborts, as if the input had ended. */
+  /** Signal that stops serving when it aborts, as if the input had ended. */
   readonly signal?: AbortSignal;
 }
 
@@ -48,11 +48,11 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
 
 /**
  * Serves MCP until the input ends. Then gives running calls time to finish, cancels all other calls, and settles when
- * everything is written.
+ * all responses are written.
  *
  * Creates the services of the server before it reads, and rejects if a service fails. At the end, disposes them, unless
- * the server has served HTTP requests too. If there are services, Ctrl-C and SIGTERM end the process only after that.
- * With `input` or `signal`, the caller must handle these signals.
+ * the server has served HTTP requests too. If there are services, Ctrl-C and SIGTERM end the process only after the
+ * services are disposed. With `input` or `signal`, the caller must handle these signals.
  *
  * Meanwhile, `console.log` and other output of this process go to standard error, because standard output carries the
  * protocol. The output of child processes that inherit standard output is not redirected.
@@ -128,13 +128,14 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 
 /**
  * Number of messages that start before the reader waits for their replies. If many messages wait for I/O, the number is
- * a quarter of them instead, because waiting for a turn of the event loop takes a third of the time of such a call.
+ * instead a quarter of these messages, because waiting for a turn of the event loop takes a third of the time of such a
+ * call.
  */
 const AHEAD = 4;
 
 /**
- * Waits until at most `count` messages are unanswered, or for one turn of the event loop. A message that has no reply
- * by then waits for I/O, perhaps for the next message.
+ * Waits until at most `count` messages are unanswered, or for one turn of the event loop. A message without a reply by
+ * then is waiting for I/O, perhaps for the next message.
  */
 async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
   const { promise: turned, resolve } = Promise.withResolvers<void>();
@@ -150,7 +151,7 @@ const WRITE_SIZE = 1024 * 1024;
 
 /** Writes lines. Lines that are queued together share a write. Writes never overlap. */
 class LineWriter {
-  /** Settles when the client no longer reads. */
+  /** Settles when the client stops reading. */
   readonly lost: Promise<void>;
   readonly #onDisconnect: () => void;
   readonly #output: (bytes: Uint8Array) => Promise<unknown>;
@@ -192,7 +193,7 @@ class LineWriter {
   }
 }
 
-// Read both before the guard starts, because it redirects them to standard error.
+// Read both streams before the guard starts, because the guard redirects output to standard error.
 const write = deno?.stdout.write.bind(deno.stdout);
 const stdout = bun?.stdout;
 

@@ -54,8 +54,8 @@ export function guardConsole(): () => void {
 }
 
 /**
- * Lists the methods of `console` that may print. Lists the properties of the console itself, so that methods of later
- * runtimes are included.
+ * Lists the methods of `console` that may print. Reads the properties of the console itself, so that the list includes
+ * methods that later runtimes add.
  */
 function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
   // Skip harmless and non-enumerable properties such as `_stdout`, because reading them makes Bun load its Node.js
@@ -84,7 +84,7 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   return {
     clear() {},
     dir: (item) => print(item),
-    // Bytes are included, because Bun writes them unchanged.
+    // Include byte arrays, because Bun writes them unchanged.
     write(...data) {
       const texts = data.map((each) => typeof each === "string" ? each : new TextDecoder().decode(toBytes(each)));
       print(texts.join("").replace(/\n$/, ""));
@@ -129,7 +129,7 @@ function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   };
 }
 
-// Replaces the stream without reading it: Bun creates its Node.js stream on first access, which takes longer than the
+// Replace the stream without reading it: Bun creates its Node.js stream on first access, which takes longer than the
 // rest of the startup. The stream can therefore not be restored.
 function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   const { stdout } = bun;
@@ -150,7 +150,7 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   };
 }
 
-// Replaces the method and not the stream, because the console of Node keeps a reference to the stream.
+// Replace the method and not the stream, because the console of Node keeps a reference to the stream.
 function guardNode(node: NodeGlobal): () => void {
   findNodeWrite(node);
   const { stdout, stderr } = node;

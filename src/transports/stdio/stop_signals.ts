@@ -5,7 +5,7 @@
  */
 import { deno, findProcess } from "../../runtime.ts";
 
-/** The signals, and the exit codes that shells expect after each. */
+/** The signals, each with the exit code that shells expect. */
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
 /** Signals of the operating system that stop a server. */

@@ -48,7 +48,7 @@ export interface CheckOptions {
   /** Maximum number of tokens of all tools together. */
   readonly maxTokens: number;
   /**
-   * Whether the user is the author of the schemas. Patterns of other authors are neither compiled nor run, because a
+   * Whether the user is the author of the schemas. Patterns from other authors are neither compiled nor run, because a
    * pattern with catastrophic backtracking may run forever.
    */
   readonly isTrusted: boolean;

@@ -162,7 +162,7 @@ function toInside(folder: string, path: string): string {
   throw new UsageError(`Cannot include ${path}: it is not in ${folder}, the folder of the server; move it there`);
 }
 
-/** Bundles the server. Rejects code that Node cannot run. */
+/** Bundles the server. Throws if the bundle contains code that Node cannot run. */
 async function bundle(
   { path, name, settings }: { readonly path: string; readonly name: string; readonly settings: readonly Setting[] },
 ): Promise<string> {

@@ -15,7 +15,7 @@ export interface SendOptions {
   readonly resumes?: () => boolean;
   /**
    * Called with each message before the response, on a channel where each request has its own messages. If it returns a
-   * promise, the channel reads on when the promise settles.
+   * promise, the channel reads the next message when the promise settles.
    */
   readonly onMessage?: (message: Message) => Promise<void> | undefined | void;
 }

@@ -76,7 +76,7 @@ export const AUTH: KnownOptions<keyof ClientAuth> = {
 /** Sends the HTTP requests of one connection. */
 export interface HttpSender {
   send(sending: HttpMessage): Promise<Response>;
-  /** Returns the milliseconds for which requests have waited for a user. Timeouts do not count them. */
+  /** Returns the time for which requests have waited for a user, in milliseconds. Timeouts do not count this time. */
   waitedMs(): number;
 }
 

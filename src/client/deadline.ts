@@ -13,8 +13,8 @@ export interface DeadlineOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs: number;
   /**
-   * Returns the milliseconds for which requests of the connection have waited for a user. The timeout does not count
-   * them.
+   * Returns the time for which requests of the connection have waited for a user, in milliseconds. The timeout does not
+   * count this time.
    */
   readonly waitedMs?: () => number;
 }

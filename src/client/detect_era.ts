@@ -165,7 +165,7 @@ function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, vers
   return {
     era: "modern",
     version,
-    // Some servers put this field where the result of `initialize` has it.
+    // Some servers put the server info into the field that the result of `initialize` uses.
     info: toImplementation(meta[SERVER_INFO] ?? serverInfo),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === "string" ? instructions : undefined,

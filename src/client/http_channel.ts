@@ -21,7 +21,7 @@ export interface HttpChannelOptions {
   readonly sender: HttpSender;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether an error is thrown if a stream continues after its response, or breaks. For tests. */
+  /** Whether to throw if a stream breaks or continues after its response. For tests. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
   /** Called when the connection of a request is lost and cannot be resumed at once. The channel then tries again. */

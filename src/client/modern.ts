@@ -357,7 +357,9 @@ interface Finishing {
 interface ModernSubscriptionOptions {
   /** Milliseconds to wait for the server's acknowledgement. */
   readonly timeoutMs: number;
-  /** Returns the milliseconds for which requests have waited for a user. The timeout does not count them. */
+  /**
+   * Returns the time for which requests have waited for a user, in milliseconds. The timeout does not count this time.
+   */
   readonly waitedMs: () => number;
   /** Whether to subscribe again when the connection is lost. */
   readonly recovers: boolean;

@@ -15,7 +15,7 @@ export interface HttpMessage {
   readonly signal?: AbortSignal;
 }
 
-/** A redirect that is not followed. */
+/** The error for a redirect that is not followed. */
 export class RedirectError extends Error {
   override readonly name = "RedirectError";
 }

@@ -9,13 +9,13 @@ import type { Notification } from "./message.ts";
 
 /** The changes to subscribe to. */
 export interface SubscriptionFilter {
-  /** Changes of the list of tools. */
+  /** Whether to subscribe to changes to the list of tools. */
   readonly toolsListChanged?: boolean;
-  /** Changes of the list of prompts. */
+  /** Whether to subscribe to changes to the list of prompts. */
   readonly promptsListChanged?: boolean;
-  /** Changes of the lists of resources and resource templates. */
+  /** Whether to subscribe to changes to the lists of resources and resource templates. */
   readonly resourcesListChanged?: boolean;
-  /** Changes of these resources, by URI. */
+  /** URIs of the resources to whose changes to subscribe. */
   readonly resourceSubscriptions?: readonly string[];
   /** Keys that extensions define, such as `{ auditIds: ["7"] }`. */
   readonly extensions?: Params;

@@ -83,7 +83,7 @@ function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A failed first attempt. */
+/** A failed first attempt to connect. */
 export interface Failed extends TargetOptions {
   readonly error: unknown;
   /** Whether the attempt used only the handshake. */

@@ -77,7 +77,7 @@ export function toOAuthPrincipal(
   // If `readScopes` returned no scopes, the first call that needs a scope reports it.
   const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims: checked };
   const principal = readPrincipal(facts, "oauth({ readScopes })");
-  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // Created from these facts.
+  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // Safe: made from these facts.
   throw new TypeError(
     "Cannot use the scopes that readScopes returned: a token cannot grant allScopes; name its scopes",
   );

@@ -1,5 +1,5 @@
 /**
- * Sends requests to authorization servers, with a limit on time and bytes.
+ * Sends requests to authorization servers, with limits on the time and on the size of responses.
  *
  * @module
  */

@@ -94,7 +94,9 @@ export class TokenExchange {
     this.#place = place;
   }
 
-  /** Connects a principal with its token, if the token is of this issuer, so that handlers can exchange it. */
+  /**
+   * Connects a principal with its token if this issuer has issued the token, so that handlers can exchange the token.
+   */
   bind(principal: Principal, token: string, issuer: Issuer): void {
     if (issuer === this.#place.issuer) {
       exchanges.set(principal, (request) => this.#exchange(token, principal.expiresAt, request));

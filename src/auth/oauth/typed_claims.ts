@@ -63,7 +63,7 @@ export class TypedClaims {
     const issuer = readIssuer(principal.id);
     if (issuer === undefined || !this.#issuers.has(issuer)) return;
     const { id, claims = {} } = principal;
-    if (isObject(claims) && this.#checked.has(claims)) return principal as OAuthPrincipal; // Created by `oauth()`.
+    if (isObject(claims) && this.#checked.has(claims)) return principal as OAuthPrincipal; // Safe: from `oauth()`.
     const refuse = (state: string) => new TypeError(`Cannot read the claims of ${quote(id)}: ${state}`);
     if (!isObject(claims)) throw refuse("they are not an object; pass on the claims of ctx.principal");
     const checked = this.#schema?.validate(claims) ?? { value: claims };

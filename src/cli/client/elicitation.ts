@@ -24,7 +24,7 @@ export interface Elicitor {
   reportUnused(): void;
 }
 
-/** Runs work that waits for the user. */
+/** Runs work that waits for the user, and pauses the timeout meanwhile. */
 export type Pause = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Creates an elicitor. It asks one question at a time, because there is one terminal. */

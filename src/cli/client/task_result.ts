@@ -1,5 +1,5 @@
 /**
- * Waits for tasks in the terminal.
+ * Waits for tasks, and prints their results in the terminal.
  *
  * @module
  */

@@ -137,7 +137,8 @@ class CodeScan {
   }
 
   readProgram(word: string, at: number): void {
-    // Keep a program that reads all its words as code, because its words do not start another program.
+    // If a program reads all its words as code, keep it as the current program, because its words do not start another
+    // program.
     if (this.program !== undefined && !this.#runsScript) return;
     const found = findCodeProgram(word, at === 0);
     if (!found) return;

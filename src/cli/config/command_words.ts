@@ -116,8 +116,8 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
     if (condition !== undefined && (args[condition] === undefined || args[condition] === false)) return [];
     const texts = fillWord(template, args);
     const { onlyArgument, startsWithArgument, names } = template;
-    // `--` must be directly before the argument: a word between them may be a program, which reads the options after
-    // it. `--` after an option may be the value of that option.
+    // `--` must be directly before the argument: a word between `--` and the argument may be a program, which reads the
+    // words after it as options. `--` after an option may be the value of that option.
     if (!names.length) optionsEnded = texts[0] === "--" && !mayTakeValue(last);
     const canBeOption = startsWithArgument && !optionsEnded &&
       (onlyArgument === undefined || input.readKind(onlyArgument).isText);

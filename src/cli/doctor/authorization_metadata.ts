@@ -20,7 +20,7 @@ export interface MetadataOptions {
 /** The origin of the official inspector. */
 const INSPECTOR = "http://localhost:6274";
 
-/** The number of authorization servers whose metadata is checked. */
+/** Maximum number of authorization servers whose metadata is checked. */
 const MAX_ISSUERS = 5;
 
 /** A document at a well-known URL. */

@@ -60,7 +60,7 @@ function reportLists(listing: Listing, check: Check): void {
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
   check.ok(`the server lists ${formatCounts(listing)}${cost}`);
   for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
-    // Add the fix, because a finding must have one.
+    // Add a fix if the message does not contain a fix, because each finding must have a fix.
     const isUndescribed = state.endsWith("has no description");
     const [message, fix = isUndescribed ? "describe its purpose" : "fix it in the code of the server"] = state.split(
       "; ",

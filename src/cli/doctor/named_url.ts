@@ -1,6 +1,6 @@
 /**
  * Decides which of the URLs from a server may be requested. A server on another machine must not cause requests to this
- * machine or its network, with any scheme.
+ * machine or its network, whatever the scheme of the URL.
  *
  * @module
  */

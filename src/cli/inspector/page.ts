@@ -11,7 +11,7 @@ import { script, style } from "./page_bundle.ts";
  * key contains it too.
  */
 export interface PageConfig {
-  /** The endpoint path of the server that serves the page, if there is one. */
+  /** The endpoint path of the server that serves the page, if an MCP server serves it. */
   readonly endpoint?: string;
   /** The protocol revision that the page uses with its own server. */
   readonly protocol: string;

@@ -33,7 +33,10 @@ export interface InstallClient {
   readonly format: "json" | "toml" | "yaml";
   /** The key of the object that contains the servers. */
   readonly serversKey: string;
-  /** Whether the file belongs to the project. Other users share it, and may have programs at other paths. */
+  /**
+   * Whether the file belongs to the project. Other users share the file, and may have installed programs at other
+   * paths.
+   */
   readonly isShared: boolean;
   /** Returns a reference to an environment variable. `undefined` if the client does not expand references. */
   readonly toReference?: (variable: string) => string;

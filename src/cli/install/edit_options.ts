@@ -5,7 +5,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 
-/** The place of a new entry. */
+/** The file and the keys at which an entry is added. */
 export interface EditOptions {
   /** The name of the file in error messages. */
   readonly file: string;

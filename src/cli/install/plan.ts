@@ -10,7 +10,7 @@ import type { EntryTarget } from "./entry_check.ts";
 export interface Destination {
   readonly client: InstallClient;
   readonly file: string;
-  /** Whether other users read the file, so that it must not contain secrets. */
+  /** Whether other users can read the file. If so, the entry must not contain secrets. */
   readonly isShared: boolean;
 }
 

@@ -29,7 +29,7 @@ export const SIGN_IN_OPTIONS: Options = {
   "no-browser": { text: "Print the link to sign in, and open no browser" },
 };
 
-/** Options of a command in addition to its arguments. */
+/** Options that a command sets itself, in addition to the options on the command line. */
 export interface CommandAuthOptions {
   /** Runs work that waits for the user. Its time does not count towards the timeout. */
   readonly pauseWhile?: <T>(work: () => Promise<T>) => Promise<T>;

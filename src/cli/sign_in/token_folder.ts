@@ -21,7 +21,7 @@ const DEAD_MS = 10_000;
 const RETRY_MS = 50;
 /** Milliseconds to wait for a lock. The process that holds it may be waiting for an authorization server. */
 const WAIT_MS = 180_000;
-/** The permission bits of all users except the owner. */
+/** The permission bits for all users except the owner. */
 const OTHERS = 0o077;
 
 /** A store of tokens in a folder. */

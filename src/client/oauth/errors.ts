@@ -6,7 +6,7 @@
 import { AuthorizationResponseError, ResponseBodyError } from "oauth4webapi";
 import { toPrintableLine } from "../../kit/printable.ts";
 
-/** A sign-in that failed. */
+/** The error for a sign-in that failed. */
 export class SignInError extends Error {
   override readonly name = "SignInError";
 }

@@ -41,7 +41,7 @@ export interface Grant {
   readonly obtain: (context: GrantContext) => Promise<Granted>;
 }
 
-/** The authorization server refused a request for a token. */
+/** The error for a token request that the authorization server refused. */
 export class TokenRefusedError extends SignInError {
   /** The error code, such as `invalid_grant`. */
   readonly code: string;

@@ -72,7 +72,7 @@ interface RegistrationOptions extends ClientIdentityOptions {
   readonly signal: AbortSignal;
 }
 
-/** The client could not register itself. */
+/** The error for a client that could not register itself. */
 export class RegistrationError extends SignInError {}
 
 /**

@@ -37,7 +37,7 @@ export interface Skill {
   readonly files: readonly SkillFile[] | "dynamic";
 }
 
-/** A skill whose entry or file breaks a rule. Do not use the skill. */
+/** The error for a skill whose entry or file breaks a rule. Do not use the skill. */
 export class SkillError extends Error {
   /** The class name, `SkillError`. */
   override readonly name = "SkillError";

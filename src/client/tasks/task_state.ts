@@ -44,7 +44,7 @@ export interface TaskState {
   readonly error?: McpError;
 }
 
-/** A task has ended without a result, or the client could not get its state. */
+/** The error for a task that has ended without a result, or whose state the client could not get. */
 export class TaskError extends Error {
   /** The class name, `TaskError`. */
   override readonly name = "TaskError";

@@ -194,7 +194,7 @@ export class TaskWaiter {
   }
 
   /**
-   * Subscribes to changes of the task, and polls at once after each notification. If the server has no such
+   * Subscribes to changes to the task, and polls at once after each notification. If the server has no such
    * subscription, the task is only polled.
    */
   async #listen(): Promise<void> {

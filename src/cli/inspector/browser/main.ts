@@ -29,7 +29,7 @@ const WIDE = 700;
 const WIDE_WITH_LOG = 1100;
 
 let named: NamedServer | undefined;
-/** Whether the server has responded to a discovery. Before that, the page has no lists to show. */
+/** Whether the server has responded to a `server/discover` request. Before that, the page has no lists to show. */
 let isKnown = false;
 
 const lists = makeLists({ onChoose: remember, onLoad: recall, onOpen: openResource });

@@ -1,5 +1,5 @@
 /**
- * Keeps a subscription open for changes of lists and of watched resources.
+ * Keeps a subscription open for changes to lists and to watched resources.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module

@@ -1,5 +1,5 @@
 /**
- * Sends messages to the server: directly to the server of the page, and through the relay to other servers and in other
+ * Sends messages to the server: directly if the server serves the page, and through the relay for all other servers and
  * protocol revisions.
  *
  * @module

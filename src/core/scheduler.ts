@@ -175,7 +175,7 @@ export class Scheduler implements Executor {
     else (call.deferred ??= []).push(run);
   }
 
-  /** Cancels all calls with an error. */
+  /** Cancels all calls with this error as their reason. */
   cancelAll(): void {
     // Do not start waiting calls, because they would be cancelled immediately.
     this.#isStarting = true;

@@ -11,7 +11,7 @@ import type { Annotations, Icon, ToolAnnotations } from "./types.ts";
 export interface Listed {
   /** The name for programs. */
   readonly name: string;
-  /** The name for people. */
+  /** The display name for people. */
   readonly title?: string;
   /** Description for a model. */
   readonly description?: string;
@@ -59,7 +59,7 @@ export interface ListedPrompt extends Listed {
   readonly arguments?: readonly {
     /** The name for programs. */
     readonly name: string;
-    /** The name for people. */
+    /** The display name for people. */
     readonly title?: string;
     /** The description of the argument. */
     readonly description?: string;

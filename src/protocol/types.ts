@@ -33,7 +33,7 @@ export interface Implementation {
   readonly name: string;
   /** Version, such as `1.0.0`. */
   readonly version: string;
-  /** Name for people. */
+  /** Display name for people. */
   readonly title?: string;
   /** Description in a sentence or two. */
   readonly description?: string;
@@ -94,7 +94,7 @@ export interface ResourceLink {
   readonly uri: string;
   /** Name for programs. */
   readonly name: string;
-  /** Name for people. */
+  /** Display name for people. */
   readonly title?: string;
   /** Description in a sentence or two. */
   readonly description?: string;
@@ -141,7 +141,7 @@ export type Content = TextContent | ImageContent | AudioContent | ResourceLink |
 
 /** Hints about what a tool does. Clients must treat them as untrusted. */
 export interface ToolAnnotations {
-  /** Name for people. */
+  /** Display name for people. */
   readonly title?: string;
   /** The tool changes no state. */
   readonly readOnlyHint?: boolean;
@@ -208,7 +208,7 @@ export const LOG_LEVELS: readonly LogLevel[] = [
 export interface Root {
   /** URI, usually `file:`. */
   readonly uri: string;
-  /** Name for people. */
+  /** Display name for people. */
   readonly name?: string;
   /** Metadata. */
   readonly _meta?: Meta;

@@ -155,7 +155,7 @@ export class Keeper {
       ));
   }
 
-  /** Returns the numbers of the values that hold a result, from 0. */
+  /** Returns the numbers of the stored values that contain a result, starting at 0. */
   #toPlaces(pages: number): readonly number[] {
     return Array.from({ length: Math.ceil(pages / this.#perValue) }, (_, place) => place);
   }

@@ -58,7 +58,7 @@ export interface ServerOptions {
   readonly name: string;
   /** Version of the server, such as `1.0.0`. */
   readonly version: string;
-  /** Name for people. */
+  /** Display name for people. */
   readonly title?: string;
   /** Description of the server in a sentence. */
   readonly description?: string;

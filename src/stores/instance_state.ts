@@ -146,7 +146,7 @@ export class InstanceState implements SharedState {
   readonly ends: PendingEnds = new PendingEnds();
   /** The pots, created with the first session. */
   #pots?: Pots;
-  /** Counts what tenants use, if instances share the limits of tenants. */
+  /** Counts the resources that tenants use, if instances share the limits of tenants. */
   #tenants?: TenantSums;
   /** Messages that were passed on, oldest first. */
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];

@@ -42,7 +42,9 @@ export class PendingEnds {
     return end && (end.written === undefined ? "waiting" : "written");
   }
 
-  /** Reserves a place for an end. Returns `false` if the client, or all clients together, have too many ends. */
+  /**
+   * Reserves a place for an end. Returns `false` if the client, or all clients together, have too many pending ends.
+   */
   reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();

@@ -263,7 +263,7 @@ export class SessionRecord implements InformedSession {
 
   readonly #relayed = new Set<string>();
 
-  // Returns a short id of this instance, because clients repeat it in the ids of their answers.
+  // Return a short id of this instance, because clients repeat this id in their answers.
   #toAsker(): string {
     return this.#instances.instance.slice(0, 8);
   }

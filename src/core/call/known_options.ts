@@ -25,7 +25,7 @@ export type OptionRule =
 export interface KnownOptions<K extends string = string> {
   /** The names and rules of all options. */
   readonly names: Readonly<Record<K, OptionRule>>;
-  /** Names that other libraries use, with the options that mean the same. */
+  /** Names that other libraries use, each with the equivalent option of this library. */
   readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
   /** Names of options that belong elsewhere, such as to a related kind, with the remedies. */
   readonly elsewhere?: Readonly<Record<string, string>>;

@@ -26,7 +26,7 @@ export class Entry {
   value: unknown;
   /** Runs `make` exactly once. */
   start?: () => void;
-  /** Settles with the value. */
+  /** Promise of the value. */
   readonly settled: PromiseWithResolvers<unknown> = Promise.withResolvers();
   /** Entries that `make` of this entry waits for. */
   readonly waitsFor: Set<Entry> = new Set();

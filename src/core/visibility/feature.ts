@@ -76,7 +76,7 @@ export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | P
 /** Options of a handler that a group changes. */
 export interface GroupedOptions {
   readonly name: string;
-  /** URI of a resource, which identifies it. The name of a resource is only for people. */
+  /** URI that identifies a resource. The resource's `name` is only for people. */
   readonly uri?: string;
   /** URI scheme of a provider. */
   readonly scheme?: string;

@@ -14,8 +14,8 @@ const TOTAL = 16_384;
 /** Recent ids by client. */
 export class RecentIds {
   /**
-   * Time of use by id, for each client. The oldest id comes first, and so does the client that least recently added an
-   * id.
+   * Time of use by id, for each client. Both maps are ordered: the oldest id and the client that least recently added
+   * an id come first.
    */
   readonly #clients = new Map<string, Map<string, number>>();
   #size = 0;

@@ -30,7 +30,7 @@ interface Sealed {
 
 /** The contents of an id, except the negotiated facts. */
 export interface SealedFor {
-  /** Hash of the client. */
+  /** Hash of the client's key. */
   readonly client: string;
   /** Start of the session, in milliseconds since 1970. */
   readonly start: number;

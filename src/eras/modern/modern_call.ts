@@ -18,8 +18,8 @@ export interface ModernHome extends CallHome {
 /** One call of the modern era. */
 export class ModernCall extends Call {
   static readonly #model: ModernCall = new ModernCall(
-    { host: {} } as ModernHome, // The constructor reads only the host.
-    {} as Link, // The constructor does not read the link.
+    { host: {} } as ModernHome, // Safe cast: the constructor reads only the host.
+    {} as Link, // Safe cast: the constructor does not read the link.
     { kind: "request", id: 0, method: "", weight: 0 },
     { version: "", capabilities: {} },
   );

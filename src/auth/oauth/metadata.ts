@@ -1,5 +1,5 @@
 /**
- * Serves the metadata of the protected resource, from which clients learn its authorization servers.
+ * Serves the metadata of the protected resource, in which clients find its authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module

@@ -11,7 +11,7 @@ import type { Requests } from "./requests.ts";
 
 /** The place where the users of a server sign in. */
 export interface Discovered {
-  /** The identifier of the server in its metadata. Each token is for this resource. */
+  /** The identifier of the server in its metadata. The client requests tokens for this resource. */
   readonly resource: string;
   /** The scopes in the server's metadata. */
   readonly scopes: readonly string[];

@@ -15,8 +15,8 @@ export interface TokenOptions {
   /** Stores tokens and registrations. Defaults to {@linkcode memoryTokens}. */
   readonly store?: TokenStore;
   /**
-   * Whether tokens are bound to a key (DPoP, RFC 9449), so that a stolen token is of no use. By default, only if the
-   * server's metadata requires it.
+   * Whether tokens are bound to a key (DPoP, RFC 9449), so that a stolen token cannot be used. By default, tokens are
+   * bound only if the server's metadata requires it.
    */
   readonly dpop?: boolean;
   /** Replaces the global `fetch` for requests to authorization servers. */

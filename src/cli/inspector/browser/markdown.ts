@@ -102,7 +102,7 @@ function toTable({ header, rows }: Tokens.Table, depth: number): HTMLElement {
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Table" }, table);
 }
 
-// Creates a link. It shows its host, because its text can mention another host.
+// Creates a link and shows the host of its URL, because the text of a link can mention a different host.
 function toLink({ href, text, tokens }: Tokens.Link, depth: number): HTMLElement {
   const inner = toElements(tokens, depth);
   const isMail = /^mailto:/i.test(href) && URL.canParse(href);

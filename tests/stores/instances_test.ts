@@ -457,6 +457,9 @@ Deno.test("an instance that reads a session takes notice of changes that another
     const watcher = await shake(a);
     await using watched = new Events(await b.send(undefined, watcher));
     await toStatus(a.send(request("resources/subscribe", { uri: "note://2" }), watcher));
+    // The second instance must know of this subscription before its reads are held.
+    a.server.resourceUpdated("note://2");
+    assertStringIncludes(await watched.read("note://2"), "note://2");
     const session = await shake(a);
     isHolding = true;
     const opening = b.send(undefined, session);

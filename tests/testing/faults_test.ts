@@ -27,6 +27,9 @@ const handlers = [
   resource({ uri: "note://1", name: "note", read: () => breaks() }),
 ];
 
+/** Whether frames have the lines of compiled code: on Node, tests are compiled before they run. */
+const isCompiled = typeof Deno === "undefined" && !("Bun" in globalThis);
+
 behaviour("the text of a failed tool contains the error, and the author's frames with their lines", async (join) => {
   const { client, takeFaults } = await join({ handlers });
   for (const name of ["broken", "later", "service", "guarded"]) {
@@ -36,7 +39,7 @@ behaviour("the text of a failed tool contains the error, and the author's frames
     assertEquals([isError, first, second], [true, `Internal error (${fault.id})`, `RangeError: ${secret}`], name);
     // One runtime omits the frame of a function that only throws.
     assert(frame.includes("/tests/testing/faults_test.ts:"), frame);
-    assertStringIncludes(source, "throw new RangeError(secret);");
+    if (!isCompiled) assertStringIncludes(source, "throw new RangeError(secret);");
     assert(!textOf({ content }).includes("/src/"), textOf({ content }));
     // The response on the wire is the same as in production.
     assert(!client.transcript.join("").includes(secret), name);

@@ -7,7 +7,8 @@ import { type Client, connect } from "../../../src/client/client.ts";
 import { readOptions } from "../../support/options.ts";
 import { type Cluster, type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";
 
-const RECOVERY_MS = 2000;
+/** Operations and the listener each try again once per second, one after the other. */
+const RECOVERY_MS = 3000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A way to make an engine unavailable. */

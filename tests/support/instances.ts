@@ -55,7 +55,8 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
 
 /** The reasons why a behaviour is limited to one instance. docs/guides/instances.md contains the same reasons. */
 export const PER_INSTANCE = {
-  limits: "Limits and queues of waiting calls belong to each instance.",
+  limits:
+    "Limits and queues of waiting calls belong to each instance, because they protect the process of the instance.",
   observer: "Each instance has its own observer, and issues its own warnings.",
   services: "Each instance creates its own services.",
   hooks: "`subscribe` of a resource is called on each instance that has a subscriber.",
@@ -64,7 +65,7 @@ export const PER_INSTANCE = {
     "A function cannot be sent to another instance, so `listChanged` with `to` reaches the clients of one instance.",
   ready: "The cache and the circuit breaker of a tool belong to each instance.",
   log: "`server.log` reaches the clients that are connected to the same instance.",
-  later: "A change reaches other instances some milliseconds later, as a separate burst.",
+  later: "A change reaches other instances a few milliseconds later, as a separate burst.",
 } as const;
 
 /** A reason why a behaviour is limited to one instance. */

@@ -252,14 +252,19 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
       await new Promise((resolve) => setTimeout(resolve, waitMs));
       continue;
     }
-    await using file = await localFiles.open(real);
-    const facts = await localFiles.lstat(real);
-    // Compare the innermost folder first, so that the folders around it are compared after it.
-    const after = await statFolders([...folders].reverse());
-    const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
-    if (!isUnchanged) continue;
-    if (facts?.kind !== "file" || facts.identity !== file.facts.identity) return MISSING;
-    return await file.read(maxBytes);
+    const file = await localFiles.open(real);
+    // Node 22 does not support `await using`.
+    try {
+      const facts = await localFiles.lstat(real);
+      // Compare the innermost folder first, so that the folders around it are compared after it.
+      const after = await statFolders([...folders].reverse());
+      const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
+      if (!isUnchanged) continue;
+      if (facts?.kind !== "file" || facts.identity !== file.facts.identity) return MISSING;
+      return await file.read(maxBytes);
+    } finally {
+      await file[Symbol.asyncDispose]();
+    }
   }
   return { state: "its folder keeps changing; try again later" };
 }

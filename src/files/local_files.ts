@@ -91,8 +91,13 @@ export const localFiles = {
 
   /** Reads at most `maxBytes` of a file. */
   async read(path: string, maxBytes: number): Promise<Uint8Array> {
-    await using file = await localFiles.open(path);
-    return await file.read(maxBytes);
+    const file = await localFiles.open(path);
+    // Node 22 does not support `await using`.
+    try {
+      return await file.read(maxBytes);
+    } finally {
+      await file[Symbol.asyncDispose]();
+    }
   },
 
   /**

@@ -1,6 +1,6 @@
-// Pages of the documentation: generated parts are up to date, and every link works.
+// Pages of the documentation: every link works. Files of the source: each file states its task.
 import { assertEquals } from "@std/assert";
-import { renderPage } from "./map.ts";
+import { listSources } from "../support/sources.ts";
 import { readPages } from "./pages.ts";
 
 const root = new URL("../../", import.meta.url);
@@ -16,13 +16,15 @@ function readAnchors(markdown: string): ReadonlySet<string> {
 }
 
 Deno.test({
-  name: "the map in docs/project/files.md matches the comments of the files",
+  name: "every file of the source begins with a comment that states its task",
   ignore,
   async fn() {
-    const { page, wanted } = await renderPage();
-    // The formatter aligns tables.
-    const toRows = (text: string) => text.replace(/ +/g, " ").replace(/-{3,}/g, "---");
-    assertEquals(toRows(page), toRows(wanted), "run `deno task docs:map`");
+    const silent: string[] = [];
+    for (const path of [...await listSources("src/"), "mod.ts"]) {
+      const source = await Deno.readTextFile(new URL(path, root));
+      if (!/^(#!.*\n|\/\/ deno-lint.*\n)*\/\*\*\s[\s*]*[A-Z`@][^]*?\.\s/.test(source)) silent.push(path);
+    }
+    assertEquals(silent, []);
   },
 });
 

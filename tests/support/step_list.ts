@@ -18,7 +18,6 @@ export const BY_HAND: Readonly<Record<string, string>> = {
   "test:bun": "the step of this name",
   "ok": "runs the steps",
   "schema": "writes mcp.schema.json; a test compares it",
-  "docs:map": "writes a page; a test compares it",
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
   "inspector:page": "bundles the page; a test compares it",

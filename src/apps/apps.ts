@@ -1,5 +1,5 @@
 /**
- * Apps: HTML documents that a client shows for the results of tools.
+ * Apps: HTML documents that a client shows with the results of tools.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -38,50 +38,55 @@ import { type AppMetadata, findOriginProblem, toMetadata } from "./metadata.ts";
 
 export type { AppCsp, AppMetadata, AppPermissions } from "./metadata.ts";
 
-/** Options of an app. Required are `uri` and either `html` or `file`. */
+/** Options of {@linkcode app}. `uri` is required, and either `html` or `file`. */
 export interface AppOptions extends AppMetadata {
-  /** URI of the app, which begins with `ui://`, such as `ui://chart`. */
+  /** The app's URI. It must begin with `ui://`, such as `ui://chart`. */
   readonly uri: `ui://${string}`;
   /**
-   * The HTML document with its scripts and styles. It cannot load files from the server, because hosts receive only the
-   * document.
+   * The HTML document, with inline scripts and styles. The document cannot load files from the server, because the host
+   * receives only the document.
    */
   readonly html?: string;
-  /** The file of the HTML document, in UTF-8, such as `new URL("./chart.html", import.meta.url)`. It is read once. */
+  /**
+   * The file that contains the HTML document in UTF-8, such as `new URL("./chart.html", import.meta.url)`. `app()`
+   * reads the file once.
+   */
   readonly file?: URL | string;
-  /** Name for people. Defaults to the URI without `ui://`. */
+  /** Name of the resource. Defaults to the URI without `ui://`. */
   readonly name?: string;
-  /** Title for people. */
+  /** Title that clients show to users. */
   readonly title?: string;
   /** What the app shows. */
   readonly description?: string;
   /** Icons of the app. */
   readonly icons?: ResourceFixedOptions["icons"];
-  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
+  /**
+   * Labels by which operators select handlers, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients
+   * do not see the labels.
+   */
   readonly tags?: readonly string[];
-  /** Decides whether a caller may read the app. */
+  /** Returns whether a caller may read the app. */
   readonly allow?: ResourceFixedOptions["allow"];
   /** Scopes that the caller must have to read the app. */
   readonly scopes?: readonly string[];
   /** Milliseconds for which clients may cache the app. Defaults to the server's `ttlMs`. */
   readonly ttlMs?: number;
-  /** Whether callers may share a cached app. Defaults to `"private"`. */
+  /** Whether caches may share the app among callers. Defaults to `"private"`. */
   readonly cacheScope?: "public" | "private";
 }
 
-/** An app for `handlers`: a resource. */
+/** A resource that contains an app. Pass it to `createServer` in `handlers`. */
 export type App = FixedResource<NoServices>;
 
 /** Options of {@linkcode ui}. */
 export interface UiOptions {
   /**
-   * The callers of the tool: the model, or apps of this server. A host hides a tool without `"model"` from its model,
-   * and rejects calls from apps to a tool without `"app"`. Defaults to both.
+   * Which callers can use the tool: the model, this server's apps, or both. Without `"model"`, the host hides the tool
+   * from its model. Without `"app"`, the host rejects calls from apps. Defaults to both.
    */
   readonly visibility?: readonly ("model" | "app")[];
 }
 
-/** Media type of apps. */
 const HTML = "text/html;profile=mcp-app";
 const ID = "io.modelcontextprotocol/ui";
 
@@ -97,7 +102,7 @@ const OPTIONS: KnownOptions<keyof AppOptions> = {
       names: { connectDomains: ORIGINS, resourceDomains: ORIGINS, frameDomains: ORIGINS, baseUriDomains: ORIGINS },
     },
     permissions: { names: { camera: EMPTY, microphone: EMPTY, geolocation: EMPTY, clipboardWrite: EMPTY } },
-    domain: { findProblem: (value) => typeof value === "string" && value ? undefined : "is not the name of a host" },
+    domain: { findProblem: (value) => typeof value === "string" && value ? undefined : "must be a non-empty string" },
     prefersBorder: "boolean",
     name: true,
     title: true,
@@ -125,15 +130,16 @@ const UI: KnownOptions<keyof UiOptions> = {
   },
 };
 
-/** The settings are empty, because the metadata of tools describes the apps of a server. */
+/** The extension needs no settings, because the metadata of each tool names the tool's app. */
 const apps = /* @__PURE__ */ extension({ id: ID });
 
 /**
- * Creates an app: a resource with an HTML document, which {@linkcode ui} connects to tools. A script is added to the
- * document, which connects it to the host as the global `mcpApp`. See `@x/mcp/apps/page` for its type.
+ * Creates an app: a resource that contains an HTML document. Use {@linkcode ui} to connect the app to tools. `app()`
+ * adds a script to the document. The script sets the global `mcpApp`, through which the page communicates with the
+ * host. Its type is `AppPage` of `@x/mcp/apps/page`.
  *
- * @throws {TypeError} if an option is unknown or invalid, if the file cannot be read, or if the document has a relative
- * URL, because hosts receive only the document.
+ * @throws {TypeError} if an option is unknown or invalid, if the file cannot be read, or if the document contains a
+ * relative URL, which a host could not load.
  */
 export function app(options: AppOptions): App {
   const place = toPlace("app", options, "uri");
@@ -148,7 +154,7 @@ export function app(options: AppOptions): App {
   const loaded = findLoaded(source);
   if (loaded !== undefined) {
     throw refuse(
-      `${loaded}; an app is a single document: include the content in it, or use an absolute URL and list its origin in csp`,
+      `${loaded}; hosts receive only the document: include the content in the document, or use an absolute URL and list its origin in csp`,
     );
   }
   const text = addScript(source, script);
@@ -166,10 +172,10 @@ export function app(options: AppOptions): App {
 }
 
 /**
- * Returns an attribute that connects a tool to an app, for `extensions` of the tool. Hosts show the app for the results
- * of the tool.
+ * Returns an attribute that connects a tool to an app. Pass the attribute to the tool in `extensions`. Hosts show the
+ * app with the tool's results.
  *
- * @throws {TypeError} if the app was not made by {@linkcode app}, or an option is unknown or invalid.
+ * @throws {TypeError} if `app` was not created by {@linkcode app}, or an option is unknown or invalid.
  */
 export function ui(app: App, options: UiOptions = {}): Attribute {
   const uri = toUri(app, "connect a tool to an app");
@@ -185,10 +191,10 @@ export function ui(app: App, options: UiOptions = {}): Attribute {
 }
 
 /**
- * Whether the client of a call can show an app. Return the same information as text to other clients. The client is not
- * verified, so never use the result to authorize a call.
+ * Tests whether the client that made the call can show apps. If not, return the app's information as text. Clients
+ * report this capability themselves, so never use the result to authorize a call.
  *
- * @throws {TypeError} if the app was not made by {@linkcode app}.
+ * @throws {TypeError} if `app` was not created by {@linkcode app}.
  */
 export function canShow<S>(ctx: Context<S>, app: App): boolean {
   toUri(app, "test whether a client can show an app");
@@ -206,10 +212,10 @@ function findUriProblem(uri: unknown): string | undefined {
 function toUri(app: Handler, action: string): string {
   const uri: unknown = isObject(app) && "uri" in app && typeof app.uri === "function" ? app.uri() : undefined;
   if (typeof uri === "string" && findUriProblem(uri) === undefined) return uri;
-  throw new TypeError(`Cannot ${action}: it is not an app; make it with app()`);
+  throw new TypeError(`Cannot ${action}: the value is not an app; create the app with app()`);
 }
 
-/** Reads a text file synchronously, so that a program with a missing file fails at its start. */
+/** Reads a text file synchronously, so that a missing file is reported at startup. */
 function readFile(file: URL | string, refuse: (state: string) => TypeError): string {
   if (!(file instanceof URL) && (typeof file !== "string" || !file)) {
     throw refuse('its file is not a path; write new URL("./app.html", import.meta.url)');

@@ -1,10 +1,10 @@
 /**
- * The HTML document of an app: finds relative URLs, which a host cannot load, and inserts a script.
+ * Scans the HTML document of an app for relative URLs, which a host cannot load, and inserts a script.
  *
  * @module
  */
 
-/** A start tag. */
+/** A start tag, such as `<img src="a.png">`. */
 interface Tag {
   /** Name in lower case. */
   readonly name: string;
@@ -12,20 +12,20 @@ interface Tag {
   readonly start: number;
   /** Offset after `>`. */
   readonly end: number;
-  /** Attributes by name in lower case. If a name occurs twice, the first attribute counts. */
+  /** Attribute values by lower-case name. If an attribute occurs twice, browsers use its first value. */
   readonly attributes: ReadonlyMap<string, string>;
 }
 
-/** Elements whose content is text. Tags within them are not tags. */
+/** Elements whose content browsers read as text, in which `<` does not begin a tag. */
 const TEXT = /^(script|style|textarea|title|xmp|iframe|noembed|noframes)$/;
 
 /** Attributes that contain a URL. */
 const URLS = ["src", "href", "xlink:href", "poster", "action", "formaction"];
 
-/** Attributes that contain several URLs with sizes. */
+/** Attributes that contain a comma-separated list of URLs, each with a width or density. */
 const SETS = ["srcset", "imagesrcset"];
 
-/** Finds the start tags of a document in the way that browsers do. */
+/** Yields the start tags that a browser would find in a document. */
 function* scanTags(html: string): Generator<Tag> {
   let at = 0;
   while (true) {
@@ -46,13 +46,13 @@ function* scanTags(html: string): Generator<Tag> {
   }
 }
 
-/** Returns the offset after the first match. */
+/** Returns the offset after the first match from `from` on, or the length of `html` if nothing matches. */
 function findEnd(html: string, pattern: RegExp, from: number): number {
   pattern.lastIndex = from;
   return pattern.exec(html) ? pattern.lastIndex : html.length;
 }
 
-/** Reads the tag whose name begins after `start`. */
+/** Reads the tag whose `<` is at `start`. An end tag or declaration begins at `start - 1`. */
 function readTag(html: string, start: number): Tag {
   const name = /[^\s/>]*/y;
   name.lastIndex = start + 1;
@@ -75,7 +75,7 @@ function readTag(html: string, start: number): Tag {
   return { name: found.toLowerCase(), start, end: html.length, attributes };
 }
 
-/** Returns the first relative URL of a tag, with its attribute. */
+/** Returns the first attribute of a tag that contains a relative URL, and the URL. */
 function findRelative({ name, attributes }: Tag): readonly [attribute: string, url: string] | undefined {
   const names = name === "object" ? [...URLS, "data"] : URLS;
   for (const [key, value] of attributes) {
@@ -86,8 +86,8 @@ function findRelative({ name, attributes }: Tag): readonly [attribute: string, u
 }
 
 /**
- * Describes the first relative URL of a document, which a host could not load. If the document has a `base` element
- * with an absolute URL, its URLs are not relative. Returns `undefined` if there is no relative URL.
+ * Describes the first relative URL of a document. Returns `undefined` if there is no relative URL, or if a `base`
+ * element with an absolute URL makes all URLs absolute.
  */
 export function findLoaded(html: string): string | undefined {
   let problem: string | undefined;
@@ -103,8 +103,8 @@ export function findLoaded(html: string): string | undefined {
 }
 
 /**
- * Adds a script before all other scripts of a document. The script comes after the declaration of the encoding, because
- * browsers look for that declaration only near the beginning. A missing declaration is added.
+ * Inserts a script before all other scripts of a document, but after `<meta charset>`, because browsers look for `<meta
+ * charset>` only in the first 1024 bytes. Adds `<meta charset>` and the doctype if they are missing.
  */
 export function addScript(html: string, script: string): string {
   const document = html.replace(/^\uFEFF/, "");

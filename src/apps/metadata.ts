@@ -1,5 +1,6 @@
 /**
- * What an app declares to hosts: the origins that it uses, the permissions that it requests, and how it is shown.
+ * The metadata that tells a host how to show an app: the origins that the app uses, the permissions that the app
+ * requests, and its appearance.
  *
  * @module
  */
@@ -7,17 +8,23 @@ import { isOriginSource } from "../kit/origin_source.ts";
 
 /** Origins that an app uses, such as `https://api.example.com`. Hosts block all other origins. */
 export interface AppCsp {
-  /** Origins for `fetch` and WebSocket. */
+  /** Origins that `fetch` and `WebSocket` may connect to. */
   readonly connectDomains?: readonly string[];
-  /** Origins for images, scripts, style sheets, fonts and media, also `https://*.example.com`. */
+  /**
+   * Origins from which the app may load images, scripts, style sheets, fonts and media. Wildcards such as
+   * `https://*.example.com` are allowed.
+   */
   readonly resourceDomains?: readonly string[];
-  /** Origins of frames in the app. */
+  /** Origins that the app may show in frames. */
   readonly frameDomains?: readonly string[];
-  /** Origins that a `base` element may use. */
+  /** Origins that the app may use in a `base` element. */
   readonly baseUriDomains?: readonly string[];
 }
 
-/** Permissions of the browser that an app requests. A host may deny them, so the app must also work without them. */
+/**
+ * Browser permissions that an app requests. The app must also work without these permissions, because a host may deny
+ * them.
+ */
 export interface AppPermissions {
   /** The camera. */
   readonly camera?: Readonly<Record<never, never>>;
@@ -29,19 +36,19 @@ export interface AppPermissions {
   readonly clipboardWrite?: Readonly<Record<never, never>>;
 }
 
-/** Options of an app that hosts read. */
+/** Options of an app that are sent to the host as metadata. */
 export interface AppMetadata {
   /** Origins that the app uses. Defaults to no origins. */
   readonly csp?: AppCsp;
   /** Permissions that the app requests. Defaults to no permissions. */
   readonly permissions?: AppPermissions;
-  /** Origin that the host gives to the app, in a format of the host. Defaults to the choice of the host. */
+  /** Dedicated origin for the app's sandbox. Each host has its own format. By default, the host chooses an origin. */
   readonly domain?: string;
-  /** Whether the host draws a border and a background. Defaults to the choice of the host. */
+  /** Whether the host draws a border and a background around the app. By default, the host decides. */
   readonly prefersBorder?: boolean;
 }
 
-/** Explains why a value is not a list of origins. Returns `undefined` if the list is valid. */
+/** Describes why a value is not a list of origins. Returns `undefined` if the list is valid. */
 export function findOriginProblem(value: unknown): string | undefined {
   if (!Array.isArray(value)) return "is not a list; write an array of origins";
   const odd: unknown = value.find((each) => !isOriginSource(each));
@@ -51,8 +58,8 @@ export function findOriginProblem(value: unknown): string | undefined {
 }
 
 /**
- * Returns the metadata of an app for lists and contents of its resource. Returns `undefined` if the app has no
- * metadata.
+ * Returns the metadata that `resources/list` and `resources/read` send for an app. Returns `undefined` if no option is
+ * set.
  */
 export function toMetadata({ csp, permissions, domain, prefersBorder }: AppMetadata): object | undefined {
   const given = Object.entries({ csp, permissions, domain, prefersBorder }).filter(([, value]) => value !== undefined);

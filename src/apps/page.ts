@@ -1,5 +1,5 @@
 /**
- * The page of an app: how its scripts communicate with the host.
+ * Connects the scripts of an app's page to the host.
  *
  * ```ts
  * import { getPage } from "@x/mcp/apps/page";
@@ -11,7 +11,7 @@
  * }
  * ```
  *
- * Scripts that are not bundled use the global `mcpApp`, which is the same object.
+ * Scripts that are not bundled use the global `mcpApp`, which is the object that {@linkcode getPage} returns.
  *
  * @module
  */
@@ -19,22 +19,25 @@
 /** How a host shows an app. */
 export type AppDisplayMode = "inline" | "fullscreen" | "pip";
 
-/** Facts that a host gives to an app. All of them are optional, and a host may send further facts. */
+/**
+ * Facts about the display and the user that a host sends to an app. All facts are optional, and a host may send
+ * additional facts.
+ */
 export interface AppHostContext {
-  /** Color theme. It is set as `color-scheme` of the page, and as `data-theme` of its `html` element. */
+  /** Color theme. The bridge sets `color-scheme` and the attribute `data-theme` of the `html` element to this value. */
   readonly theme?: "light" | "dark";
-  /** Styles. Variables and fonts are added to the page. */
+  /** Styles of the host. The bridge adds the variables and fonts to the page. */
   readonly styles?: {
     /** CSS variables, such as `--color-text-primary`. */
     readonly variables?: Readonly<Record<string, string | undefined>>;
-    /** Blocks of CSS. */
+    /** CSS text, such as `@font-face` rules in `fonts`. */
     readonly css?: { readonly fonts?: string };
   };
   /** How the app is currently shown. */
   readonly displayMode?: AppDisplayMode;
-  /** How the host can show the app. */
+  /** The display modes that the host supports. */
   readonly availableDisplayModes?: readonly string[];
-  /** Size of the frame in pixels. */
+  /** Size of the app's frame, in pixels. */
   readonly containerDimensions?: Readonly<Record<string, number | undefined>>;
   /** Language of the user, such as `en-US`. */
   readonly locale?: string;
@@ -44,9 +47,9 @@ export interface AppHostContext {
   readonly [name: string]: unknown;
 }
 
-/** The host's description of itself. */
+/** The host's response to `ui/initialize`. */
 export interface AppHost {
-  /** Version of the protocol between app and host. */
+  /** Version of the protocol between the app and the host. */
   readonly protocolVersion: string;
   /** Name and version of the host. */
   readonly hostInfo?: { readonly name: string; readonly version: string };
@@ -56,51 +59,54 @@ export interface AppHost {
   readonly hostContext?: AppHostContext;
 }
 
-/** The result of a tool, as a page gets it. */
+/** The result of a tool call. */
 export interface AppToolResult {
   /** Content for the model. */
   readonly content?: readonly { readonly type: string; readonly text?: string; readonly [name: string]: unknown }[];
   /** Data for the page. */
   readonly structuredContent?: Readonly<Record<string, unknown>>;
-  /** Whether the tool failed. */
+  /** Whether the call failed. */
   readonly isError?: boolean;
-  /** Metadata, which the model does not see. */
+  /** Metadata that the model does not see. */
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** The events that a page can listen to, with the value that each listener gets. */
+/** The events that a page can listen to, with the type of the value that the listener receives. */
 export interface AppEvents {
-  /** The arguments of the call for which the app is shown. */
+  /** The arguments of the tool call for which the app is shown. */
   readonly input: Readonly<Record<string, unknown>>;
-  /** Incomplete arguments, while the model is still writing the arguments. */
+  /** The incomplete arguments of the tool call, while the model is still writing them. */
   readonly partial: Readonly<Record<string, unknown>>;
-  /** The result of the call for which the app is shown. */
+  /** The result of the tool call for which the app is shown. */
   readonly result: AppToolResult;
-  /** The reason why the call was cancelled. */
+  /** The reason why the tool call was cancelled. */
   readonly cancelled: string | undefined;
   /** All facts about the display and the user, after a change. */
   readonly context: AppHostContext;
-  /** The reason why the app will be removed. The host waits for the promise that the listener returns. */
+  /**
+   * The reason why the host is about to remove the app. The host waits until the promise that the listener returns has
+   * settled.
+   */
   readonly teardown: string | undefined;
 }
 
 /**
- * The connection of a page to its host. If the host responds with an error, the promise rejects with its `code` and
- * `data`.
+ * The connection between a page and the host. If the host responds with an error, the promise of the method rejects
+ * with an error that has the same `code` and `data`.
  */
 export interface AppPage {
-  /** Resolves when the host has answered. Rejects if the page is not shown by a host. */
+  /** Resolves when the host has responded to `ui/initialize`. Rejects if no host shows the page. */
   readonly ready: Promise<AppHost>;
-  /** The latest facts that the host has sent. Empty before `ready`. */
+  /** The latest facts that the host has sent. Empty until `ready` resolves. */
   readonly context: AppHostContext;
   /**
-   * The display modes that the page supports. Set them in a script of the page, because scripts run before the page
-   * connects.
+   * The display modes that the page supports. Defaults to `["inline"]`. Set this property while the page loads, because
+   * the page sends it to the host as soon as the document is loaded.
    */
   displayModes: readonly AppDisplayMode[];
   /**
-   * Adds a listener. If the event has occurred before, the listener is called with its latest value, so that it may be
-   * added late. Returns a function that removes the listener.
+   * Adds a listener. If the event has already occurred, the listener is called with its latest value. Returns a
+   * function that removes the listener.
    */
   on<K extends keyof AppEvents>(event: K, listener: (value: AppEvents[K]) => unknown): () => void;
   /** Calls a tool of the server. */
@@ -109,35 +115,35 @@ export interface AppPage {
   readResource(uri: string): Promise<{
     readonly contents: readonly { readonly uri: string; readonly text?: string; readonly blob?: string }[];
   }>;
-  /** Asks the host to open a link, because the page cannot. */
+  /** Asks the host to open a link, because the sandboxed page cannot open links. */
   openLink(url: string): Promise<void>;
-  /** Sends a message to the conversation, on behalf of the user. */
+  /** Adds a message to the conversation on behalf of the user. */
   sendMessage(text: string): Promise<void>;
-  /** Replaces the information about the page that the model gets. */
+  /** Replaces the information about the page that the host gives to the model. */
   updateContext(
     context: {
       readonly content?: AppToolResult["content"];
       readonly structuredContent?: Readonly<Record<string, unknown>>;
     },
   ): Promise<void>;
-  /** Requests another display mode. Resolves with the mode that the host has set. */
+  /** Requests a display mode. Resolves with the mode that the host has set, which may be another mode. */
   setDisplayMode(mode: AppDisplayMode): Promise<AppDisplayMode>;
   /** Sends a log message to the host. */
   log(level: string, data: unknown, logger?: string): void;
-  /** Sends any request to the host. Waits for `ready`. */
+  /** Sends a request with any method to the host, after `ready` has resolved. */
   request(method: string, params?: Readonly<Record<string, unknown>>): Promise<unknown>;
 }
 
-/** Name of the global that the script of `app()` sets. */
+/** Name of the global that the bridge script sets. */
 const GLOBAL = "mcpApp";
 
 /**
- * Returns the connection to the host. The script that `app()` adds to the page creates it.
+ * Returns the connection to the host, which the script that `app()` adds to the page has created.
  *
- * @throws {Error} if the page does not have the script.
+ * @throws {Error} if the page does not contain the script.
  */
 export function getPage(): AppPage {
   const page: AppPage | undefined = Reflect.get(globalThis, GLOBAL);
   if (page) return page;
-  throw new Error("Cannot reach the host: the page has no bridge; serve it with app() of @x/mcp/apps");
+  throw new Error("Cannot reach the host: the page has no bridge; serve the page with app() of @x/mcp/apps");
 }

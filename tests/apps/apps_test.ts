@@ -231,7 +231,7 @@ const relative: readonly [html: string, found: string | undefined][] = [
 
 for (const [html, found] of relative) {
   Deno.test(`a document with ${html.replaceAll("\n", " ")} is ${found ? "refused" : "accepted"}`, () => {
-    if (found) assertThrows(() => make({ html }), TypeError, `${found}; an app is a single document`);
+    if (found) assertThrows(() => make({ html }), TypeError, `${found}; hosts receive only the document`);
     else make({ html });
   });
 }
@@ -285,7 +285,7 @@ Deno.test("a file is read at the start, and refused if it is missing, is not tex
   refuse(new URL("../../docs/guides/inspector.png", import.meta.url), "cannot read ");
   refuse(
     new URL("relative.html", folder),
-    'line 5: <script src="./chart.js"> is relative; an app is a single document',
+    'line 5: <script src="./chart.js"> is relative; hosts receive only the document',
   );
 });
 
@@ -294,7 +294,7 @@ Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an u
     assertThrows(
       () => ui(odd as never),
       TypeError,
-      "Cannot connect a tool to an app: it is not an app; make it with app()",
+      "Cannot connect a tool to an app: the value is not an app; create the app with app()",
     ); // Wrong on purpose.
     assertThrows(() => canShow({} as never, odd as never), TypeError, "it is not an app"); // Wrong on purpose.
   }
@@ -305,7 +305,7 @@ Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an u
 });
 
 Deno.test("the apps entry throws in a page without the bridge script", () => {
-  assertThrows(() => getPage(), Error, "Cannot reach the host: the page has no bridge; serve it with app()");
+  assertThrows(() => getPage(), Error, "Cannot reach the host: the page has no bridge; serve the page with app()");
 });
 
 Deno.test({

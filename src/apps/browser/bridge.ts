@@ -1,5 +1,6 @@
 /**
- * The script that `app()` adds to each document. It connects the page to the host, as the global `mcpApp`.
+ * The script that `app()` adds to each document. The script connects the page to the host, and sets the global
+ * `mcpApp`.
  *
  * @module
  */
@@ -26,7 +27,7 @@ let context: AppHostContext = {};
 let size = "";
 const fonts = document.createElement("style");
 
-// The target is "*", because the origin of the host is unknown. Only the window of the host receives the messages.
+// The target origin is "*", because the host's origin is unknown. Only the host's window receives the messages.
 const post = (message: object) => host.postMessage({ jsonrpc: "2.0", ...message }, "*");
 const notify = (method: string, params: object = {}) => post({ method, params });
 
@@ -83,7 +84,7 @@ async function respond(id: unknown, method: unknown, reason: unknown): Promise<v
 }
 
 addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
-  // Accept only messages from the host, because frames in the page and other windows can send messages too.
+  // Accept only messages from the host, because other windows, and frames in the page, can also send messages.
   if (source !== host || data?.jsonrpc !== "2.0") return;
   const { id, method, params = {}, result, error } = data;
   if (method === undefined) {
@@ -103,10 +104,10 @@ async function start(): Promise<AppHost> {
   if (document.readyState === "loading") {
     await new Promise((resolve) => addEventListener("DOMContentLoaded", resolve));
   } else {
-    await Promise.resolve(); // Wait until `page` is initialised, because this function is called before.
+    await Promise.resolve(); // This function is called before `page` is initialized.
   }
-  if (host === window) throw new Error("Cannot connect the app: no host shows this page");
-  // Safe, provided that the host follows the protocol.
+  if (host === window) throw new Error("Cannot connect the app: the page is not in a frame of a host");
+  // Safe if the host follows the protocol.
   const introduced = await send("ui/initialize", {
     protocolVersion: "2026-01-26",
     appInfo: { name: document.title || "app", version: "1.0.0" },
@@ -127,14 +128,14 @@ const page: AppPage = {
   },
   displayModes: ["inline"],
   on(event, listener) {
-    // Safe, because each event has its own type of value.
+    // Safe, because the listener is called only with values of `event`.
     const each = listener as Listener;
     const own = listeners.get(event) ?? new Set();
     listeners.set(event, own.add(each));
     if (past.has(event)) queueMicrotask(() => own.has(each) && each(past.get(event)));
     return () => own.delete(each);
   },
-  // Safe here and below, provided that the host follows the protocol.
+  // The casts here and below are safe if the host follows the protocol.
   callTool: (name, args = {}) => request("tools/call", { name, arguments: args }) as Promise<AppToolResult>,
   readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>, // Safe, see above.
   async openLink(url) {

@@ -1,6 +1,6 @@
 /**
- * Selects the era of each message. Loads each era with its first message, so that unused code does not delay the start
- * of the server.
+ * Selects the era of each message. Loads the code of an era when its first message arrives, so that unused code does
+ * not delay startup.
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  * @module
@@ -22,13 +22,10 @@ export interface SelectiveEra extends Era {
 
 const METHOD_NOT_ALLOWED: Reply = { status: 405, headers: { allow: "POST" } };
 
-/** Creates the era of older revisions, which serves the given revisions. */
+/** Creates the legacy era. It serves only `revisions`. */
 export type LoadOlder = (engine: Engine, revisions: readonly Revision[]) => Promise<Era>;
 
-/**
- * Creates the eras that serve some revisions. The code of an era is not loaded if none of these revisions belongs to
- * it.
- */
+/** Creates an era that serves `revisions`. Never loads the code of an era to which none of these revisions belongs. */
 export function createEras(engine: Engine, revisions: readonly Revision[], loadOlder: LoadOlder): Era {
   const older = revisions.filter((each) => each !== VERSION);
   const first = older.length < revisions.length ? modernEra(engine) : undefined;
@@ -38,9 +35,9 @@ export function createEras(engine: Engine, revisions: readonly Revision[], loadO
   return revisions.length === REVISIONS.length ? era : narrowEra(engine, era, revisions);
 }
 
-/** Combines two eras. A message that the first era does not claim goes to the second era. */
+/** Combines two eras. The second era serves the messages that the first era does not claim. */
 function chooseEra(first: SelectiveEra, second: Era): Era {
-  // The first era has neither standalone streams nor sessions.
+  // Reject GET and DELETE requests of the first era, because that era has neither standalone streams nor sessions.
   const forward = (method: "attach" | "detach"): Era["attach"] => (link) =>
     first.claimsLink(link) ? METHOD_NOT_ALLOWED : second[method]?.(link) ?? METHOD_NOT_ALLOWED;
   return {
@@ -55,17 +52,16 @@ function chooseEra(first: SelectiveEra, second: Era): Era {
   };
 }
 
-/** An era whose code loads with its first message. */
+/** An era that loads its code when the first message arrives. */
 export class LazyEra implements Era {
   readonly #room: Room<Era>;
 
-  /** Creates an era without loading it. */
+  /** Creates an era. The first message or stream calls `load`. */
   constructor(load: () => Promise<Era>) {
     this.#room = new Room(load);
   }
 
-  // Messages that arrive while the era loads are accepted in order. If their responses are immediate, the responses
-  // have the same order.
+  // While the code loads, messages wait. The era then accepts them in the order in which they arrived.
   accept(message: Incoming, link: Link): Reply | Promise<Reply> {
     const { loaded } = this.#room;
     return loaded ? loaded.accept(message, link) : this.#room.open().then((era) => era.accept(message, link));
@@ -79,13 +75,13 @@ export class LazyEra implements Era {
     this.#room.loaded?.rest?.();
   }
 
-  /** Returns the era, and loads it if necessary. */
+  /** Returns the era. Loads its code first, unless the code is loaded already. */
   protected open(): Promise<Era> {
     return this.#room.open();
   }
 }
 
-/** An era with sessions and standalone streams, whose code loads with its first message or stream. */
+/** An era with sessions and standalone streams. Loads its code when the first message or stream arrives. */
 export class LazySessionEra extends LazyEra {
   async attach(link: Link): Promise<Reply> {
     return await (await this.open()).attach?.(link) ?? {};

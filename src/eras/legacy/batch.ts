@@ -1,5 +1,5 @@
 /**
- * Serves batches, which are arrays of messages that revision 2025-03-26 allows.
+ * Serves batches: arrays of messages, which only revision 2025-03-26 allows.
  *
  * @see specification/2025-03-26/basic
  * @module
@@ -15,13 +15,11 @@ import { hasBatches } from "./versions.ts";
 /** A message of a batch that could be parsed. */
 type Readable = Exclude<Incoming, Batch | Broken>;
 
-/** A batch and its source. */
 export interface ReceivedBatch {
   readonly core: Core;
   readonly session: Session;
   readonly link: Link;
   readonly batch: Batch;
-  /** Serves one message of the batch. */
   readonly serve: (message: Readable) => Reply | Promise<Reply>;
 }
 
@@ -42,7 +40,8 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   const messages = items.map((item) => toMessage(item, request));
   const conflict = findConflict(messages);
   if (conflict) return refuse(core, link, { version, status: 400, state: conflict, reason: "batch" });
-  // All messages are in memory until the server has responded to the last one, so charge all of them until then.
+  // Charge the client for the whole batch until every message has its response, because all messages stay in memory
+  // until then.
   const { account } = link;
   if (!account.hold(batch.weight)) {
     const problem = "run the batch: too much memory is used (memory.bytesPerClient, memory.bytes)";
@@ -57,7 +56,7 @@ export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   }
 }
 
-// Pause between the messages: a batch takes as long as all its messages together, and other requests must get a turn.
+// Yield to the event loop every `TURN_MS`. Otherwise a large batch would block other requests.
 async function serveItems(
   { core, link, serve }: ReceivedBatch,
   messages: readonly Exclude<Incoming, Batch>[],
@@ -66,8 +65,8 @@ async function serveItems(
   const replies: Promise<Reply>[] = [];
   let length = 0;
   let since = clock.now();
-  // Limit the responses of the batch together. Otherwise a batch could return `request.batchMessages` times the limit
-  // of one result.
+  // Limit the total length of the responses. Otherwise a batch could return `request.batchMessages` results of the
+  // maximum size.
   const take = ({ text = "" }: Reply, message: Incoming): Reply => {
     length += text.length;
     if (length <= calls.resultBytes) return { text: text || undefined };
@@ -97,5 +96,5 @@ function findConflict(messages: readonly Incoming[]): string | undefined {
   if (ids.size < requests.length) return "two requests of the batch have the same id";
 }
 
-/** Milliseconds after which a batch pauses, so that other requests run. */
+/** Maximum time in milliseconds for which a batch runs before it yields to the event loop. */
 const TURN_MS = 20;

@@ -11,7 +11,7 @@ import type { ClientFacts } from "../../core/call/context.ts";
 import type { Question } from "../../core/call/question.ts";
 import type { Version } from "./versions.ts";
 
-/** Error code for "Resource not found" in the revisions up to 2025-11-25. */
+/** Error code for "Resource not found" in revisions up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
 /** Converts the result of a method for a client of revision `version`. */
@@ -52,18 +52,18 @@ export function downgradeQuestion(
   { method, params }: Question,
   { version, capabilities }: ClientFacts,
 ): { readonly params: Params; readonly restore?: (answer: unknown) => unknown } {
-  // Up to 2025-11-25 an elicitation with a URL requires an id.
+  // Up to 2025-11-25, a URL elicitation requires an id.
   if (params.mode === "url") return { params: { ...params, elicitationId: crypto.randomUUID() } };
   if (version >= "2025-11-25") return { params };
   if (method === "sampling/createMessage") return { params: downgradeSampling(params, version) };
-  // The modes of elicitation exist since 2025-11-25, so a client that declares the mode `form` supports the forms of
-  // that revision, and its form needs no conversion.
+  // Elicitation modes exist since 2025-11-25. A client that declares the mode `form` supports the forms of that
+  // revision, so do not convert its forms.
   const isForm = method === "elicitation/create" && !capabilities.elicitation?.form;
   return isForm ? downgradeForm(params) : { params };
 }
 
-// Up to 2025-11-25, structured content and the root of its schema must be objects. Before 2025-06-18, tools had neither
-// structured content nor an output schema.
+// Up to 2025-11-25, structured content must be an object, and its schema must have the type "object". Before
+// 2025-06-18, tools had neither structured content nor an output schema.
 function downgradeTool(tool: Result, version: Version): Result {
   const old: Result = { ...tool, inputSchema: downgradeSchema(tool.inputSchema) };
   const { outputSchema, ...rest } = old;
@@ -72,8 +72,7 @@ function downgradeTool(tool: Result, version: Version): Result {
     : rest;
 }
 
-// Up to 2025-11-25, the schema of a property must be an object. `{}` replaces `true`, and `{ not: {} }` replaces
-// `false`.
+// Up to 2025-11-25, a property's schema must be an object. `{}` replaces `true`, and `{ not: {} }` replaces `false`.
 function downgradeSchema(schema: unknown): unknown {
   if (!isObject(schema) || !isObject(schema.properties)) return schema;
   const properties = Object.entries(schema.properties);
@@ -94,7 +93,7 @@ function downgradeToolResult(result: Result, version: Version): Result {
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };
 }
 
-/** Tests whether a value becomes an object in JSON. Dates, URLs and boxed strings become strings. */
+/** Tests whether JSON represents a value as an object. It represents dates, URLs and boxed strings as strings. */
 function isJsonObject(value: unknown): boolean {
   if (!isObject(value)) return false;
   const isPlain = Object.getPrototypeOf(value) === Object.prototype && !("toJSON" in value);
@@ -112,20 +111,21 @@ function downgradeContent(block: Result, version: Version): Result {
   return block;
 }
 
-// Before 2025-11-25, a message contains one block. Before 2025-03-26, a message cannot contain audio.
+// Before 2025-11-25, a message contains one content block. Before 2025-03-26, a message cannot contain audio.
 function downgradeSampling(params: Params, version: string): Params {
   const messages = Array.isArray(params.messages) ? params.messages : [];
   const single = messages.flatMap(({ content, ...message }) =>
     [content].flat().map((content) => ({ ...message, content }))
   );
   if (version < "2025-03-26" && single.some(({ content }) => content.type === "audio")) {
-    throw new McpError(INVALID_REQUEST, `Cannot ask the client: revision ${version} has no audio in messages`);
+    throw new McpError(INVALID_REQUEST, `Cannot ask the client: revision ${version} does not allow audio in sampling messages`);
   }
   return { ...params, messages: single };
 }
 
 /**
- * The boolean fields that replace a multiple choice: the name of each field, and the option that the field stands for.
+ * The boolean fields that replace a multiple choice. Maps the name of each field to the option for which the field
+ * stands.
  */
 type Switches = ReadonlyMap<string, unknown>;
 
@@ -144,7 +144,7 @@ function downgradeForm(params: Params): ReturnType<typeof downgradeQuestion> {
     }
     if (field.type !== "array") return [[name, field]];
     const choices = toChoices(field);
-    // The names of the boolean fields must differ from the names of all other fields in the form.
+    // Change a name that another field of the form already has.
     const names = choices.map(({ value }) =>
       Object.hasOwn(given, `${name}: ${value}`) ? `${name}:: ${value}` : `${name}: ${value}`
     );
@@ -176,7 +176,7 @@ function toChoices({ items }: Params): readonly { readonly value: string; readon
     : [];
 }
 
-// If the user chose no option, the answer omits the multiple choice, unless the form requires it.
+// If the user chose no option, omit the multiple choice from the answer, unless the form requires the field.
 function restoreChoices(answer: unknown, split: ReadonlyMap<string, Switches>, needed: readonly unknown[]): unknown {
   if (!isObject(answer) || !isObject(answer.content)) return answer;
   const content: Record<string, unknown> = { ...answer.content };

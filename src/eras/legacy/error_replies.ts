@@ -1,5 +1,5 @@
 /**
- * Creates the replies to rejected messages and failed calls, with their HTTP statuses.
+ * Creates the replies to rejected messages and failed calls, including the HTTP status.
  *
  * @see specification/2025-11-25/basic/transports
  * @module
@@ -12,16 +12,16 @@ import type { RefusalReason, RequestReport } from "../../core/call/observer.ts";
 import { downgradeError } from "./downgrade.ts";
 import { toNoId } from "./versions.ts";
 
-/** A rejected request: its message, if it has a message, and the client's revision, if known. */
+/** A rejected request. A GET or DELETE request has no message. `version` is the client's revision, if known. */
 export interface RefusedRequest {
   readonly message?: Incoming;
   readonly version?: string | null;
 }
 
-/** Describes why the server rejects a request. */
+/** A rejected request, and why the server rejects it. */
 export interface Refusal extends RefusedRequest {
   readonly status: number;
-  /** The reason, which completes the message "Cannot serve the request: …". */
+  /** The end of the message "Cannot serve the request: …". */
   readonly state: string;
   readonly reason: RefusalReason;
 }
@@ -33,7 +33,7 @@ export const UNKNOWN_SESSION = {
   reason: "session",
 } as const;
 
-/** Rejects a request. */
+/** Creates the reply to a rejected request, and reports the refusal to the observer. */
 export function refuse(core: Core, link: Link, { status, state, reason, ...refused }: Refusal): Reply {
   const { message } = refused;
   const error = new McpError(INVALID_REQUEST, `Cannot serve the request: ${state}`);
@@ -43,7 +43,8 @@ export function refuse(core: Core, link: Link, { status, state, reason, ...refus
 }
 
 /**
- * Rejects a request because the server is at a limit. The client may send the same request again later.
+ * Rejects a request because a limit was reached. The client can retry the request. Throws `error` if it is not an
+ * `McpError`.
  */
 export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, error: unknown): Reply {
   if (!isMcpError(error)) throw error;
@@ -65,7 +66,7 @@ export function toErrorReply(
   return { text, ...hints, status };
 }
 
-/** Returns the fields of an error that observers receive. */
+/** Returns the fields that observers receive from an error. */
 export function toFacts({ code, message }: Pick<McpError, "code" | "message">): Pick<McpError, "code" | "message"> {
   return { code, message };
 }

@@ -11,8 +11,8 @@ import type { SessionFacts } from "./session_state.ts";
 import { isVersion, type Version, VERSIONS } from "./versions.ts";
 
 /**
- * Maximum length of the client's capabilities as JSON, in characters. The session id contains them, so it would become
- * too long for a header.
+ * Maximum length of the client's capabilities as JSON, in characters. The session id contains the capabilities, and
+ * must fit in an HTTP header.
  */
 const MAX_CAPABILITIES = 4096;
 
@@ -42,8 +42,7 @@ export function readOffer(params: Params = {}, versions: readonly Version[] = VE
   };
 }
 
-// Copy the text, because a slice can keep its whole source string in memory, and a session lives longer than its first
-// message.
+// Copy the slice, because a slice can keep its whole source string in memory for as long as the session exists.
 function copyStart(text: string, length: number): string {
   return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }

@@ -18,7 +18,6 @@ import type { DialectParts } from "./legacy_call.ts";
 import type { Session } from "./session_state.ts";
 import { toNoId } from "./versions.ts";
 
-/** A message and its source. */
 interface Received {
   readonly message: Readable;
   readonly link: Link;
@@ -33,15 +32,15 @@ type FoundSession =
 export class HttpSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;
-  /** Subscribes to the changes of the server. */
+  /** Subscribes the legacy era to changes of the server's lists and resources. */
   readonly #watch: () => void;
   /**
-   * The sessions, whose code is loaded with the first HTTP request. Without this code, a stdio server starts in two
-   * thirds of the time.
+   * The sessions. The first HTTP request loads their code. Without this code, a stdio server starts in two thirds of
+   * the time.
    */
   readonly #sessions: Room<Sessions>;
 
-  /** Creates an empty set of sessions. */
+  /** `watch` is called before each `initialize`. */
   constructor(parts: DialectParts, server: MessageServer, watch: () => void) {
     this.#parts = parts;
     this.#server = server;
@@ -55,18 +54,18 @@ export class HttpSessions {
     );
   }
 
-  /** The sessions of this endpoint that are in the memory of this process. */
+  /** The endpoint's sessions that are in the memory of this process. */
   get known(): Iterable<Session> {
     return this.#sessions.loaded?.known ?? [];
   }
 
-  /** Returns the session of a request if it is in memory. */
+  /** Returns the session of a request if the session is in memory. */
   find(link: Link): Session | undefined {
     const id = link.headers?.get("mcp-session-id");
     return id ? this.#sessions.loaded?.find(id, link) : undefined;
   }
 
-  /** Drops the state of idle sessions from memory. Their ids stay valid. */
+  /** Evicts idle sessions from memory. Their ids stay valid. */
   rest(): void {
     this.#sessions.loaded?.rest();
   }
@@ -81,8 +80,8 @@ export class HttpSessions {
     const { session, refusal } = await this.#find(link);
     if (!session) return refusal;
     const { account } = link;
-    // Closing the stream loses nothing: the client can open it again, and continue after the last event that it
-    // received.
+    // The account can close this stream without losing events, because the client can reconnect and resume after the
+    // last event that it received.
     const stream = account.openStream(() => {
       link.release();
       return true;
@@ -118,9 +117,9 @@ export class HttpSessions {
         case "ended":
           return { status: 204 };
         case "waiting":
-          throw toBusy("end the session on all instances: the store does not answer, and the end waits for it");
+          throw toBusy("end the session on all instances: the store does not respond; the server continues to try");
         case "full":
-          throw toBusy("end the session: too many ended sessions wait for the store, so this session stays open");
+          throw toBusy("end the session: too many ended sessions are not stored yet, so this session stays open");
         case "unknown":
           return refuse(core, link, { ...UNKNOWN_SESSION, version });
       }
@@ -182,8 +181,8 @@ export class HttpSessions {
       : refuse(this.#parts.engine.core, link, { ...UNKNOWN_SESSION, message, version });
   }
 
-  // Some clients lose their session id. Serve each request of such a client without a session, as if the client had
-  // declared no capabilities.
+  // Some clients lose their session id. Serve their requests without a session, as if the client had declared no
+  // capabilities.
   #acceptBare(message: Readable, link: Link): Reply | Promise<Reply> {
     if (this.#parts.engine.core.requiresSession) return this.#refuseBare(link, message);
     return this.#server.serve(this.#server.toBare(link), message, link);
@@ -205,8 +204,8 @@ export class HttpSessions {
     };
   }
 
-  // If the response becomes a stream, the client can resume it over another connection. The responses of a batch share
-  // one stream.
+  // If the server sends a stream, the client can resume the stream over another connection. The responses to a batch
+  // share one stream.
   #serveReplayed(sessions: Sessions, session: HttpSession, { message, link }: Received): Reply | Promise<Reply> {
     if (message.kind !== "request" && message.kind !== "batch") return this.#server.serve(session, message, link);
     const replayed = sessions.wrap(session, link);
@@ -216,7 +215,6 @@ export class HttpSessions {
   }
 }
 
-/** Returns the id of the first request of a batch. */
 function findId({ items }: Batch): Id | undefined {
   for (const item of items) if (isObject(item) && "method" in item && isId(item.id)) return item.id;
 }

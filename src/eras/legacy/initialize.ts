@@ -15,13 +15,12 @@ import { readOffer, toAgreement } from "./handshake.ts";
 import { type DialectParts, LegacyCall, SessionHome } from "./legacy_call.ts";
 import type { Session, SessionFacts } from "./session_state.ts";
 
-/** A request and its source. */
 export interface ReceivedRequest {
   readonly message: Request;
   readonly link: Link;
 }
 
-/** Opens a session after it was negotiated. */
+/** The steps before and after the negotiation of a session, which depend on the transport. */
 export interface SessionOpening {
   /** Returns whether the request belongs to a session that is already open. */
   readonly prepare?: () => Promise<boolean>;
@@ -38,7 +37,7 @@ interface Agreeing {
   readonly observed?: RequestReport;
 }
 
-/** Negotiates a session. `open` then opens the session, and returns the headers of the response. */
+/** Negotiates a session. Then calls `open`, which opens the session and returns the response headers. */
 export async function initialize(
   parts: DialectParts,
   received: ReceivedRequest,
@@ -47,7 +46,7 @@ export async function initialize(
   const { message, link } = received;
   const { core } = parts.engine;
   const observed = core.observing?.observe(message, link);
-  // Over HTTP, the first request in the session connects to the changes of other instances.
+  // Wait for the connection to other instances. Over HTTP, the first request after `initialize` connects to them.
   const ready = link.http ? undefined : parts.engine.changes.connect?.();
   try {
     if (ready) await ready;
@@ -65,7 +64,7 @@ export async function initialize(
       observed?.cancel();
       return {};
     }
-    // Respond with status 200: after status 400, clients would fall back to the HTTP+SSE transport.
+    // Respond with status 200, because status 400 makes clients fall back to the HTTP+SSE transport.
     if (outcome.error) return toErrorReply(message, outcome.error, observed);
     const opened = open(client, home);
     const headers = opened instanceof Promise ? await opened : opened;
@@ -79,7 +78,8 @@ export async function initialize(
   }
 }
 
-// Middleware must not start a stream: a header of the response contains the session id, which does not exist yet.
+// Middleware must not start a stream, because the response headers must contain the session id, which does not exist
+// yet.
 async function agree(
   parts: DialectParts,
   { message, link }: ReceivedRequest,
@@ -104,5 +104,5 @@ async function agree(
 
 /** Creates the error for `initialize` in a session that is already open. */
 export function toKnown(): McpError {
-  return new McpError(INVALID_REQUEST, "Cannot initialize: this session is initialized already");
+  return new McpError(INVALID_REQUEST, "Cannot initialize: this session is already initialized");
 }

@@ -1,5 +1,5 @@
 /**
- * The legacy era: translates revisions with a handshake and sessions to calls.
+ * The legacy era, which serves the revisions with a handshake and sessions.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @module
@@ -19,7 +19,10 @@ import type { DialectParts } from "./legacy_call.ts";
 import { announce, endSubscriptions, type Session } from "./session_state.ts";
 import { isVersion, toNoId, type Version, VERSIONS } from "./versions.ts";
 
-/** Creates the era of the revisions up to 2025-11-25. `revisions` are the revisions that the server serves. */
+/**
+ * Creates the era of the revisions up to 2025-11-25. `revisions` lists the revisions to serve; later revisions are
+ * ignored.
+ */
 export function legacyEra(engine: Engine, revisions: readonly string[] = VERSIONS): Era {
   return new LegacyEra(engine, VERSIONS.filter((each) => revisions.includes(each)));
 }
@@ -83,8 +86,7 @@ class LegacyEra implements Era {
     this.#web.rest();
   }
 
-  // Subscribe to changes only when a client has connected, so that changes before the first client do not start a
-  // timer.
+  // Subscribe to changes when the first client connects. Earlier changes would start a timer for nothing.
   #watch(): void {
     this.#engine.changes.listeners.add(this.#onChange);
   }

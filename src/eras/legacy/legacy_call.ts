@@ -1,5 +1,5 @@
 /**
- * One call of a session, with its questions and values.
+ * One call in a session, with the state that its requests to the client need.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { SessionInputs } from "./session_inputs.ts";
 import { type Session, toShortId } from "./session_state.ts";
 import type { Version } from "./versions.ts";
 
-/** The parts of the era that its dialects share. */
+/** The parts of the legacy era that all sessions share. */
 export interface DialectParts {
   readonly engine: Engine;
   readonly pipeline: Pipeline;
@@ -28,16 +28,15 @@ export interface DialectParts {
   release(call: Call, retryMs: number | undefined): void;
 }
 
-/** The state that the calls of a session share. `session.data` is computed once. */
+/** The state that all calls in a session share. */
 export class SessionHome implements CallHome {
   readonly host: CallHost;
   readonly session: (call: Call) => ReadSession;
   readonly parts: DialectParts;
   readonly requests?: Session["requests"];
-  /** Part of the session id, which observers receive. */
+  /** The part of the session id that observers receive. */
   readonly sessionId?: string;
 
-  /** Creates the state that the calls of a session share. */
   constructor(parts: DialectParts, session: Partial<Pick<Session, "requests" | "data" | "id">>) {
     const { core, host } = parts.engine;
     this.parts = parts;
@@ -52,7 +51,6 @@ export class SessionHome implements CallHome {
   }
 }
 
-/** One call of a session. */
 export class LegacyCall extends Call {
   static readonly #model: LegacyCall = new LegacyCall(
     { host: {} } as SessionHome, // Safe cast: the constructor reads only the host.
@@ -61,7 +59,7 @@ export class LegacyCall extends Call {
     { version: "", capabilities: {} },
   );
   declare readonly home: SessionHome;
-  /** The questions and values of the call. Declared without a value, because most calls ask no question. */
+  /** The call's requests to the client. Declared without a value, because most calls send no request to the client. */
   declare inputs?: SessionInputs;
 
   notify(method: string, params: Params): Promise<void> | undefined {

@@ -29,19 +29,16 @@ import { findSessionMethod } from "./session_methods.ts";
 import { createSession, type Session, toShortId } from "./session_state.ts";
 import { isVersion, UNSTATED_VERSION } from "./versions.ts";
 
-/** A message that could be parsed. */
+/** A message other than an invalid message. */
 export type Readable = Exclude<Incoming, Broken>;
 
-/** Serves the messages of sessions on every transport. */
 export class MessageServer {
   readonly #parts: DialectParts;
 
-  /** Creates the server for the messages of an era. */
   constructor(parts: DialectParts) {
     this.#parts = parts;
   }
 
-  /** Serves a message of a session. */
   serve(session: Session, message: Readable, link: Link): Reply | Promise<Reply> {
     switch (message.kind) {
       case "request":
@@ -68,17 +65,17 @@ export class MessageServer {
     });
   }
 
-  // Pass the message on to another instance if the call to which it refers may run there.
+  // Forward the message, because the call to which the message refers may run on another instance.
   #relay({ client, shared }: Session, message: Response | Notification, link: Link): Reply | Promise<Reply> {
     if (!shared) return {};
     const busy = () =>
-      toBusy("pass the message on: the store does not answer, or the client has sent too many messages");
+      toBusy("forward the message: the store does not respond, or the client has sent too many messages");
     return shared.relay(message).then((isDone) =>
       isDone ? {} : refuseBusy(this.#parts.engine.core, link, client, busy())
     );
   }
 
-  /** Reports a notification. */
+  /** Reports a notification to the observer. */
   observe({ method }: Notification, link: Link, session?: Session): void {
     const { id, client } = session ?? {};
     this.#parts.engine.core.observing?.notify(method, link, { ...client, session: id && toShortId(id) });
@@ -93,14 +90,14 @@ export class MessageServer {
     return serveBatch({ core: this.#parts.engine.core, session, link, batch, serve });
   }
 
-  /** Returns the call that represents the client of a session between its requests. */
+  /** Returns the call that represents the session's client between requests. */
   callOf(session: Session): Call {
     return session.sessionCall ??= this.#toSessionCall(session);
   }
 
   /**
-   * Creates the call that represents the client of a session between its requests. `allow` receives it to decide on
-   * notifications.
+   * Creates the call that represents the session's client between requests. `allow` receives this call when it decides
+   * which notifications the client gets.
    */
   #toSessionCall(session: Session): Call {
     const { client, caller: principal, inFlight, account, transport } = session;
@@ -109,7 +106,7 @@ export class MessageServer {
     return this.#dialectOf(session).open(message, link, client);
   }
 
-  /** Creates a session that ends with its only request. */
+  /** Creates a session for a single request without a session id. */
   toBare({ inFlight, account, principal, version, transport }: Link): Session {
     const { versions } = this.#parts;
     const assumed = versions.includes(UNSTATED_VERSION) ? UNSTATED_VERSION : versions[0];
@@ -124,13 +121,12 @@ export class MessageServer {
   }
 }
 
-/** The dialect that all calls of a session share. */
+/** The dialect of all calls in a session. */
 class SessionDialect implements Dialect {
   readonly #home: SessionHome;
   readonly #session: Session;
   readonly #parts: DialectParts;
 
-  /** Creates the dialect of a session. */
   constructor(parts: DialectParts, session: Session) {
     this.#parts = parts;
     this.#session = session;
@@ -160,8 +156,7 @@ class SessionDialect implements Dialect {
     return new LegacyCall(this.#home, link, message, client, this.#session.inFlight);
   }
 
-  // Without middleware, these methods take no slot, so that the server responds to a ping even when all slots are
-  // taken.
+  // Without middleware, methods such as `ping` take no slot, so that the server responds even when all slots are taken.
   serve(call: Call): Reply | Promise<Reply> | undefined {
     const { engine, pipeline } = this.#parts;
     const runner = findSessionMethod(engine, this.#session, call);

@@ -1,5 +1,5 @@
 /**
- * Sessions on stdio and sockets, which end with their connection.
+ * Sessions on stdio and sockets. Each session ends with its connection.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @module
@@ -16,9 +16,8 @@ import type { MessageServer, Readable } from "./message_server.ts";
 import type { DialectParts } from "./legacy_call.ts";
 import { announce, createSession, endSubscriptions, type Session, type SessionFacts } from "./session_state.ts";
 
-/** A session that is being opened. */
 interface Opening {
-  /** Functions that the server calls when it has written the response to `initialize`. */
+  /** Callbacks that run once the response to `initialize` is written. */
   readonly waiting: (() => void)[];
 }
 
@@ -36,21 +35,18 @@ export class PipedSessions {
   readonly #parts: DialectParts;
   readonly #server: MessageServer;
   readonly #known = new Map<InFlight, Session>();
-  /** Sessions that are being opened. */
+  /** Sessions whose response to `initialize` is not written yet. */
   readonly #opening = new Map<InFlight, Opening>();
 
-  /** Creates an empty set of sessions. */
   constructor(parts: DialectParts, server: MessageServer) {
     this.#parts = parts;
     this.#server = server;
   }
 
-  /** The open sessions. */
   get known(): Iterable<Session> {
     return this.#known.values();
   }
 
-  /** Returns the session of a connection. */
   find({ inFlight }: Link): Session | undefined {
     return this.#known.get(inFlight);
   }
@@ -83,8 +79,8 @@ export class PipedSessions {
   }
 
   /**
-   * Calls `serve` once the response to `initialize` is written, because some clients send messages before they have
-   * received it. Returns `undefined` if the message need not wait.
+   * Calls `serve` once the response to `initialize` is written, because some clients send messages before they receive
+   * that response. Returns `undefined` if the message need not wait.
    */
   serveAfter(message: Incoming, link: Link, serve: () => Reply | Promise<Reply>): Promise<Reply> | undefined {
     const opening = this.#opening.get(link.inFlight);
@@ -104,11 +100,11 @@ export class PipedSessions {
     return await serve();
   }
 
-  /** Serves a message. */
   accept(message: Readable, link: Link): Reply | Promise<Reply> {
     const session = this.#known.get(link.inFlight);
     if (session) return this.#server.serve(session, message, link);
-    // A notification on stdio or a socket, such as a cancellation, does not show to which era its call belongs.
+    // Without a session, only pass notifications to the connection: a notification, such as a cancellation, does not
+    // show to which era its call belongs.
     if (message.kind === "notification") {
       this.#server.observe(message, link);
       return takeNotification(link.inFlight, message);
@@ -133,7 +129,7 @@ export class PipedSessions {
   }
 }
 
-/** Returns the bytes of memory that a message takes. */
+/** Returns the memory that a message takes, in bytes. */
 function weigh(message: Incoming): number {
   if ("weight" in message) return message.weight;
   const text = JSON.stringify(message);

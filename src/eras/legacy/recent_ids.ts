@@ -1,26 +1,26 @@
 /**
- * Ids of sessions that were used recently and whose state is not in memory.
+ * Ids of recently used sessions whose state is not in memory.
  *
  * @module
  */
 
-/** Milliseconds for which an id counts as recent. */
+/** Milliseconds after its last use for which an id counts as recent. */
 const RECENT_MS = 60_000;
 /** Maximum number of ids that are kept per client. */
 const PER_CLIENT = 1024;
 /** Maximum number of ids that are kept for all clients together. */
 const TOTAL = 16_384;
 
-/** Recent ids by client. */
+/** Recent ids, grouped by client. */
 export class RecentIds {
   /**
-   * Time of use by id, for each client. Both maps are ordered: the oldest id and the client that least recently added
-   * an id come first.
+   * For each client, maps each id to the time of its last use. In both maps the oldest entry is first: the client that
+   * has not added an id for the longest time, and the client's oldest id.
    */
   readonly #clients = new Map<string, Map<string, number>>();
   #size = 0;
 
-  /** Number of ids. */
+  /** Number of ids of all clients. */
   get size(): number {
     return this.#size;
   }
@@ -37,15 +37,14 @@ export class RecentIds {
     if (this.#size > TOTAL) this.#makeRoom();
   }
 
-  // Drop an id of the client with the most ids. Dropping the oldest id would let an attacker with many addresses evict
-  // the ids of other clients.
+  // Drop an id of the client with the most ids. If the oldest id of all clients were dropped, a client with many ids
+  // could evict the ids of other clients.
   #makeRoom(): void {
     let fullest: readonly [client: string, ids: Map<string, number>] | undefined;
     for (const each of this.#clients) if (each[1].size > (fullest?.[1].size ?? 0)) fullest = each;
     if (fullest) this.#dropOldest(...fullest);
   }
 
-  /** Removes an id. */
   delete(client: string, id: string): void {
     const ids = this.#clients.get(client);
     if (!ids?.delete(id)) return;
@@ -53,7 +52,7 @@ export class RecentIds {
     if (!ids.size) this.#clients.delete(client);
   }
 
-  /** Whether an id is recent. */
+  /** Returns whether the id was used recently. `now` is a time on the monotonic clock. */
   has(client: string, id: string, now: number): boolean {
     const used = this.#clients.get(client)?.get(id);
     return used !== undefined && now - used <= RECENT_MS;

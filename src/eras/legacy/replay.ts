@@ -1,5 +1,6 @@
 /**
- * Resumable streams: events get ids and are kept for a while, so that a client can resume after a lost connection.
+ * Resumable streams. Each event has an id and is kept for a while, so that a client can resume the stream after a lost
+ * connection.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
@@ -12,7 +13,7 @@ import type { EventFields, Link } from "../../core/call/link.ts";
 import type { SharedSession, WrittenStream } from "../../core/store.ts";
 import { createNotifier } from "../../core/watching.ts";
 
-/** Delay in milliseconds before a client should reconnect. */
+/** Milliseconds that a client should wait before it reconnects. */
 const RETRY_MS = 1000;
 
 const ENDED = "Cannot open the stream: the session has ended";
@@ -29,7 +30,6 @@ interface Event {
   readonly at: number;
 }
 
-/** Options of a stream. */
 interface StreamOptions {
   readonly isOwn?: boolean;
   /**
@@ -39,7 +39,7 @@ interface StreamOptions {
   readonly foreign?: { readonly name: string; readonly after: number };
 }
 
-/** One stream: its events in order, and its current connection. */
+/** A stream with its events, in order, and its current connection. */
 export class Stream implements WrittenStream {
   readonly name: string;
   /** Whether this is the standalone stream, which carries notifications outside of any request. */
@@ -47,18 +47,16 @@ export class Stream implements WrittenStream {
   /** Whether another instance writes the events of this stream. */
   readonly isForeign: boolean;
   readonly #owner: Streams;
-  /** The kept events. The first event in the list has the number `first`. */
+  /** The kept events, numbered consecutively from `first`. */
   readonly events: Event[];
   first: number;
   /** Number of the last event that was written to a connection. */
   written: number;
-  /** Whether the stream has ended. */
   isOver: boolean;
-  /** The current connection of the stream. */
   reader?: Link;
-  /** Settles the promise that the current connection should close. */
+  /** Resolves the promise for which the current connection waits before it closes. */
   #onDisconnect?: () => void;
-  /** Settles when a slow connection has read enough to continue. */
+  /** Backpressure: settles when a slow client has read enough for the next event. */
   #room?: Promise<void>;
 
   constructor(owner: Streams, { isOwn = false, foreign }: StreamOptions = {}) {
@@ -76,7 +74,7 @@ export class Stream implements WrittenStream {
     return this.first + this.events.length - 1;
   }
 
-  /** Whether the reply that ends the stream is still missing. */
+  /** Whether the stream still waits for the reply of a call, which ends the stream. */
   get isReplying(): boolean {
     return !this.isOver && !this.isOwn && !this.isForeign;
   }
@@ -86,12 +84,18 @@ export class Stream implements WrittenStream {
     return this.events.slice(Math.max(0, place + 1 - this.first)).map(({ text }) => text);
   }
 
-  /** Returns the fields of the empty first event, for a connection that continues after event `place`. */
+  /**
+   * Returns the fields of the empty first event for a connection that resumes after event `place`. Returns `undefined`
+   * for revisions without this event.
+   */
   toOpening(place: number): EventFields | undefined {
     return this.#owner.hasPriming ? { id: toEventId(this.name, place), retry: RETRY_MS } : undefined;
   }
 
-  /** Keeps a text as an event. Sends the event at once if the connection has received all earlier events. */
+  /**
+   * Adds a text as an event. Sends the event immediately if all earlier events were sent. Otherwise `replay` sends the
+   * event.
+   */
   write(text: string): Promise<void> | undefined {
     const place = this.last + 1;
     this.#owner.keep(this, text);
@@ -101,7 +105,7 @@ export class Stream implements WrittenStream {
     return this.reader.send(text, { id: toEventId(this.name, place) });
   }
 
-  /** Ends the stream. */
+  /** Ends the stream. A connection stays open until all events are sent. */
   end(): void {
     this.isOver = true;
     if (this.written >= this.last) this.disconnect();
@@ -109,17 +113,16 @@ export class Stream implements WrittenStream {
     this.#owner.tidy(this);
   }
 
-  /** Closes the current connection of the stream. */
   disconnect(): void {
     const onDisconnect = this.#onDisconnect;
     this.reader = this.#onDisconnect = undefined;
     onDisconnect?.();
   }
 
-  /** Connects the stream to a link. Calls `onDisconnect` when that link stops reading the stream. */
+  /** Connects the stream to a link. Calls `onDisconnect` when `link` should be closed. */
   connect(link: Link, onDisconnect: () => void): void {
-    // Each message goes to one connection only. The server may not have noticed yet that the previous connection is
-    // lost.
+    // Close the previous connection, because each message goes to one connection only. The server may not have noticed
+    // yet that the previous connection is lost.
     this.disconnect();
     this.reader = link;
     this.#onDisconnect = onDisconnect;
@@ -135,7 +138,8 @@ export class Stream implements WrittenStream {
     this.written = after;
     while (this.reader === link && this.written < this.last) {
       const place = Math.max(this.written + 1, this.first);
-      // The session dropped all events before the client could read them, so the client must resume again.
+      // The session dropped all remaining events before the client could read them. Close the connection, so that the
+      // client resumes again.
       if (place > this.last) return this.disconnect();
       this.written = place;
       this.#room = link.send(this.events[place - this.first].text, { id: toEventId(this.name, place) });
@@ -146,7 +150,6 @@ export class Stream implements WrittenStream {
   }
 }
 
-/** The streams of one session. */
 export class Streams {
   /** Whether each stream starts with an empty event that has an id. */
   readonly hasPriming: boolean;
@@ -158,7 +161,7 @@ export class Streams {
   readonly #core: Core;
   readonly #streams = new Map<string, Stream>();
   readonly #account: Account;
-  /** The charge for the bytes of the kept events. */
+  /** The memory charged for the kept events. */
   #held?: Holding;
   readonly #shared?: SharedSession;
   /** Whether other instances can send the events of these streams. */
@@ -168,7 +171,6 @@ export class Streams {
   /** The standalone stream, for notifications outside of any request. */
   #own?: Stream;
 
-  /** Creates the streams of one session. */
   constructor(core: Core, hasPriming: boolean, account: Account, shared?: SharedSession) {
     this.#core = core;
     this.hasPriming = hasPriming;
@@ -177,30 +179,30 @@ export class Streams {
     this.isShared = !!shared;
   }
 
-  /** Whether a connection is open. */
+  /** Whether a client is connected to one of the streams. */
   get isOpen(): boolean {
     return [...this.#streams.values()].some(({ reader }) => reader);
   }
 
-  /** Creates a resumable stream. */
   create(options?: StreamOptions): Stream {
     const stream = new Stream(this, options);
     this.#streams.set(stream.name, stream);
-    // Share the stream before its first event, because a client can resume it from there.
+    // Share the stream before its first event, because a client can resume the stream from its beginning.
     if (this.#shared) this.share(stream);
     return stream;
   }
 
   /**
    * Keeps an event. Above `replay.events`, the session drops its oldest events. Above `replay.bytes`, the client with
-   * the most bytes loses its oldest events, so that one busy session cannot evict the events of another client.
+   * the most bytes loses its oldest events, so that a busy client cannot evict the events of other clients.
    */
   keep(stream: Stream, text: string): void {
-    // The stream may be dropped while its connection is still open. Its events can no longer be resumed.
+    // The stream was dropped while its connection was still open, so the client can no longer resume its events.
     if (!this.#streams.has(stream.name)) return;
     const { limits: { replay }, observer, ticker } = this.#core;
     const isKept = this.#hold(toBytes(text));
-    // Drop all earlier events as well, because a client that resumes from them would miss the event that is not kept.
+    // Drop all earlier events as well, because a client that resumes after an earlier event would miss the event that
+    // cannot be kept.
     while (!isKept && stream.events.length) this.#drop(stream);
     stream.events.push({ text, at: ticker.clock.now() });
     this.#events++;
@@ -228,7 +230,8 @@ export class Streams {
   }
 
   /**
-   * Serves a GET request: resumes a stream, or opens the standalone stream. Settles when the connection should close.
+   * Serves a GET request. Resumes the stream of event `lastEvent`, or opens the standalone stream if `lastEvent` is
+   * `null`. Settles when the connection should close.
    */
   attach(link: Link, lastEvent: string | null): Promise<void> {
     if (this.#isOver) throw new McpError(INVALID_REQUEST, ENDED);
@@ -252,7 +255,7 @@ export class Streams {
     if (this.#events < before) this.#core.observing?.reach("replay.ms");
   }
 
-  /** Removes a stream that has ended, if it keeps no events or if the session has ended too. */
+  /** Removes `stream` if it has ended and keeps no events, or if both the stream and the session have ended. */
   tidy(stream: Stream): void {
     if (!stream.isOver || stream.events.length && !this.#isOver) return;
     this.#streams.delete(stream.name);
@@ -266,7 +269,7 @@ export class Streams {
     this.#own?.disconnect();
   }
 
-  /** Closes all connections and drops all events. The stream of a call ends later, with the reply of the call. */
+  /** Ends all streams and drops their events. The stream of a running call ends with the call's reply instead. */
   end(): void {
     this.#isOver = true;
     this.#own = undefined;
@@ -286,8 +289,8 @@ export class Streams {
     return this.#open(stream, link, after);
   }
 
-  // Resume a stream of another instance. A standalone stream moves to this process. The instance that runs a call keeps
-  // writing the stream of that call.
+  // Resume a stream that another instance created. A standalone stream moves to this process. A call's stream is still
+  // written by the instance that runs the call.
   async #resumeForeign(link: Link, foreign: { readonly name: string; readonly after: number }): Promise<void> {
     const found = await this.#shared?.findStream(foreign.name, foreign.after);
     if (!found || this.#isOver) throw toUnknown();
@@ -298,7 +301,7 @@ export class Streams {
     for (const text of found.texts) stream.write(text);
     const end = () => {
       stream.end();
-      // Forget the stream: all of its events are in the store, where later requests find them.
+      // Remove the stream from memory, because later requests find all of its events in the store.
       this.#streams.delete(stream.name);
     };
     if (found.isOver) stream.end();
@@ -307,8 +310,8 @@ export class Streams {
     return this.#open(stream, link, foreign.after);
   }
 
-  // Send the position as the first event, because clients forget their position when they connect again. Otherwise a
-  // client that loses the new connection early could not resume.
+  // Send the position as the first event, because clients forget their position when they reconnect. Otherwise a client
+  // that loses the new connection before the first event could not resume.
   #open(stream: Stream, link: Link, after: number): Promise<void> {
     link.wait({ lost: () => stream.reader === link && stream.disconnect() });
     link.open();
@@ -336,7 +339,7 @@ export class Streams {
     this.#shared?.claim(stream.isOwn ? undefined : stream.name);
   }
 
-  // The charge ends with the last event, even if that event is dropped while room is made for a new event.
+  // The charge ends with the last kept event, even if that event is dropped to make room for a new event.
   #hold(bytes: number): boolean {
     this.#held?.touch();
     if (this.#held?.grow(bytes)) return true;
@@ -373,25 +376,23 @@ export class Streams {
   }
 }
 
-/** The position of an event. */
+/** The contents of an event id. */
 interface EventPlace {
-  /** Name of the stream, unique within the session. */
+  /** The stream's name, which is unique within the session. */
   readonly name: string;
-  /**
-   * Number of the event. The first event has the number 1. The number 0 stands for the position before the first event.
-   */
+  /** The event's number, which starts at 1. The number 0 stands for the position before the first event. */
   readonly place: number;
 }
 
 /** Length of a stream's name in characters: the first characters of a UUID. */
 const STREAM_NAME_LENGTH = 13;
 
-/** Returns the id of an event. */
+/** Returns an event id, such as `1b9d6bcd-bbfd_3`. */
 export function toEventId(name: string, place: number): string {
   return `${name}_${place}`;
 }
 
-/** Reads the id of an event. Returns `undefined` if the text is not an event id. */
+/** Parses an event id. Returns `undefined` if the text is not an event id. */
 function readEventId(id: string): EventPlace | undefined {
   const [, name, digits] = EVENT_ID.exec(id) ?? [];
   return name === undefined ? undefined : { name, place: Number(digits) };

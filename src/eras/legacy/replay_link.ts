@@ -1,5 +1,5 @@
 /**
- * The link of a response that a client can resume: it writes its messages as events of a stream.
+ * The link of a resumable response. Writes messages as events of a stream.
  *
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
  * @module
@@ -15,10 +15,10 @@ import { type Stream, type Streams, toEventId } from "./replay.ts";
 
 const CANCELLED = new McpError(INVALID_REQUEST, "Cannot finish the call: the client cancelled it");
 
-/** The link of a response. If the response becomes a stream, the client can resume it over another connection. */
+/** The link of a response. If the server sends a stream, the client can resume the stream over another connection. */
 export class ReplayLink implements Link, LinkEvents {
-  // Keeps the hidden class of these links in memory, as in `Call`. Without this object, a call in a session costs 6 %
-  // more CPU time on Deno: `deno task bench --against=REV --only W2 --pairs 40`.
+  // Keeps the hidden class of these links in memory, as in `Call`. Without this object, a call in a session takes 6 %
+  // more CPU time on Deno, measured with `deno task bench --against=REV --only W2 --pairs 40`.
   static readonly #model: ReplayLink = new ReplayLink(
     {} as { streams: Streams; account: Account }, // The cast is safe, because the constructor reads neither argument.
     {} as Link,
@@ -37,10 +37,10 @@ export class ReplayLink implements Link, LinkEvents {
   #stream?: Stream;
   #events?: LinkEvents;
   #isWaiting?: boolean;
-  /** Whether the connection is about to close, so that a later connection need not close it. */
+  /** Whether the connection is about to close. */
   #isEnding?: boolean;
 
-  /** Wraps the link of a request. If the client is unknown, the session's account is charged for the bytes. */
+  /** Wraps `link`. If its client is unknown, charges `account`, the account of the session. */
   constructor(
     { id, streams, account }: { readonly id?: string; readonly streams: Streams; readonly account: Account },
     link: Link,
@@ -80,7 +80,7 @@ export class ReplayLink implements Link, LinkEvents {
     this.#link.wait(this);
   }
 
-  // A stream that carries only the reply has no id, so that clients do not try to resume it.
+  // A stream that carries only the reply has no event id, so that clients do not try to resume the stream.
   opened(): EventFields | undefined {
     return this.#isEnding && !this.#stream ? undefined : this.#open().toOpening(0);
   }
@@ -105,11 +105,11 @@ export class ReplayLink implements Link, LinkEvents {
   }
 
   /**
-   * Returns the reply for this connection, with the id of its event. The reply has no text if another connection has
+   * Returns the reply for this connection, including its event id. Returns an empty reply if another connection has
    * resumed the stream.
    *
-   * A cancelled request with this `id` gets no response, except that a client that does not accept streams gets an
-   * error.
+   * If the request `id` was cancelled, the client gets no response. A client that does not accept streams gets an error
+   * instead.
    */
   finish(reply: Reply, id?: Id): Reply {
     const stream = this.#stream;

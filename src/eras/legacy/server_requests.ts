@@ -12,32 +12,31 @@ import type { Question } from "../../core/call/question.ts";
 import type { SharedSession } from "../../core/store.ts";
 import { downgradeQuestion } from "./downgrade.ts";
 
-/** Pending requests to the client of one session. */
+/** The pending requests to a session's client. */
 export class ServerRequests {
   readonly #core: Core;
   readonly #waiting = new Map<string | number, (answer: Response) => void>();
   readonly #shared?: SharedSession;
   #last = 0;
 
-  /** Creates an empty set of requests. */
   constructor(core: Core, shared?: SharedSession) {
     this.#core = core;
     this.#shared = shared;
   }
 
-  /** Whether a request is pending. */
+  /** Whether a request waits for its response. */
   get waits(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Handles a response. Returns `false` if it matches no pending request. */
+  /** Passes a response to its pending request. Returns `false` if the response matches no pending request. */
   answer(response: Response): boolean {
     const resolve = this.#waiting.get(response.id);
     resolve?.(response);
     return !!resolve;
   }
 
-  // Create the ids one after another, so that the server sends questions in the order in which handlers ask them.
+  // Create the ids one after another, so that the server sends requests in the order in which handlers make them.
   #makeId(shared: SharedSession): Promise<string> {
     const make = () => shared.makeQuestionId();
     return this.#id = this.#id.then(make, make);
@@ -53,8 +52,8 @@ export class ServerRequests {
       throw new McpError(INVALID_PARAMS, "Cannot ask the client: its Accept header does not list text/event-stream");
     }
     const { limits: { calls }, ticker } = this.#core;
-    // Several instances may send requests to the same client. An instance passes on answers only if it can open their
-    // ids.
+    // If instances share a session, seal the id: the instance that receives the response opens the id to find the
+    // instance that sent the request.
     const id = this.#shared ? await this.#makeId(this.#shared) : `ask-${++this.#last}`;
     if (signal.aborted) throw new McpError(INVALID_PARAMS, "Cannot ask the client: the call was cancelled");
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
@@ -67,7 +66,7 @@ export class ServerRequests {
       calls.answerMs,
       () => {
         this.#core.observing?.reach("calls.answerMs", call.account?.key);
-        cancel(`it took longer than ${calls.answerMs} ms (calls.answerMs)`);
+        cancel(`the answer took longer than ${calls.answerMs} ms (calls.answerMs)`);
       },
     );
     signal.addEventListener("abort", onAbort, { once: true });
@@ -75,8 +74,8 @@ export class ServerRequests {
     try {
       link.send(JSON.stringify({ jsonrpc: "2.0", id, method: question.method, params }));
       const { result, error } = await promise;
-      // Do not pass the client's error code on, because it would look like an error of the call. Some codes make
-      // clients begin a new session, and other codes make them retry the call.
+      // Do not pass on the client's error code, because the client would read it as an error of the call. Some codes
+      // make clients start a new session, and other codes make clients retry the call.
       if (error) throw refuse(`it is the error ${error.code}, ${quote(error.message)}`, error);
       const checked = await question.read(restore(result));
       if (checked.problem === undefined) return checked.value;

@@ -1,5 +1,5 @@
 /**
- * Sessions over HTTP in the memory of a process. The server opens them from their sealed ids.
+ * HTTP sessions in the memory of a process. The server restores a session from its sealed id.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
@@ -35,51 +35,54 @@ import { hasPriming, type Version } from "./versions.ts";
 
 /** A session with an id and resumable streams. */
 export interface HttpSession extends Session {
-  /** The mark that is stored when the session ends. */
+  /** The mark that the server stores when the session ends. */
   readonly mark: Mark;
   readonly streams: Streams;
-  /** The charge for the session in the pot of sessions in memory. */
+  /** The session's charge in the pot that limits the sessions in memory. */
   readonly place: Holding;
-  /** The endpoint of the session. */
+  /** The sessions of the endpoint on which the session was opened. */
   readonly home: Sessions;
 }
 
 /**
- * The result of a request to end a session. `"ended"`: the session has ended. `"waiting"`: its end is not confirmed by
- * the store yet. `"full"`: too many ends are already pending. `"unknown"`: there is no such session.
+ * The result of a request to end a session. `"ended"`: the session has ended. `"waiting"`: the store has not confirmed
+ * the end yet. `"full"`: too many sessions wait for this confirmation, so the session stays open. `"unknown"`: the
+ * session does not exist.
  */
 export type End = "ended" | "waiting" | "full" | "unknown";
 
-/** The parts of the era that sessions use. */
 export interface SessionsParts extends Pick<Engine, "core" | "accounts"> {
   readonly count: CountSubscriber;
   /** The revisions that the server serves. */
   readonly versions: readonly Version[];
 }
 
-/** The data with which {@linkcode Sessions} adds the session of an id. */
+/** The request that opens a session, and the session's record in the store. */
 interface Adding {
   readonly link: Link;
   readonly shared: SharedSession | undefined;
-  /** Whether the request ends the session. */
+  /** Whether the request is a DELETE, which ends the session. */
   readonly isEnding: boolean;
 }
 
-/** The sessions of all endpoints of a server. They share one table, so that limits apply to all of them together. */
+/**
+ * The sessions of all endpoints of a server. The endpoints share one table, so that each limit applies to the whole
+ * server.
+ */
 class SessionTable {
-  /** Sessions by id. */
+  /** Sessions in memory, by id. The least recently used session is first. */
   readonly known: Map<string, HttpSession> = new Map();
-  /** Counts the sessions in memory by client. */
+  /** Counts the sessions in memory, per client. */
   readonly places: Pot;
   /** Marks of sessions that have ended. */
   readonly ended: KnownMarks;
-  /** Ids of sessions that are being ended. Until then, requests cannot open these sessions. */
+  /** Ids of sessions that a request is ending. Other requests cannot open these sessions. */
   readonly ending: Set<string> = new Set();
   /** Ids that stay valid although a cut-off of `ended` covers them. */
   readonly recent: RecentIds = new RecentIds();
-  /** The most recently used session. It is already at the end of the order of use, so using it again costs nothing. */
+  /** The most recently used session. Using this session again does not change the order of use. */
   newest?: HttpSession;
-  /** The function that ends idle and expired sessions. */
+  /** Ends idle and expired sessions. */
   sweep?: Sweep;
 
   constructor(accounts: Accounts, { ticker, limits: { sessions, connections } }: Core) {
@@ -94,7 +97,7 @@ class SessionTable {
   }
 }
 
-/** The table of each server. The endpoints of a server share its accounts, so the accounts are the key. */
+/** The table of each server, by the server's accounts, because all endpoints of a server share its accounts. */
 const tables = new WeakMap<Accounts, SessionTable>();
 
 function openTable(accounts: Accounts, core: Core): SessionTable {
@@ -104,8 +107,9 @@ function openTable(accounts: Accounts, core: Core): SessionTable {
 }
 
 /**
- * All sessions over HTTP. The sealed id contains everything that was negotiated, so that a session survives a restart,
- * and works on any instance with the same secret. A session does not end when its state is dropped from memory.
+ * The HTTP sessions of one endpoint. The sealed id contains everything that was negotiated, so that a client can
+ * continue its session after a restart, and on any instance with the same secret. Evicting a session from memory does
+ * not end it.
  */
 export class Sessions {
   readonly #core: Core;
@@ -113,13 +117,12 @@ export class Sessions {
   readonly #table: SessionTable;
   readonly #ids: SessionIds;
   /**
-   * Ids that this process created and that are not used yet. For these ids, the observer's event is "created" and not
-   * "resumed".
+   * Ids that this process created and that no request has used yet. For these ids, the observer receives "created"
+   * instead of "resumed".
    */
   readonly #unused = new Set<string>();
   readonly #count: CountSubscriber;
 
-  /** Creates the sessions of one endpoint. */
   constructor({ core, accounts, count, versions }: SessionsParts) {
     this.#core = core;
     this.#ids = new SessionIds(core, versions);
@@ -129,12 +132,12 @@ export class Sessions {
     this.#count = count;
   }
 
-  /** The sessions of this endpoint that are in the memory of this process. */
+  /** The endpoint's sessions that are in the memory of this process. */
   get known(): readonly HttpSession[] {
     return [...this.#table.known.values()].filter(({ home }) => home === this);
   }
 
-  /** Drops the state of idle sessions from memory. Their ids stay valid. */
+  /** Evicts idle sessions from memory. Their ids stay valid. */
   rest(): void {
     for (const session of this.known) if (!isBusy(session)) this.#forget(session, "evicted");
   }
@@ -158,7 +161,7 @@ export class Sessions {
     }
   }
 
-  /** Returns the session of an id, synchronously, if it is in memory. */
+  /** Returns the session with this id if the session is in memory. */
   find(id: string, { principal }: Link): HttpSession | undefined {
     const session = this.#table.known.get(id);
     if (session?.home !== this || session.principal !== principal?.id) return;
@@ -173,8 +176,8 @@ export class Sessions {
   }
 
   /**
-   * Opens the session of an id. Returns `undefined` if the id is invalid, has expired or ended, or belongs to another
-   * principal. Throws if the server has no room for the state of the session.
+   * Opens the session with this id. Returns `undefined` if the id is invalid or belongs to another principal, or if the
+   * session has expired or ended. Throws if the server has no room for the session's state.
    */
   async open(id: string, link: Link, options?: { readonly isEnding?: boolean }): Promise<HttpSession | undefined> {
     const found = this.find(id, link);
@@ -187,21 +190,22 @@ export class Sessions {
     try {
       return this.#add(id, opened, { link, shared, isEnding });
     } finally {
-      // A record without a session needs no notifications.
+      // The record's session was not added, so the record needs no notifications from the store.
       if (shared && this.#table.known.get(id)?.shared !== shared) shared.leave();
     }
   }
 
-  // Adds the session of an opened id, unless it has ended or another request has added it meanwhile.
+  // Adds the session of an opened id, unless the session has ended or another request has added the session in the
+  // meantime.
   #add(id: string, opened: OpenedId, { link, shared, isEnding }: Adding): HttpSession | undefined {
     const { facts, mark, leftMs, data } = opened;
     if (shared?.isEnded) return void this.#table.ended.tell(mark.client, shared.cutoff);
-    // Two requests may open the same session at once. Both get the session that was stored first. If that session has
-    // ended, neither request gets a session.
+    // Two requests may open the same session concurrently. Both get the session that was added first. If that session
+    // has ended, neither request gets a session.
     const raced = this.find(id, link);
     if (raced || this.#hasEnded(mark, shared)) return raced;
     if (!isEnding && this.#table.ending.has(id)) return;
-    // The session of an earlier endpoint object: that endpoint was dropped from memory while the session was busy.
+    // Evict the session of an earlier endpoint object, which was dropped from memory while the session was busy.
     const before = this.#table.known.get(id);
     if (before) before.home.#forget(before, "evicted");
     const { ticker } = this.#core;
@@ -241,7 +245,8 @@ export class Sessions {
     throw toBusy("open the session: the client has too many operations in progress");
   }
 
-  // A cut-off of the store wins, because the store knows which sessions other instances have used recently.
+  // The cut-off in the store takes precedence, because the store knows which sessions other instances have used
+  // recently.
   #hasEnded(mark: Mark, shared: SharedSession | undefined): boolean {
     const { found } = this.#table.ended.find(mark);
     if (found !== "cut off" || shared?.isEnded === false) return found === "marked";
@@ -252,7 +257,7 @@ export class Sessions {
     if (this.#table.sweep) this.#core.ticker.schedule(this.#table.sweep, SWEEP_MS);
   }
 
-  // From here on, changes of other instances apply to the session.
+  // Apply the changes that other instances make to the session.
   #join(session: HttpSession, shared: SharedSession): void {
     const apply = (state: SessionState) => {
       try {
@@ -269,24 +274,24 @@ export class Sessions {
         // The casts are safe, because only instances of this server can seal messages, and `kind` determines the
         // message type.
         const { kind } = message as { readonly kind?: unknown };
-        if (kind === "response") session.requests.answer(message as Response); // see above
+        if (kind === "response") session.requests.answer(message as Response);
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
       },
       yield: (stream) => session.streams.yield(stream),
     });
   }
 
-  /** Wraps the link of a request. If the response becomes a stream, the client can then resume it. */
+  /** Wraps the link of a request, so that the client can resume a streamed response. */
   wrap(session: HttpSession, link: Link): ReplayLink {
     return new ReplayLink(session, link);
   }
 
-  /** Whether a link was wrapped. */
+  /** Returns whether `wrap` created the link. */
   isWrapped(link: Link): boolean {
     return link instanceof ReplayLink;
   }
 
-  /** Ends the session of an id for its client, on all instances. */
+  /** Ends the session with this id on all instances, at the client's request. */
   async close(id: string, link: Link): Promise<End> {
     let session;
     try {
@@ -300,7 +305,7 @@ export class Sessions {
     return !session.shared || await session.shared.end() ? "ended" : "waiting";
   }
 
-  // A client may send the request again if the store did not confirm the end of the session.
+  // A client can retry a DELETE whose session's end the store did not confirm.
   async #findEnd(id: string, link: Link): Promise<End> {
     const { shared } = this.#core;
     if (!shared || !await this.#ids.open(id, link)) return "unknown";
@@ -314,7 +319,7 @@ export class Sessions {
     this.#table.ended.add(session.mark);
   }
 
-  // Charge the client for a session. At the limit, another session is dropped.
+  // Charges the client for a session. At the limit, evicts another session.
   #charge(id: string, account: Account): Holding {
     const { places } = this.#table;
     const place = places.keep(account, 1, () => this.#drop(id));
@@ -327,7 +332,7 @@ export class Sessions {
     throw toBusy("open the session: too much memory is used (memory.bytesPerClient, memory.bytes)");
   }
 
-  // Drops the state of a session from memory, unless the session is busy. Its id stays valid.
+  // Evicts a session from memory, unless the session is busy. Its id stays valid.
   #drop(id: string): boolean {
     const session = this.#table.known.get(id);
     // A busy session moves to the end of the order of use, so `newest` is no longer the last session.
@@ -349,7 +354,7 @@ export class Sessions {
     session.place.end();
     session.shared?.leave();
     const text = "Cannot finish the call: the session has ended";
-    // An evicted session has no running calls. Calls that are about to run are not affected.
+    // An evicted session has no running calls, so end only its streams.
     if (why === "evicted") return session.streams.end();
     session.inFlight.end(new CancelError("session", text, INVALID_REQUEST));
     session.streams.end();
@@ -381,7 +386,7 @@ export class Sessions {
 
 const SWEEP_MS = 60_000;
 
-/** Estimated bytes of a session's state, without its id. Measured: 3,100 to 4,400. */
+/** Estimated size of a session's state without its id, in bytes. Measurements gave 3,100 to 4,400 bytes. */
 const SESSION_BYTES = 4096;
 
 function toHeld(id: string): number {

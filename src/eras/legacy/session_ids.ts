@@ -1,5 +1,5 @@
 /**
- * Seals everything that was negotiated for a session into its id, and opens such ids.
+ * Seals everything that was negotiated for a session into its id, and opens these ids.
  *
  * @see specification/2025-11-25/basic/transports (Session Management)
  * @module
@@ -24,25 +24,24 @@ interface Sealed {
   readonly p?: string;
   /** Hash of the client for which the session was created. */
   readonly a: string;
-  /** The value that the server's `session` returned. */
+  /** The value that the server's `session` function returned. */
   readonly d?: unknown;
 }
 
-/** The contents of an id, except the negotiated facts. */
+/** The contents of an id, except the result of the negotiation. */
 export interface SealedFor {
   /** Hash of the client's key. */
   readonly client: string;
   /** Start of the session, in milliseconds since 1970. */
   readonly start: number;
   readonly principal: string | undefined;
-  /** The value that the server's `session` returned. */
+  /** The value that the server's `session` function returned. */
   readonly data: unknown;
 }
 
-/** The contents of an opened id. */
 export interface OpenedId {
   readonly facts: SessionFacts;
-  /** The value that the server's `session` returned. */
+  /** The value that the server's `session` function returned. */
   readonly data: unknown;
   readonly mark: Mark;
   /** Milliseconds until the session expires. */
@@ -55,13 +54,13 @@ export class SessionIds {
   readonly #versions: readonly Version[];
   #isForeignKnown = false;
 
-  /** Creates the ids for sessions of some revisions. */
+  /** `versions` are the revisions whose ids can be opened. */
   constructor(core: Core, versions: readonly Version[]) {
     this.#core = core;
     this.#versions = versions;
   }
 
-  /** Creates an id. Throws if the facts are too long. */
+  /** Creates an id. Throws if the id would be longer than `MAX_ID`. */
   async seal(
     { version, info, capabilities }: SessionFacts,
     { client, start, principal, data }: SealedFor,
@@ -79,17 +78,18 @@ export class SessionIds {
     const { limits, sealer, ticker } = this.#core;
     const sealed = await openVersioned(sealer, PURPOSE, id);
     if (!isSealed(sealed)) return this.#warnOfForeign(id);
-    // Check the revision, because another process with the same secret may serve more revisions.
+    // Check the revision, because an instance with the same secret may serve other revisions.
     if (sealed.p !== principal?.id || !isVersion(sealed.v, this.#versions)) return;
-    // From here on, the expiry uses the monotonic clock, because the system clock may be changed during the session.
+    // Return a duration instead of a time, so that the session's expiry uses the monotonic clock: the system clock may
+    // be changed during the session.
     const leftMs = Math.min(sealed.t + limits.sessions.lifeMs - ticker.clock.date(), limits.sessions.lifeMs);
     if (leftMs < 0) return;
     const facts = { version: sealed.v, info: sealed.i, capabilities: sealed.c };
     return { facts, data: sealed.d, leftMs, mark: { client: sealed.a, at: sealed.t, id: toShortId(id) } };
   }
 
-  // Warn once about a likely mistake: several processes behind one address without a common secret reject each other's
-  // sessions.
+  // Warn once about a likely mistake: several processes behind one address reject each other's sessions unless they
+  // share a secret.
   #warnOfForeign(id: string): undefined {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
     this.#isForeignKnown = true;
@@ -102,7 +102,7 @@ export class SessionIds {
 
 const PURPOSE = "session";
 
-/** Maximum and minimum length of an id in characters. */
+/** Maximum length of an id, in characters. */
 const MAX_ID = 16_384;
 const MIN_ID = 64;
 

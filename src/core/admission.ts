@@ -1,38 +1,49 @@
 /**
- * Admission: decides whether a request may enter, before the server looks up its handler.
+ * Runs the server's `admit` option, which decides whether to accept a request before its handler is looked up.
  *
  * @module
  */
 import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
-import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
-import type { ClientFacts, Principal } from "./call/context.ts";
+import { type AuthRefusal, isRefusal, NO_ROUTE, toChallengeHeaders } from "./auth.ts";
+import type { ClientFacts, Principal, ReadRoute } from "./call/context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "./call/link.ts";
 import type { TransportName } from "./call/observer.ts";
 
-/** Facts about a request that wants to enter. */
+/** Facts about a request that the server's `admit` option accepts or refuses. */
 export interface AdmitFacts {
   /** The transport. */
   readonly transport: TransportName;
-  /** Method of the request, such as `initialize` or `tools/call`. */
+  /** The request's method, such as `initialize` or `tools/call`. */
   readonly method: string;
   /** The authenticated caller, if any. */
   readonly principal?: Principal;
   /** The HTTP request without credentials. `undefined` on other transports. */
   readonly http?: Request;
-  /** Facts that the client declares about itself. They are not verified. */
+  /** Unverified facts that the client declares about itself. */
   readonly client: ClientFacts & { readonly info?: Implementation };
+  /**
+   * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
+   * of the server's option `params`. Compare them with the principal, because a client chooses its path.
+   *
+   * @throws {TypeError} if the path has no parameters.
+   */
+  readonly route: ReadRoute;
 }
 
 /**
- * Decides whether a request may enter. Returns `true`, or a refusal created by `refuseRequest()`. If the function
- * throws, the server refuses the request too.
+ * Decides whether the server accepts a request. Returns `true`, or a refusal created by `refuseRequest()`. The server
+ * also refuses the request if the function throws.
  */
 export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | AuthRefusal>;
 
-/** Runs the server's `admit` option for a request. Throws the error for the client if the request may not enter. */
-export async function admit(core: Core, decide: Admit, { method, link, client, observed }: Entering): Promise<void> {
+/**
+ * Runs the server's `admit` option for a request. If the option refuses the request, throws the error that the client
+ * receives.
+ */
+export async function admit(core: Core, decide: Admit, entering: Entering): Promise<void> {
+  const { method, link, client, route = NO_ROUTE.route, observed } = entering;
   const { transport, principal } = link;
   let decided: unknown;
   try {
@@ -41,6 +52,7 @@ export async function admit(core: Core, decide: Admit, { method, link, client, o
       method,
       principal,
       client,
+      route,
       get http() {
         return link.http?.request;
       },

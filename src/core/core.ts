@@ -19,6 +19,7 @@ export interface Entering {
   readonly method: string;
   readonly link: Link;
   readonly client: ClientFacts;
+  readonly route?: ReadRoute;
   readonly observed?: RequestReport;
 }
 

@@ -5,8 +5,8 @@ import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import type { AdmitFacts } from "../../src/types.ts";
 import type { CallEvent, NotificationEvent, RefusedEvent, SessionEvent } from "../../src/observer.ts";
-import { refuseRequest } from "../../src/auth/auth.ts";
-import { fakeClock, McpError } from "../../src/testing/testing.ts";
+import { apiKey, refuseRequest } from "../../src/auth/auth.ts";
+import { connectTest, type ConnectTestOptions, fakeClock, McpError } from "../../src/testing/testing.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
 
 const hello = tool({ name: "hello", run: () => "hello" });
@@ -54,6 +54,53 @@ behaviour("admit decides on each request with the facts known at that time", asy
   assertEquals(seen, []);
   const status = way.transport === "pipe" ? undefined : 503;
   assertEquals(refused.map(({ reason, status }) => [reason, status]), Array(3).fill(["admission", status]));
+});
+
+Deno.test("admit reads the parameters of the path, and refuses a caller of another tenant", async () => {
+  const params = z.object({ tenant: z.string() });
+  const server = createServer({
+    name: "tenants",
+    version: "1.0.0",
+    path: "/tenants/:tenant/mcp",
+    params,
+    auth: apiKey({ keys: { ada: { key: "ada-2f6c1e0b9d4a7853", tenant: "acme" } } }),
+    handlers: [hello],
+    admit: ({ principal, route }) =>
+      route(params).tenant === (principal?.tenant ?? "local") || refuseRequest(403, { reason: "no member" }),
+  });
+  const headers = { authorization: "Bearer ada-2f6c1e0b9d4a7853" };
+  const call = async (options: ConnectTestOptions) => {
+    await using client = await connectTest(server, options);
+    return textOf(await client.callTool("hello"));
+  };
+  for (const era of ["modern", "legacy"] as const) {
+    assertEquals(await call({ era, transport: "http", path: "/tenants/acme/mcp", headers }), "hello");
+    assertEquals(await call({ era, transport: "pipe", params: { tenant: "local" } }), "hello");
+    for (
+      const options of [
+        { era, transport: "http", path: "/tenants/globex/mcp", headers },
+        { era, transport: "pipe", params: { tenant: "globex" } },
+      ] as const
+    ) {
+      const { code, message } = await fails(() => call(options));
+      assertEquals([code, message], [-31403, "Cannot serve the request: no member"]);
+    }
+  }
+  await server.close();
+});
+
+Deno.test("admit that reads parameters of a path without parameters refuses every request, and is reported", async () => {
+  const faults: unknown[] = [];
+  const server = createServer({
+    name: "plain",
+    version: "1.0.0",
+    handlers: [hello],
+    observer: { fault: ({ error }) => faults.push(error) },
+    admit: ({ route }) => route().tenant === "acme" || refuseRequest(403),
+  });
+  await using client = await connectTest(server, { era: "modern" });
+  assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
+  assertStringIncludes(String(faults[0]), "the path of the server has no parameters");
 });
 
 behaviour("admit may refuse a session, return a promise, or throw", async (connect, way) => {

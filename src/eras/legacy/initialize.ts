@@ -53,7 +53,7 @@ export async function initialize(
     if (prepare && await prepare()) throw toKnown();
     const client = readOffer(message.params, parts.versions);
     observed?.identify(client);
-    await core.admit?.({ method: message.method, link, client, observed });
+    await core.admit?.({ method: message.method, link, client, route: core.route, observed });
     const runs = core.hasMiddleware || core.session;
     if (!runs) observed?.start();
     const home: Pick<Session, "data"> = {};

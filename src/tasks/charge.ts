@@ -1,25 +1,25 @@
 /**
- * The bytes that a client is charged for one task, until the task expires.
+ * Counts the memory of one task against the client's share, until the task expires.
  *
  * @module
  */
 import type { WrappedCall } from "../extension.ts";
 
-/** The bytes that a client is charged for one task. */
+/** The bytes that count against the client's share of memory because of one task. */
 export class Charge {
   /**
-   * Takes bytes of the client's share. The field is removed when the task has ended, because the function would keep
-   * the call in memory.
+   * Reserves bytes of the client's share. Cleared when the task has ended, because the function keeps the call in
+   * memory.
    */
   #keep?: WrappedCall["keep"];
   #releases: (() => void)[] = [];
 
-  /** Creates an empty charge. `keep` takes bytes of the client's share. */
+  /** Creates an empty charge. `keep` reserves bytes of the client's share. */
   constructor(keep: WrappedCall["keep"]) {
     this.#keep = keep;
   }
 
-  /** Charges more bytes. Returns `false` if a limit is exceeded. */
+  /** Reserves more bytes. Returns `false` without reserving bytes if a limit would be exceeded. */
   grow(bytes: number): boolean {
     const release = this.#keep?.(bytes);
     if (release) this.#releases.push(release);
@@ -27,25 +27,26 @@ export class Charge {
   }
 
   /**
-   * Replaces the charge with the bytes of the ended task. The charge stays as it is if the limit has no room for both
-   * at once.
+   * Replaces the reserved bytes by `bytes`, the size of the ended task. For a moment, both are reserved. If this would
+   * exceed a limit, the charge stays unchanged.
    */
   finish(bytes: number): void {
     const before = this.#releases;
     this.#releases = [];
-    // Charge the new bytes before releasing the old bytes, because a client without any charge is forgotten.
+    // Reserve the new bytes before releasing the old bytes, because the server forgets a client that has no reserved
+    // bytes.
     if (this.grow(bytes)) before.forEach((release) => release());
     else this.#releases = before;
     this.#keep = undefined;
   }
 
-  /** Releases all bytes. */
+  /** Releases all reserved bytes. */
   end(): void {
     for (const release of this.#releases.splice(0)) release();
   }
 }
 
-/** Estimates the bytes that a value takes in memory, with two bytes for each character of its JSON. */
+/** Estimates the size of a value in memory, as two bytes per character of its JSON. */
 export function toBytes(value: unknown): number {
   return 2 * (JSON.stringify(value)?.length ?? 0);
 }

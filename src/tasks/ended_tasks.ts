@@ -1,6 +1,5 @@
 /**
- * Tasks that have ended: keeps the newest tasks in memory, and releases the bytes charged to their clients when they
- * expire.
+ * Caches tasks that have ended, and releases the reserved bytes of a task when the task expires.
  *
  * @module
  */
@@ -8,10 +7,10 @@ import type { Clock } from "../library.ts";
 import type { Charge } from "./charge.ts";
 import type { TaskRecord } from "./task_record.ts";
 
-/** The tasks of one server that have ended. */
+/** A cache of the ended tasks of one server. */
 export class Ended {
   readonly #clock: Clock;
-  /** Records by id. The least recently used record is the first. */
+  /** Records by id. The least recently used record comes first. */
   readonly #records = new Map<string, { readonly record: TaskRecord; readonly characters: number }>();
   readonly #charges = new Map<string, { readonly until: number; readonly charge: Charge }>();
   #characters = 0;
@@ -21,7 +20,7 @@ export class Ended {
     this.#clock = clock;
   }
 
-  /** Remembers a task unless it is large. */
+  /** Caches a task, unless the task is large. Evicts the least recently used tasks if the cache is full. */
   add(record: TaskRecord): void {
     const characters = 500 + JSON.stringify([record.result, record.error]).length;
     if (characters > MAX_CHARACTERS / 100) return;
@@ -35,7 +34,7 @@ export class Ended {
     this.#start();
   }
 
-  /** Returns a remembered task. */
+  /** Returns a task, unless it is not cached or has expired. */
   get(id: string): TaskRecord | undefined {
     const found = this.#records.get(id);
     if (!found) return;
@@ -48,13 +47,13 @@ export class Ended {
     return found.record;
   }
 
-  /** Releases the charge when the task has expired. */
+  /** Releases the charge within {@linkcode SWEEP_MS} milliseconds after the task has expired. */
   charge({ id, createdAt, ttlMs }: TaskRecord, charge: Charge): void {
     this.#charges.set(id, { until: createdAt + ttlMs, charge });
     this.#start();
   }
 
-  /** Forgets all tasks. */
+  /** Empties the cache and releases all charges. */
   close(): void {
     this.#stop?.();
     for (const { charge } of this.#charges.values()) charge.end();
@@ -95,10 +94,10 @@ export class Ended {
 }
 
 /**
- * Maximum number of characters of all remembered tasks. A task that is larger than a hundredth of this maximum is not
- * remembered, but read from the store.
+ * Maximum number of characters in the cache. A task that is larger than a hundredth of this maximum is not cached, so
+ * each request for the task reads the store.
  */
 const MAX_CHARACTERS = 8_388_608;
 
-/** Milliseconds between two searches for expired tasks. */
+/** Interval in milliseconds at which expired tasks are removed. */
 const SWEEP_MS = 10_000;

@@ -1,5 +1,5 @@
 /**
- * The tasks of one server: tasks that run in this process, tasks that other processes run, and ended tasks.
+ * Finds and changes the tasks of one server, whether they run in this process, run in another process, or have ended.
  *
  * @module
  */
@@ -12,14 +12,14 @@ import { Takeover, type TakeoverHost } from "./takeover.ts";
 import { isEnded, type TaskRecord } from "./task_record.ts";
 import { TaskStore } from "./task_store.ts";
 
-/** Notifies the clients that subscribe to a task of its new state. */
+/** Sends the new state of a task to the clients that subscribe to the task. */
 export type Announce = (record: TaskRecord) => void;
 
-/** The tasks of one server. */
+/** The tasks of one server, in this process and in the store. */
 export class Jobs implements TakeoverHost {
   readonly server: ExtensionServer;
   readonly store: TaskStore;
-  /** The first characters of the ids of all tasks that this process has started. */
+  /** The first eight characters of the id of each task that this process has started. */
   readonly prefix: string = toRandom(6);
   readonly #announce: Announce;
   readonly #running = new Map<string, RunningTask>();
@@ -27,20 +27,20 @@ export class Jobs implements TakeoverHost {
   readonly #reading = new Map<string, Promise<TaskRecord | undefined>>();
   readonly #takeover: Takeover;
   /**
-   * Prefixes of the tasks for which this process is responsible, and the time at which the last task with each prefix
-   * expires.
+   * Prefixes of the task ids for which this process is responsible, each with the time at which the last task with this
+   * prefix expires.
    */
   readonly #prefixes = new Map([[this.prefix, Infinity]]);
-  /** Time until which the store lists this process as responsible, in milliseconds since 1970. */
+  /** Time at which this process's entry in the store expires, in milliseconds since 1970. */
   #knownUntil = 0;
   #opening?: Promise<void>;
   #adopting: Promise<void> = Promise.resolve();
   #stopListening?: () => void;
   #release?: () => void;
-  /** Whether this process has given a task back for another process to run. */
+  /** Whether this process has released a task so that another process can run the task. */
   #hasLeft = false;
 
-  /** Creates the tasks of a server, which has started. */
+  /** Starts to search for tasks that the server can take over. */
   constructor(server: ExtensionServer, announce: Announce) {
     this.server = server;
     this.store = new TaskStore(server);
@@ -50,7 +50,7 @@ export class Jobs implements TakeoverHost {
     this.#takeover.start();
   }
 
-  /** Creates the id of a new task. */
+  /** Returns a new task id that begins with {@linkcode prefix}. */
   makeId(): string {
     return this.prefix + toRandom(18);
   }
@@ -74,7 +74,7 @@ export class Jobs implements TakeoverHost {
       this.#opening = undefined;
       throw error;
     }));
-    // Writes take turns, because each write must contain the prefixes of all earlier writes.
+    // Write one after the other, because each write must contain the prefixes of all earlier writes.
     const adopting = this.#adopting.then(() => this.#adopt(prefix, createdAt + ttlMs));
     this.#adopting = adopting.catch(() => {});
     await adopting;
@@ -86,11 +86,11 @@ export class Jobs implements TakeoverHost {
     if (known === undefined || until > this.#knownUntil) {
       const now = this.server.clock.date();
       for (const [each, end] of this.#prefixes) if (end < now) this.#prefixes.delete(each);
-      // Write twice the required time, so that most new tasks need no write.
+      // Let the entry live twice as long as required, so that most new tasks need no write.
       const left = 2 * (Math.max(this.#knownUntil, until) - now);
       await this.#setCrew(this.store.lease.id, left, [...this.#prefixes.keys(), prefix]);
-      // Set this only after the write has succeeded. Without the entry in the store, no other process could find the
-      // tasks of this process after it has ended.
+      // Set `#knownUntil` only after the write has succeeded. If later tasks relied on an entry that was never written,
+      // no other process could find these tasks after this process has ended.
       this.#knownUntil = now + left;
     }
     this.#prefixes.set(prefix, last);
@@ -100,7 +100,7 @@ export class Jobs implements TakeoverHost {
     await this.store.setCrew({ prefix: this.prefix, by, prefixes: [...new Set(prefixes)] }, ms);
   }
 
-  /** Releases the charge of a client when the task expires. */
+  /** Releases the charge when the task has expired. */
   chargeUntilExpired(record: TaskRecord, charge: Charge): void {
     this.#ended.charge(record, charge);
   }
@@ -113,7 +113,7 @@ export class Jobs implements TakeoverHost {
     const { id, by } = task.record;
     this.#running.delete(id);
     if (isEnded(task.record)) {
-      // An ended task takes fewer bytes: its record no longer contains parameters, questions and values.
+      // The record of an ended task is smaller, because parameters, questions and values have been removed.
       task.charge?.finish(toBytes(task.record));
       this.#ended.add(task.record);
     } else if (by === null) {
@@ -122,14 +122,14 @@ export class Jobs implements TakeoverHost {
     }
   }
 
-  /** Notifies the clients that subscribe to a task. */
+  /** Sends the new state of a task to the clients that subscribe to the task. */
   announce(record: TaskRecord): void {
     this.#announce(record);
   }
 
   /**
-   * Returns a task. Returns `undefined` if the task belongs to another caller. Without `caller`, returns the task of
-   * any caller.
+   * Returns a task. Returns `undefined` if the task does not exist or belongs to another caller. Without `caller`, the
+   * task may belong to any caller.
    */
   async find(id: string, caller?: Caller): Promise<TaskRecord | undefined> {
     const record = this.#running.get(id)?.record ?? this.#ended.get(id) ?? await this.#read(id);
@@ -141,22 +141,22 @@ export class Jobs implements TakeoverHost {
     for await (const { record } of this.store.list("")) yield record;
   }
 
-  /** Answers questions from a task. Returns `false` if the caller has no such task. */
+  /** Passes answers to a task. Returns `false` if the caller has no such task. */
   async answer(id: string, answers: Params, caller?: Caller): Promise<boolean> {
     return await this.#change(id, caller, (running) => running.answer(answers), (record) => {
       const asked = record.work?.questions ?? {};
       const open = Object.entries(answers).filter(([key]) => Object.hasOwn(asked, key));
       const isAnswered = ([key]: readonly [string, unknown]) => Object.hasOwn(record.work?.answers ?? {}, key);
       const fresh = Object.fromEntries(open.filter((each) => !isAnswered(each)));
-      // Send these answers without storing them: the process that runs the task checks answers, and uses them if the
-      // stored answer turns out to be invalid.
+      // Do not store second answers to a question. Send them to the process that runs the task, which uses a second
+      // answer if the stored answer is invalid.
       const others = Object.fromEntries(open.filter(isAnswered));
       const next = Object.keys(fresh).length ? withAnswers(record, fresh) : record;
       return { next, news: open.length ? { answers: fresh, others } : undefined };
     });
   }
 
-  /** Cancels a task, unless it has ended. Returns `false` if the caller has no such task. */
+  /** Cancels a task, unless the task has ended. Returns `false` if the caller has no such task. */
   async cancel(id: string, caller?: Caller): Promise<boolean> {
     return await this.#change(id, caller, (running) => running.cancel(), ({ work: _, ...record }) => {
       const next = { ...record, status: "cancelled" as const, updatedAt: this.server.clock.date(), by: null };
@@ -164,7 +164,9 @@ export class Jobs implements TakeoverHost {
     });
   }
 
-  /** Notifies the clients of this process of each change of a task from now on. */
+  /**
+   * Makes sure that this process is notified whenever the task changes, so that it can notify its subscribed clients.
+   */
   async watch(id: string): Promise<void> {
     const running = this.#running.get(id);
     if (running) return running.watch();
@@ -172,7 +174,10 @@ export class Jobs implements TakeoverHost {
     if (record && !isEnded(record)) await this.store.tell(record.crew, { id, isWatched: true });
   }
 
-  /** Stops looking for tasks, and leaves the running tasks to other processes. Call it when all handlers have ended. */
+  /**
+   * Stops searching for tasks, and releases unfinished tasks so that other processes can run them. Resolves when all
+   * handlers have ended.
+   */
   async stop(): Promise<void> {
     this.#takeover.stop();
     await Promise.all([...this.#running.values()].map(({ over }) => over));
@@ -180,7 +185,7 @@ export class Jobs implements TakeoverHost {
     this.#ended.close();
     this.#stopListening?.();
     if (!this.#opening) return;
-    // If the store does not answer, other processes find out when the lease expires.
+    // If the store does not respond, other processes take over the tasks after the lease has expired.
     await this.#leave().catch(() => {});
     this.#release?.();
   }
@@ -191,13 +196,13 @@ export class Jobs implements TakeoverHost {
   }
 
   async #open(): Promise<void> {
-    // Hold the lease before a task is written. Otherwise another process could find the task without a lease, and take
-    // it over.
+    // Acquire the lease before the first task is written. Otherwise another process could find a task without a lease,
+    // and take over the task.
     this.#release = await this.store.lease.hold();
     this.#stopListening = await this.store.listen(this.prefix, (news) => void this.#obey(news).catch(() => {}));
   }
 
-  // Calls share one read, because many clients may request the same task at the same time.
+  // Concurrent requests for a task share one read of the store.
   async #read(id: string): Promise<TaskRecord | undefined> {
     if (!ID.test(id)) return;
     const reading = this.#reading.get(id) ?? this.store.get(id).then((found) => found?.record);
@@ -222,7 +227,7 @@ export class Jobs implements TakeoverHost {
     change: (record: TaskRecord) => Change,
   ): Promise<boolean> {
     for (let left = ATTEMPTS; left; left--) {
-      // Check in each attempt, because this process may have taken over the task since the last attempt.
+      // Check this in each attempt, because this process may have taken over the task since the last attempt.
       const running = this.#running.get(id);
       if (running && isOf(running.record, caller)) {
         await changeHere(running);
@@ -234,17 +239,17 @@ export class Jobs implements TakeoverHost {
       const { next, news } = change(found.record);
       const version = next === found.record ? found.version : await this.store.set(next, found.version);
       if (version === undefined) continue;
-      // Notify the clients here only if no process runs the task. Otherwise that process notifies them.
+      // Notify clients here only if no process runs the task. A process that runs the task notifies clients itself.
       if (found.record.by === null && next.isWatched && next !== found.record) this.#announce(next);
       if (news && found.record.by !== null) {
         await this.store.tell(found.record.crew, { id, base: found.version, version, ...news });
       }
       return true;
     }
-    throw McpError.busy(`Cannot change the task: ${ATTEMPTS} other changes came first; try again`);
+    throw McpError.busy(`Cannot change the task: other changes came first in ${ATTEMPTS} attempts; try again`);
   }
 
-  /** Handles a message of another process. */
+  /** Handles a message from another process about a task that runs in this process. */
   async #obey(news: unknown): Promise<void> {
     const { id, isWatched, ...rest } = Object(news);
     const running = this.#running.get(id);
@@ -259,23 +264,25 @@ export interface Caller {
   readonly owner: string | undefined;
 }
 
-// Without a caller, the request comes from an operator, who may use all tasks.
+// A request without a caller comes from an operator, who can use all tasks.
 function isOf({ owner }: TaskRecord, caller: Caller | undefined): boolean {
   return !caller || owner === caller.owner;
 }
 
-/** A change of a task, with the message for the process that runs the task. */
+/** The changed record of a task, and the message to the process that runs the task. */
 interface Change {
   readonly next: TaskRecord;
   readonly news?: { readonly answers?: Params; readonly isCancelled?: boolean };
 }
 
-/** Number of attempts to change a task. Attempts fail if the process that runs the task changes it at the same time. */
+/**
+ * Maximum number of attempts to change a task. An attempt fails if another process changes the task at the same time.
+ */
 const ATTEMPTS = 20;
 
 /**
- * The pattern of an id: 6 bytes that identify a process, and 18 random bytes. An id has this length, because only the
- * id protects the task of a caller without a principal.
+ * Matches task ids: 6 bytes that identify a process, and 18 random bytes, as Base64url. The random part is long,
+ * because a task without a principal is protected only by its id.
  */
 const ID = /^[\w-]{32}$/;
 

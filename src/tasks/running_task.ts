@@ -9,17 +9,17 @@ import { type Charge, toBytes } from "./charge.ts";
 import { isEnded, type TaskError, type TaskRecord, type TaskStatus, type TaskWork } from "./task_record.ts";
 import { MAX_VALUES, type TaskStore } from "./task_store.ts";
 
-/** The parts of a server that a task uses. */
+/** The server's services for a running task, and callbacks. */
 export interface TaskHost {
   readonly server: ExtensionServer;
   readonly store: TaskStore;
-  /** Called with each new state that clients may see. */
+  /** Called when the state that clients can see has changed. */
   onChange(task: RunningTask): void;
-  /** Called when the handler has ended, or when another process runs the task. */
+  /** Called when the task has ended in this process, or when another process has taken over the task. */
   onEnd(task: RunningTask): void;
 }
 
-/** The record of a task, and where it is stored. */
+/** Arguments of the constructor of {@linkcode RunningTask}. */
 export interface TaskParts {
   readonly host: TaskHost;
   readonly record: TaskRecord;
@@ -33,27 +33,27 @@ interface Waiting {
   readonly answer: (value: unknown) => void;
 }
 
-/** A task whose handler runs in this process. Changes of its record are written one after the other. */
+/** A task whose handler runs in this process. The changes of the task's record are written one after the other. */
 export class RunningTask {
-  /** The record of the task as it is in the store. */
+  /** The task's record, as last written to the store or read from it. */
   record: TaskRecord;
   /** Settles when the handler has asked its first question. */
   readonly asked: Promise<void>;
   /** Settles when the task has ended in this process. */
   readonly over: Promise<void>;
-  /** Cancels the handler. Set when the handler starts. */
+  /** Cancels the handler. Does nothing until the handler starts. */
   cancelHandler: (message: string) => void = () => {};
-  /** The bytes that the client is charged. Set when the call becomes a task. */
+  /** Counts the task's bytes against the client's share. Set when the call becomes a task. */
   charge?: Charge;
   /**
-   * Whether the call has become a task. Until then, progress, log messages and questions of the handler are sent to the
-   * client.
+   * Whether the call has become a task. Before that, the handler's progress, log messages and questions are sent
+   * directly to the client.
    */
   isTask: boolean;
   /** Whether the handler has been called. */
   hasRun = false;
   readonly #host: TaskHost;
-  /** Values of `once`, as JSON. */
+  /** Values that the handler has created with `once`, as JSON. */
   readonly #values = new Map<string, string>();
   readonly #making = new Map<string, Promise<string>>();
   readonly #waiting = new Map<string, Waiting>();
@@ -61,7 +61,7 @@ export class RunningTask {
   readonly #over = Promise.withResolvers<void>();
   #version: string | null;
   #writing: Promise<unknown>;
-  /** Settles when the record is in the store. */
+  /** Resolves when the record has been written to the store. Rejects if the record cannot be written. */
   readonly #begun = Promise.withResolvers<void>();
   #message?: string;
   #isReporting = false;
@@ -69,8 +69,8 @@ export class RunningTask {
   /** Whether another process runs the task. */
   #isLost = false;
   /**
-   * Whether the handler has ended, or its result is no longer needed. The handler may still run if it ignores its
-   * signal.
+   * Whether the handler has ended, or its result is no longer needed. A handler that ignores its signal may still be
+   * running.
    */
   #isOver = false;
 
@@ -82,18 +82,18 @@ export class RunningTask {
     this.isTask = isTask;
     this.asked = this.#asked.promise;
     this.over = this.#over.promise;
-    // All writes wait until the record itself has been written.
+    // Later writes wait until the new record has been written.
     this.#writing = version === null ? this.#begun.promise : Promise.resolve();
     this.#begun.promise.catch(() => {});
   }
 
-  /** Receives the progress, log messages, questions and values of the handler. */
+  /** Receives the handler's progress, log messages, questions and `once` values. */
   readonly redirect: Redirect = {
     progress: (progress, { total, message }, direct) => {
       if (!this.isTask) return void direct();
       this.#report(message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`));
     },
-    // Drop the log messages of a task, because the specification has no log messages of tasks.
+    // Drop log messages of a task, because the specification defines no way to send them.
     log: (_level, _data, _logger, direct) => void (this.isTask || direct()),
     ask: async (question, direct) => {
       if (this.isTask) return await this.#ask(question);
@@ -104,19 +104,19 @@ export class RunningTask {
     once: async (key, make, direct) => JSON.parse(await this.#once(key, make, direct)),
   };
 
-  /** Makes the call a task, and writes its record. Rejects if the record cannot be written. */
+  /** Turns the call into a task, and writes the task's record. Rejects if the record cannot be written. */
   async begin(): Promise<void> {
     this.isTask = true;
     this.#keepWork(() => ({ made: [...this.#values] }));
     try {
       const version = await this.#host.store.set(this.record, null);
-      if (version === undefined) throw new Error("Cannot begin a task: its id is in use");
+      if (version === undefined) throw new Error("Cannot begin a task: the id is already used");
       this.#version = version;
       this.#begun.resolve();
     } catch (error) {
       this.#begun.reject(error);
-      // After an error other than a rejection, the record may be in the store, or arrive there later. Mark the task as
-      // cancelled, or it would run again after the end of this process.
+      // Unless the store has rejected the record, the record may have been written, or may still be written later. Mark
+      // the task as cancelled. Otherwise another process could run the task after this process has ended.
       if (!isFinal(error)) {
         this.#write(({ work: _, ...record }) => ({ ...record, status: "cancelled", by: null })).catch(() => {});
       }
@@ -124,13 +124,13 @@ export class RunningTask {
     }
   }
 
-  /** Ends a task whose record could not be written. Promises that its handler awaits reject with `reason`. */
+  /** Ends a task whose record could not be written. Promises that the handler awaits reject with `reason`. */
   abandon(reason: unknown): void {
     this.#isOver = true;
     this.#begun.reject(reason);
   }
 
-  /** Reads the values of `once` that other processes have written. */
+  /** Loads the `once` values that earlier runs of the handler have stored. */
   async load(): Promise<void> {
     const { made = [] } = this.record.work ?? {};
     const journal = await this.#repeat(() => this.#host.store.readValues(this.record.id));
@@ -138,8 +138,8 @@ export class RunningTask {
   }
 
   /**
-   * Writes the outcome of the handler. If the server closes and the handler can resume, the task is left to another
-   * process instead.
+   * Writes the outcome of the handler. If the server closes and the handler can resume, releases the task instead, so
+   * that another process can run it.
    */
   async follow(ending: Promise<Result>): Promise<void> {
     try {
@@ -154,15 +154,15 @@ export class RunningTask {
     }
   }
 
-  /** Answers the questions to which the given answers are valid. Other answers are ignored. */
+  /** Passes valid answers to the handler. Invalid answers are ignored. */
   async answer(responses: Params): Promise<void> {
     const valid: [key: string, value: unknown][] = [];
     for (const [key, value] of Object.entries(responses)) {
       const waiting = this.#waiting.get(key);
       if (waiting && await waiting.question.check(value) === undefined) valid.push([key, value]);
     }
-    // Remove these questions now, so that they accept no further answers: the handler must get the answer that is
-    // stored.
+    // Remove these questions before the write, so that they accept no further answers. The handler must receive the
+    // answer that is stored.
     const taken = valid.flatMap(([key, value]) => {
       const waiting = this.#waiting.get(key);
       return waiting && this.#waiting.delete(key) ? [{ key, value, waiting }] : [];
@@ -179,7 +179,7 @@ export class RunningTask {
     for (const { value, waiting } of taken) waiting.answer(value);
   }
 
-  /** Adopts a change that another process has written: answers from clients, or a cancellation. */
+  /** Applies a change that another process has written: answers from clients, or a cancellation. */
   async adopt({ base, version, answers = {}, others = {}, isCancelled }: Adopted): Promise<void> {
     if (isCancelled) {
       const { work: _, ...record } = this.record;
@@ -188,7 +188,7 @@ export class RunningTask {
       return this.#lose("the task was cancelled");
     }
     await this.#queue(() => {
-      // If the versions differ, the next write fails and reads the record again.
+      // If the versions differ, the next write fails, and the record is then read again.
       if (this.#version === base) {
         this.#version = version;
         this.record = withAnswers(this.record, answers);
@@ -199,13 +199,13 @@ export class RunningTask {
     await this.answer(others);
   }
 
-  /** Cancels the task for its caller. */
+  /** Cancels the task on behalf of a client or an operator. */
   async cancel(): Promise<void> {
     await this.#finish("cancelled", {});
-    this.cancelHandler("Cannot go on: the task was cancelled");
+    this.cancelHandler("Cannot continue the handler: the task was cancelled");
   }
 
-  /** Notifies clients on other instances of each change from now on. */
+  /** Marks the task as watched, so that each change is announced to clients on all instances. */
   watch(): void {
     this.record = { ...this.record, isWatched: true };
     this.#host.onChange(this);
@@ -220,13 +220,14 @@ export class RunningTask {
     this.#waiting.set(key, { question, answer });
     this.#asked.resolve();
     await this.#change((record) => withQuestion(record, key, { method, params }));
-    // An answer may have arrived while the question was written.
+    // An answer may have arrived while the question was being written.
     await this.#deliver(this.record.work?.answers ?? {});
     return await promise;
   }
 
   /**
-   * Settles the questions whose stored answers are valid. Removes invalid answers, so that the client can answer again.
+   * Settles each question whose stored answer is valid. Removes invalid answers from the store, so that the client can
+   * answer again.
    */
   async #deliver(answers: Params): Promise<void> {
     for (const [key, value] of Object.entries(answers)) {
@@ -257,19 +258,22 @@ export class RunningTask {
   async #make(key: string, make: () => unknown, direct: () => Promise<unknown>): Promise<string> {
     if (this.#values.size + this.#making.size >= MAX_VALUES) {
       throw new RangeError(
-        `Cannot keep the value of ctx.once(${
+        `Cannot store the value of ctx.once(${
           JSON.stringify(key)
-        }): a task has at most ${MAX_VALUES} values; combine some`,
+        }): a task can store at most ${MAX_VALUES} values; combine several values under one key`,
       );
     }
-    // Do not create the value here, because another process may be creating it now.
+    // Do not create a value after the task has ended in this process, because another process may now be creating the
+    // value.
     if (this.#isOver || this.#isLost || isEnded(this.record)) throw new Error(OVER);
     const json = JSON.stringify(await (this.isTask ? make() : direct())) ?? "null";
     if (this.isTask) {
       if (this.charge?.grow(toBytes(json)) === false) throw toFull();
-      // Wait until the record is in the store. Without its task, a value would stay in the store.
+      // Wait until the record is in the store. If the record could not be written, the stored value would belong to no
+      // task.
       await this.#writing;
-      // The token makes a repeated write safe, because a write whose response was lost may have succeeded.
+      // The token prevents a repeated write from adding the value twice. A write can be repeated although it has
+      // succeeded, if the response was lost.
       const token = crypto.randomUUID();
       await this.#repeat(() => this.#host.store.addValue(this.record, { key, json, token }));
     }
@@ -278,8 +282,8 @@ export class RunningTask {
     return json;
   }
 
-  // At most one report is written at a time, and {@linkcode REPORT_MS} pass before the next, because a handler may
-  // report progress very often.
+  // Throttles writes of progress messages to one per {@linkcode REPORT_MS} milliseconds, because a handler may report
+  // progress very often.
   #report(message: string): void {
     this.#message = message;
     if (this.#isReporting) return;
@@ -309,7 +313,7 @@ export class RunningTask {
     if (this.#isLost || isEnded(this.record)) return;
     if (end.result) return await this.#complete(end.result);
     const { why, error } = end;
-    // The call was refused before its handler started, because this process has no capacity or is closing.
+    // Whether this process refused the call before the handler started, because it has no capacity or is closing.
     const isRefused = !this.hasRun && (error.code === BUSY || this.#host.server.signal.aborted);
     if (canResume && (why === "closing" || isRefused)) return await this.#change((record) => ({ ...record, by: null }));
     const message = why === "closing" ? CLOSED : why === "timeout" ? TOO_LONG : error.message;
@@ -322,8 +326,8 @@ export class RunningTask {
       await this.#finish("completed", { result });
     } catch (error) {
       if (!isFinal(error)) throw error;
-      // The result is too large for the store, or the client has used up its share of memory.
-      const message = `Cannot keep the result of the task: ${toText(error)}`;
+      // The result is too large for the store, or exceeds the client's share of memory.
+      const message = `Cannot store the result of the task: ${toText(error)}`;
       await this.#finish("failed", { statusMessage: message, error: { code: INTERNAL_ERROR, message } });
     }
   }
@@ -365,33 +369,33 @@ export class RunningTask {
   }
 
   /**
-   * Reads the record again after another process has changed it: clients have answered, the task was cancelled, or
-   * another process runs it.
+   * Reads the record again after another process has changed the record to store answers, to cancel the task, or to
+   * take over the task.
    */
   async #reread(): Promise<void> {
     const { store } = this.#host;
     const { id, by, run } = this.record;
     const found = await this.#repeat(() => store.get(id));
-    if (!found) return this.#lose("the task is not in the store any more");
+    if (!found) return this.#lose("the task is no longer in the store");
     this.#version = found.version;
-    // Keep `isWatched`, which may not be in the store yet.
+    // Keep `isWatched`, because this process may not have written it to the store yet.
     this.record = this.record.isWatched ? { ...found.record, isWatched: true } : found.record;
     if (isEnded(found.record)) {
       this.#host.onChange(this);
       return this.#lose("the task has ended");
     }
     if (found.record.by !== by || found.record.run !== run) return this.#lose("another process runs the task");
-    // Deliver the answers later. Doing so may write, and this function runs within a write.
+    // Deliver the answers in a microtask: delivering may write the record, and this function runs during a write.
     queueMicrotask(() => this.#deliver(found.record.work?.answers ?? {}).catch(() => {}));
   }
 
   #lose(state: string): void {
     if (this.#isLost) return;
     this.#isLost = true;
-    this.cancelHandler(`Cannot go on: ${state}`);
+    this.cancelHandler(`Cannot continue the handler: ${state}`);
   }
 
-  // Repeats an operation while the store does not answer, until the server closes.
+  // Retries an operation while the store does not respond, until the server closes.
   async #repeat<T>(run: () => Promise<T>): Promise<T> {
     const { clock, signal } = this.#host.server;
     while (true) {
@@ -405,21 +409,21 @@ export class RunningTask {
   }
 }
 
-/** A change that another process has written. */
+/** A change of the record that another process has written. */
 export interface Adopted {
-  /** The version that the other process has replaced, and the version that it has written. */
+  /** The version of the record before the change. */
   readonly base: string;
   readonly version: string;
   readonly answers?: Params;
   /**
-   * Answers that the other process has not written, because the questions already have an answer in the store. The
-   * stored answer may be invalid.
+   * Answers that the other process has not stored, because the store already has answers to these questions. Used if a
+   * stored answer is invalid.
    */
   readonly others?: Params;
   readonly isCancelled?: boolean;
 }
 
-/** The outcome of a handler: a result, or an error with the reason why the handler was cancelled. */
+/** The outcome of a handler: a result, or an error and, if the handler was cancelled, the reason. */
 type End =
   | { readonly result: Result }
   | { readonly result?: undefined; readonly error: TaskError; readonly why?: unknown };
@@ -439,7 +443,7 @@ export function withAnswers(record: TaskRecord, answers: Params): TaskRecord {
   return work ? withStatus({ ...record, work: { ...work, answers: { ...work.answers, ...answers } } }) : record;
 }
 
-/** Removes an answer, unless it has been replaced in the meantime. */
+/** Removes an answer, unless the record now contains another answer to the question. */
 function withoutAnswer(record: TaskRecord, key: string, value: unknown): TaskRecord {
   const { work } = record;
   if (!work || JSON.stringify(work.answers[key]) !== JSON.stringify(value)) return record;
@@ -467,21 +471,21 @@ function toText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Creates the error for a client that exceeds its share of memory. */
+/** Returns the error for a task that would exceed the client's share of memory. */
 export function toFull(): McpError {
   return McpError.busy(
-    "Cannot begin a task: the server already keeps too many bytes for this client; wait until older tasks expire",
+    "Cannot store data of the task: the server already stores too many bytes for this client; wait until older tasks expire",
   );
 }
 
 const INTERNAL_ERROR = -32_603;
 const BUSY = -31_503;
-const OVER = "Cannot go on: the task has ended in this process";
-const CLOSED = "The server has closed before the task was finished; call the tool again if that is safe";
+const OVER = "Cannot continue the handler: the task has ended in this process";
+const CLOSED = "The server closed before the task was finished; call the tool again if the call can safely be repeated";
 const TOO_LONG = "The task took longer than its time to live (ttlMs)";
 
-/** Minimum milliseconds between two writes of messages that the handler reports. */
+/** Minimum interval in milliseconds between two writes of progress messages. */
 const REPORT_MS = 250;
 
-/** Milliseconds between attempts to write to a store that does not answer. */
+/** Milliseconds between two attempts to reach a store that does not respond. */
 const RETRY_MS = 1000;

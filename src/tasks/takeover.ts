@@ -1,5 +1,5 @@
 /**
- * Finds tasks whose processes have ended, and runs these tasks again or lets them fail.
+ * Finds tasks whose process has ended. Tasks that can resume are run again; other tasks fail.
  *
  * @module
  */
@@ -10,25 +10,25 @@ import type { Crew, FoundTask } from "./task_store.ts";
 
 /** The part of {@linkcode Jobs} that a takeover uses. */
 export interface TakeoverHost extends TaskHost {
-  /** Identifies this process in the store. */
+  /** The first characters of the ids of this process's tasks. They also identify this process in the store. */
   readonly prefix: string;
   /** Makes this process responsible for the tasks whose ids begin with a prefix, until the given task has expired. */
   adopt(prefix: string, record: TaskRecord): Promise<void>;
-  /** Adds a task that this process runs from now on. */
+  /** Adds a task that this process has taken over. */
   add(task: RunningTask): void;
-  /** Notifies the clients that subscribe to a task. */
+  /** Sends the new state of a task to the clients that subscribe to the task. */
   announce(record: TaskRecord): void;
 }
 
-/** Searches for tasks that no process runs any more. */
+/** Searches for tasks whose process has ended, and takes them over. */
 export class Takeover {
   readonly #jobs: TakeoverHost;
   #isStopped = false;
   #stopTimer?: () => void;
   #looking?: Promise<void>;
   /**
-   * Ids of tasks for which this process had no capacity. This process tries to run these tasks again, because other
-   * processes take them over only after this process has ended.
+   * Ids of tasks that this process has released, because it had no capacity for them. This process retries these tasks
+   * itself, because other processes take over its tasks only after it has ended.
    */
   readonly #left = new Set<string>();
   /** Whether this process had no capacity for a task since the current search began. */
@@ -39,12 +39,12 @@ export class Takeover {
   }
 
   /**
-   * Searches immediately, and from then on twice within the duration of a lease. Does nothing if no other process can
-   * use the store.
+   * Searches immediately, and then repeats the search each time half the duration of a lease has passed. Does nothing
+   * if the store is not shared with other processes.
    */
   start(): void {
     if (!this.#jobs.store.isShared) return;
-    // Ignore errors of the store, because the next search tries again.
+    // Ignore store errors, because the next search tries again.
     this.#looking = this.#look().catch(() => {}).finally(() => {
       if (this.#isStopped) return;
       const ms = this.#jobs.store.lease.ms / 2;
@@ -58,7 +58,7 @@ export class Takeover {
     this.#stopTimer?.();
   }
 
-  /** Remembers a task for which there was no capacity, so that the task is tried again. */
+  /** Remembers a task that this process has released, so that the next search retries the task. */
   leave(id: string): void {
     this.#left.add(id);
     this.#isFull = true;
@@ -80,7 +80,7 @@ export class Takeover {
     }
   }
 
-  /** Retries the tasks for which there was no capacity. */
+  /** Retries the tasks that this process has released. */
   async #takeLeft(): Promise<void> {
     for (const id of [...this.#left]) {
       if (this.#isOver || this.#isFull) return;
@@ -96,7 +96,7 @@ export class Takeover {
     return this.#isStopped || this.#jobs.server.signal.aborted;
   }
 
-  /** Takes over all tasks of a process that has ended. Returns whether no tasks are left. */
+  /** Takes over all tasks of a process that has ended. Returns `false` if some tasks could not be taken over yet. */
   async #takeAll(crew: Crew): Promise<boolean> {
     const { store } = this.#jobs;
     const held = new Map<string, boolean>();
@@ -110,7 +110,8 @@ export class Takeover {
       for await (const found of store.list(prefix)) {
         if (this.#isOver) return false;
         if (isEnded(found.record) || await isRun(found.record)) continue;
-        // Leave the task for now. The next search finds the task, unless a process with capacity has taken it over.
+        // Without capacity, skip tasks that can resume. The next search finds such a task again, unless a process with
+        // capacity has taken it over.
         const mustWait = this.#isFull && found.record.work?.canResume;
         isDone = !mustWait && await this.#take(found, prefix) && isDone;
       }
@@ -118,7 +119,7 @@ export class Takeover {
     return isDone;
   }
 
-  /** Takes over a task. Returns `false` if another process or a client has changed the task in the meantime. */
+  /** Takes over a task. Returns `false` if the task was changed after `version` was read. */
   async #take({ record, version }: FoundTask, prefix: string): Promise<boolean> {
     const { store, server: { clock } } = this.#jobs;
     const { work } = record;
@@ -133,8 +134,8 @@ export class Takeover {
       taken = await store.set(mine, version);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      // The record has reached the maximum size of a value. Let the task fail, because otherwise each search would fail
-      // at this task, and not reach the other tasks.
+      // The record has reached the store's maximum value size. Let the task fail. Otherwise every search would stop at
+      // this task, and never reach the tasks after it.
       return await this.#fail({ record, version }, `Cannot resume the task: ${error.message}`);
     }
     if (taken === undefined) return false;
@@ -186,7 +187,8 @@ function isExpired(principal: StoredPrincipal | undefined, now: number): boolean
   return principal?.expiresAt !== undefined && principal.expiresAt <= now;
 }
 
-// Omit an expiry in the past, because it would end the call. The caller was authenticated when the task began.
+// Omits `expiresAt` if it is in the past, because the server would end the call at once. The caller was authenticated
+// when the task began.
 function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principal | undefined {
   if (!stored) return;
   const { id, scopes, expiresAt, claims } = stored;
@@ -198,5 +200,6 @@ function toPrincipal(stored: StoredPrincipal | undefined, now: number): Principa
   };
 }
 
-const LOST = "The process that ran the task has ended before it was finished; call the tool again if that is safe";
-const EXPIRED = "The credentials of the caller had expired when the task could be resumed; call the tool again";
+const LOST =
+  "The process that ran the task ended before the task was finished; call the tool again if the call can safely be repeated";
+const EXPIRED = "Cannot resume the task: the caller's credentials have expired; call the tool again";

@@ -1,47 +1,52 @@
 /**
- * Reads {@linkcode TaskOptions}.
+ * The options of `task()`, their validation and their defaults.
  *
  * @module
  */
 import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 
-/** Options of a task. All are optional. */
+/** Options of `task()`. */
 export interface TaskOptions {
   /**
-   * Milliseconds for which the server waits for the result. If a call takes longer, it becomes a task. Until then,
-   * questions of the handler belong to the call. Defaults to 0: every call becomes a task.
+   * Milliseconds for which the server waits for the result. A call that takes longer becomes a task. Before that, the
+   * client answers the handler's elicitation and sampling requests as part of the call, not through the task. Defaults
+   * to 0: every call becomes a task.
    */
   readonly after?: number;
   /**
-   * Milliseconds for which a task and its result are kept, counted from its creation. The handler is cancelled at the
-   * end of this time. Defaults to 3,600,000, an hour.
+   * Milliseconds after its creation for which the server keeps a task and its result. If the handler is still running
+   * after this time, the handler is cancelled. Defaults to 3,600,000 (one hour).
    */
   readonly ttlMs?: number;
-  /** Milliseconds that the client should wait between two requests for the status. Defaults to 1000. */
+  /** Milliseconds that clients should wait between two requests for the task's status. Defaults to 1000. */
   readonly pollIntervalMs?: number;
   /**
-   * Whether the handler runs again if the process that ran it has ended: on another instance, or on this instance after
-   * a restart. It gets the values of `ctx.once` and the answers of the first run. Defaults to `false`: such a task
-   * fails.
+   * Whether the handler runs again if its process ends before the handler has finished. The handler then runs on
+   * another instance, or on this instance after a restart. It receives the `ctx.once` values and the answers of the
+   * earlier run. Defaults to `false`: the task fails if its process ends.
    */
   readonly resume?: boolean | ResumeOptions;
   /**
-   * Version of the handler. A task of another version is not resumed. Change it whenever the handler could not continue
-   * with the values of its earlier version. Defaults to `""`.
+   * Version of the handler. Tasks that began with another version are not resumed, unless `resume.from` lists that
+   * version. Change the version whenever the new handler could not continue with `ctx.once` values of the old handler.
+   * Defaults to `""`.
    */
   readonly version?: string;
   /**
-   * Whether a client must declare the extension. If it does not, the call fails with code -32021, or, in a session,
-   * returns a result with `isError`. Defaults to `false`: without the extension, the handler runs as part of the call.
+   * Whether clients must declare the extension. Otherwise calls fail with code -32021, or in a session return a result
+   * with `isError`. Defaults to `false`: for clients without the extension, the handler runs as part of the call.
    */
   readonly required?: boolean;
 }
 
-/** How tasks are resumed. */
+/** Options for tasks that can resume. */
 export interface ResumeOptions {
-  /** Earlier values of `version` whose tasks the handler can continue, even if its schemas have changed. */
+  /**
+   * Earlier values of `version`. The handler can continue tasks that began with one of these versions, even if the
+   * tool's schemas have changed.
+   */
   readonly from?: readonly string[];
-  /** Whether a task may be resumed after the credentials of its caller have expired. Defaults to `false`. */
+  /** Whether a task can resume after the caller's credentials have expired. Defaults to `false`. */
   readonly afterExpiry?: boolean;
 }
 
@@ -98,5 +103,7 @@ function findProblem(ms: unknown, min: number): string | undefined {
   return `is ${String(ms)}; it must be a whole number of milliseconds from ${min} to ${MAX_MS}`;
 }
 
-/** A year minus a day. Stores keep a value for at most a year, and a record is kept a little longer than its task. */
+/**
+ * A year minus a day. A store keeps values for at most a year, and keeps the record for a minute longer than `ttlMs`.
+ */
 const MAX_MS = 31_449_600_000;

@@ -1,15 +1,15 @@
 /**
- * The record of a task, and the form in which clients get it.
+ * The stored record of a task, and its conversion to the results that clients receive.
  *
  * @see ext-tasks specification/draft/tasks (Tasks)
  * @module
  */
 import type { ClientFacts, Params, Principal, Result } from "../library.ts";
 
-/** Status of a task. The last three are final. */
+/** Status of a task. `completed`, `cancelled` and `failed` are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "cancelled" | "failed";
 
-/** A request to the client that has no answer yet. */
+/** A request to the client. */
 export interface OpenQuestion {
   readonly method: string;
   readonly params: Params;
@@ -25,7 +25,7 @@ export interface TaskError {
   readonly data?: unknown;
 }
 
-/** The caller of a task. It contains no tokens. */
+/** The caller of a task, without tokens. */
 export interface StoredPrincipal {
   readonly id: string;
   readonly scopes?: readonly string[];
@@ -33,24 +33,24 @@ export interface StoredPrincipal {
   readonly claims?: unknown;
 }
 
-/** The data for another run of the handler. It is removed when the task has ended. */
+/** The data that a further run of the handler needs. Removed when the task has ended. */
 export interface TaskWork {
   readonly params: Params;
   readonly principal?: StoredPrincipal;
   readonly client: ClientFacts;
-  /** Identifies the name, the schemas and the version of the tool. */
+  /** Hash of the tool's name and schemas, and of the option `version`. */
   readonly hash: string;
-  /** The option `version` of the task. */
+  /** The option `version` when the task began. */
   readonly version: string;
-  /** Whether another instance may run the handler again. */
+  /** Whether the handler can run again after its process has ended. */
   readonly canResume: boolean;
-  /** Whether the handler may run again after the credentials of the caller have expired. */
+  /** Whether the handler can run again after the caller's credentials have expired. */
   readonly afterExpiry: boolean;
-  /** Values of `once` that were made before the task began, as JSON. */
+  /** Values that `once` created before the call became a task, as JSON. Later values are in the journal. */
   readonly made: readonly (readonly [key: string, json: string])[];
-  /** Questions without a valid answer, including questions whose answer has not been checked yet. */
+  /** Questions that have no answer, or whose answer has not been validated yet. */
   readonly questions: { readonly [key: string]: OpenQuestion };
-  /** Answers of clients, by the key of the question. */
+  /** Answers from clients that have not been validated yet, and valid answers, by the question's key. */
   readonly answers: { readonly [key: string]: unknown };
 }
 
@@ -66,7 +66,10 @@ export interface TaskRecord {
   readonly updatedAt: number;
   readonly ttlMs: number;
   readonly pollIntervalMs: number;
-  /** Id of the caller's principal. Without a principal, any caller who knows the id of the task may use it. */
+  /**
+   * Id of the caller's principal. If the caller had no principal, any caller without a principal who knows the task's
+   * id can use the task.
+   */
   readonly owner?: string;
   /** Id of the process that runs the task. `null` if no process runs it. */
   readonly by: string | null;
@@ -74,9 +77,9 @@ export interface TaskRecord {
   readonly crew: string;
   /** The number of processes that have run the task. */
   readonly run: number;
-  /** Whether a client subscribes to the task, on this instance or another. */
+  /** Whether a client on any instance subscribes to the task. */
   readonly isWatched?: boolean;
-  /** The data for another run. `undefined` after the end of the task. */
+  /** The data that a further run of the handler needs. `undefined` after the task has ended. */
   readonly work?: TaskWork;
   readonly result?: Result;
   readonly error?: TaskError;
@@ -93,12 +96,11 @@ export function toOpenQuestions({ work }: TaskRecord): Record<string, OpenQuesti
   return Object.fromEntries(Object.entries(questions).filter(([key]) => !Object.hasOwn(answers, key)));
 }
 
-/** Returns the result of `tasks/get` for a client with these capabilities. */
+/** Returns the result of `tasks/get`. With `capabilities`, omits questions that the client cannot answer. */
 export function toDetailed(record: TaskRecord, capabilities?: ClientFacts["capabilities"]): Params {
   const open = Object.entries(toOpenQuestions(record));
   const status = record.work && open.length ? "input_required" : record.status;
-  // Omit questions for which the client lacks the capability. The client that called the tool had it, but a task may be
-  // read by another client.
+  // The client that called the tool had the capabilities for all questions, but another client may read the task.
   const shown = capabilities ? open.filter(([, { method }]) => CAPABILITY[method] in capabilities) : open;
   return {
     ...toTask(record, status),
@@ -108,7 +110,7 @@ export function toDetailed(record: TaskRecord, capabilities?: ClientFacts["capab
   };
 }
 
-/** Returns the fields of a task in the response to the call. */
+/** Returns the fields that all results about a task contain. */
 export function toTask(record: TaskRecord, status: TaskStatus = record.status): Params {
   const { id, statusMessage, createdAt, updatedAt, ttlMs, pollIntervalMs } = record;
   return {
@@ -122,14 +124,14 @@ export function toTask(record: TaskRecord, status: TaskStatus = record.status): 
   };
 }
 
-/** The capability that a client needs for each kind of question. */
+/** The capability that a client needs to answer each kind of question. */
 const CAPABILITY: Readonly<Record<string, string>> = {
   "elicitation/create": "elicitation",
   "sampling/createMessage": "sampling",
   "roots/list": "roots",
 };
 
-/** Returns the caller without possible secrets: only id, scopes, expiry and claims. */
+/** Returns only the id, scopes, expiry and claims of the caller, because other fields may contain secrets. */
 export function toStored(principal: Principal | undefined): StoredPrincipal | undefined {
   if (!principal) return;
   const { id, scopes, expiresAt, claims } = principal;

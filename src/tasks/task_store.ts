@@ -1,8 +1,8 @@
 /**
- * The tasks of one server in its store: their records, their journals, and the processes that run them.
+ * Stores the tasks of one server: the task records, the journals, and the processes that run the tasks.
  *
- * A record changes under its version. The values of `once` are in a separate log, the journal. In the record, all
- * values would be written again for each new value.
+ * A record is written with its version, so that concurrent changes are detected. The values of `once` are in a separate
+ * log, the journal, because a record would have to be rewritten with all values whenever a value is added.
  *
  * @module
  */
@@ -17,18 +17,18 @@ export interface FoundTask {
 }
 
 /**
- * The tasks for which a process is responsible. Other processes take over these tasks when the lease of the process has
- * ended.
+ * The tasks for which a process is responsible. Other processes take over these tasks when the process's lease has
+ * expired.
  */
 export interface Crew {
   readonly prefix: string;
-  /** Id of the process. `null` if the process has given its tasks back. */
+  /** Id of the process's lease. `null` if the process has released its tasks. */
   readonly by: string | null;
-  /** Prefixes of the tasks: the process's own prefix, and the prefixes of processes whose tasks it has taken over. */
+  /** Prefixes of task ids: the process's own prefix, and the prefixes of processes whose tasks it has taken over. */
   readonly prefixes: readonly string[];
 }
 
-/** A value of `once`, as JSON. */
+/** A value that `once` has created. The token prevents adding the value twice. */
 export interface JournalValue {
   readonly key: string;
   readonly json: string;
@@ -37,12 +37,12 @@ export interface JournalValue {
 
 /** Reads and writes tasks in the store. */
 export class TaskStore {
-  /** Whether other processes can use the store. */
+  /** Whether other processes use the same store. */
   readonly isShared: boolean;
   readonly #server: ExtensionServer;
   readonly #store: ExtensionStore;
 
-  /** Opens the store of a server. If the server has no store, tasks are kept in memory. */
+  /** Uses the server's store. If the server has no store, tasks are stored in memory. */
   constructor(server: ExtensionServer) {
     this.#server = server;
     this.isShared = server.store !== undefined;
@@ -62,8 +62,8 @@ export class TaskStore {
   }
 
   /**
-   * Writes a task. Returns its new version, or `undefined` if its version in the store is not `version`. `null` means
-   * that the store must not contain the task.
+   * Writes a task if the stored version is `version`, or, with `null`, if the store does not contain the task. Returns
+   * the new version, or `undefined` if the task was not written.
    */
   async set(record: TaskRecord, version: string | null): Promise<string | undefined> {
     const { clock } = this.#server;
@@ -85,10 +85,7 @@ export class TaskStore {
     }
   }
 
-  /**
-   * Adds a value of `once` to the journal of a task. If it is called again with the same token, the value is added only
-   * once.
-   */
+  /** Adds a `once` value to the journal of a task. Repeated calls with the same token add the value only once. */
   async addValue({ id, run, createdAt, ttlMs }: TaskRecord, { key, json, token }: JournalValue): Promise<void> {
     const left = Math.max(createdAt + ttlMs - this.#server.clock.date(), 0) + GRACE_MS;
     const text = await this.#seal(`j-${id}`, [run, key, json]);
@@ -96,8 +93,8 @@ export class TaskStore {
   }
 
   /**
-   * Returns the values of `once` of a task, as JSON. A process whose lease had expired may have added values after a
-   * later run had begun. For each key, the value of the latest run counts.
+   * Returns the `once` values of a task by key, as JSON. For each key, returns the value from the latest run, because a
+   * process whose lease has expired may still add values while a later run is in progress.
    */
   async readValues(id: string): Promise<Map<string, string>> {
     const values = new Map<string, { readonly run: number; readonly json: string }>();
@@ -106,14 +103,14 @@ export class TaskStore {
       const { entries, first, last } = await this.#store.read(`j-${id}`, { after, limit: 100 });
       if (after === 0 && first > 1) {
         throw new RangeError(
-          "Cannot resume the task: the first values of ctx.once are no longer stored; use fewer values",
+          "Cannot resume the task: the store has dropped its first ctx.once values; use fewer values",
         );
       }
       for (const { value } of entries) {
         const opened = await this.#open<[number, string, string]>(`j-${id}`, value);
         if (!opened) {
           throw new TypeError(
-            "Cannot resume the task: a value of ctx.once was sealed with another secret or version; use the same on all instances",
+            "Cannot resume the task: a value of ctx.once was sealed with another secret or library version; use the same secret and version on all instances",
           );
         }
         const [run, key, json] = opened;
@@ -126,18 +123,18 @@ export class TaskStore {
     }
   }
 
-  /** Writes the tasks for which a process is responsible. */
+  /** Writes the entry of a process, for `ttlMs` milliseconds. */
   async setCrew(crew: Crew, ttlMs: number): Promise<void> {
     const key = `i-${crew.prefix}`;
     await this.#store.set(key, await this.#seal(key, crew), { ttlMs: Math.min(ttlMs + GRACE_MS, MAX_TTL_MS) });
   }
 
-  /** Removes a process that is no longer responsible for any task. */
+  /** Removes the entry of a process that is no longer responsible for any task. */
   async deleteCrew(prefix: string): Promise<void> {
     await this.#store.delete(`i-${prefix}`);
   }
 
-  /** Returns all processes that are responsible for tasks, with their tasks. */
+  /** Returns the entries of all processes that are responsible for tasks. */
   async listCrews(): Promise<readonly Crew[]> {
     const crews: Crew[] = [];
     for await (const { key, value } of this.#listAll("i-")) {
@@ -147,13 +144,13 @@ export class TaskStore {
     return crews;
   }
 
-  /** Publishes a message to the process that is responsible for the tasks with this prefix. */
+  /** Publishes a message to the process that listens on the prefix. */
   async tell(prefix: string, news: unknown): Promise<void> {
     const topic = `c-${prefix}`;
     await this.#store.publish(topic, await this.#seal(topic, news));
   }
 
-  /** Calls `listener` with each message for a prefix. Returns a function that stops listening. */
+  /** Calls `listener` with each message that is published to a prefix. Returns a function that stops listening. */
   async listen(prefix: string, listener: (news: unknown) => void): Promise<() => void> {
     const topic = `c-${prefix}`;
     return await this.#store.subscribe(topic, (text) => {
@@ -171,7 +168,7 @@ export class TaskStore {
     }
   }
 
-  // Values in the memory of this process need no seal.
+  // Values in this process's memory are not sealed.
   async #seal(place: string, value: unknown): Promise<string> {
     const all = [FORMAT, place, value];
     return this.isShared ? await this.#server.seal(all) : JSON.stringify(all);
@@ -180,30 +177,33 @@ export class TaskStore {
   async #open<T>(place: string, text: string): Promise<T | undefined> {
     const opened: unknown = this.isShared ? await this.#server.open(text) : JSON.parse(text);
     if (!Array.isArray(opened) || opened[0] !== FORMAT || opened[1] !== place) return;
-    // Safe, because only this class seals these values, and only servers with the secret can seal a value.
+    // Safe, because only this class seals values for this place, and only servers with the secret can seal values.
     return opened[2] as T;
   }
 }
 
-/** The version of the format. A value with another format was written by another version of the library. */
+/**
+ * Version of the format of stored values. Values with another version were written by another version of the library.
+ */
 const FORMAT = 1;
 
-/** Values in one page of a list in the store. */
+/** Number of values per page when listing values of the store. */
 const PAGE = 100;
 
-/** Maximum number of `once` values of one task. */
+/** Maximum number of `once` values per task. */
 export const MAX_VALUES = 1000;
 
 /**
- * Milliseconds for which the store keeps a task after its time to live, so that clients can still read how it ended.
+ * Milliseconds for which the store keeps a record after the task's time to live, so that clients can still read the
+ * outcome.
  */
 const GRACE_MS = 60_000;
 
-/** Longest time to live in a store, in milliseconds: a year. */
+/** Maximum time to live of a stored value, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;
 
 /**
- * Maximum bytes of the store in memory. The maximum is larger than the bytes that extensions may keep for clients, so
- * that this limit is never reached first.
+ * Maximum size in bytes of the store in memory. It is larger than the limit on bytes that extensions store for clients,
+ * so that the limit for clients is always reached first.
  */
 const MEMORY_BYTES = 268_435_456;

@@ -1,5 +1,5 @@
 /**
- * Tasks: tool calls that respond before they have a result, and that survive the end of their process.
+ * Tasks: the server responds to a tool call before the result is available, and the client requests the result later.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -30,7 +30,7 @@ import { type TaskError, type TaskRecord, type TaskStatus, toDetailed, toStored,
 export type { ResumeOptions, TaskOptions } from "./task_options.ts";
 export type { TaskError, TaskStatus } from "./task_record.ts";
 
-/** A task, for the operator of the server. */
+/** A task, as operators of the server see it. */
 export interface TaskInfo {
   /** Id of the task. */
   readonly id: string;
@@ -38,15 +38,15 @@ export interface TaskInfo {
   readonly tool: string;
   /** Status of the task. */
   readonly status: TaskStatus;
-  /** The latest message that the handler has reported, or the error of a failed task. */
+  /** The latest progress message of the handler, or the error message of a failed task. */
   readonly statusMessage?: string;
-  /** Id of the caller's principal, if it has one. */
+  /** Id of the caller's principal. `undefined` if the caller has no principal. */
   readonly owner?: string;
   /** Time of creation. */
   readonly createdAt: Date;
   /** Time of the last change. */
   readonly updatedAt: Date;
-  /** Milliseconds for which the task is kept, counted from its creation. */
+  /** Milliseconds after its creation for which the server keeps the task. */
   readonly ttlMs: number;
   /** The result of a completed task. */
   readonly result?: Result;
@@ -54,26 +54,29 @@ export interface TaskInfo {
   readonly error?: TaskError;
 }
 
-/** The extension, for `handlers`. Its methods are for operators of the server. */
+/**
+ * The extension that {@linkcode tasks} returns. Pass it to `createServer` in `handlers`. Its methods are for operators
+ * of the server.
+ */
 export interface Tasks extends Extension<"taskIds"> {
-  /** Returns all tasks of all instances that the store contains. Empty before the server has started. */
+  /** Returns all tasks in the store, from all instances. Empty before the server has started. */
   list(): AsyncIterable<TaskInfo>;
   /** Returns a task of any caller. Returns `undefined` if the task does not exist or has expired. */
   get(id: string): Promise<TaskInfo | undefined>;
-  /** Cancels a task of any caller, on any instance. Returns `false` if no such task is running. */
+  /** Cancels a task of any caller, on any instance. Returns `false` if the task does not exist or has ended. */
   cancel(id: string): Promise<boolean>;
 }
 
 const ID = "io.modelcontextprotocol/tasks";
 
-/** The tasks of each server that uses the extension. */
+/** The tasks of each server whose extension has started. */
 const allJobs = new WeakMap<ExtensionServer, Jobs>();
 
 /**
- * Creates the extension, which tools with {@linkcode task} need. Create one for each server.
+ * Creates the extension that tools with {@linkcode task} need. Create an extension for each server.
  *
- * With a store, tasks survive the end of their process, and all instances respond to requests for them. Without a
- * store, tasks are kept in memory.
+ * If the server has a store, tasks are still available after their process has ended, and clients can request them from
+ * any instance. Without a store, tasks exist only in memory.
  *
  * @see ext-tasks specification/draft/tasks
  */
@@ -113,9 +116,9 @@ export function tasks(): Tasks {
 }
 
 /**
- * Returns an attribute that makes calls of a tool tasks, for `extensions` of the tool. The server needs {@linkcode
- * tasks} among its handlers. For clients that did not declare the extension, and in sessions, the tool runs as part of
- * the call.
+ * Returns an attribute that turns calls to a tool into tasks. Pass the attribute to the tool in `extensions`, and add
+ * {@linkcode tasks} to the server's handlers. In sessions, and for clients that do not declare the extension, the
+ * handler runs as part of the call.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -142,7 +145,7 @@ export function task(options: TaskOptions = {}): Attribute {
 }
 
 const NO_ONCE =
-  "its task can resume, but its handler does not use ctx.once, so all its effects are repeated; run them " +
+  "the task can resume, but the handler does not use ctx.once, so resuming repeats all effects; run each effect " +
   "in ctx.once(key, make), and test the handler with testTask";
 
 const named = { type: "object", properties: { taskId: { type: "string" } }, required: ["taskId"] } as const;
@@ -152,7 +155,7 @@ const update = {
   required: ["taskId", "inputResponses"],
 } as const;
 
-/** Creates the extension. Without `start`, it can only create attributes. */
+/** Creates the extension. An extension without `start` serves only to create attributes. */
 function make(start?: StartExtension): Extension<"taskIds"> {
   return extension({
     id: ID,
@@ -187,7 +190,7 @@ function make(start?: StartExtension): Extension<"taskIds"> {
       taskIds: {
         filter: { type: "array", items: { type: "string" }, maxItems: 100 } as const,
         async grant(ids, ctx, server) {
-          // Safe, because of the schema, from whose type TypeScript cannot infer the items.
+          // Safe, because `filter` validates the items. TypeScript cannot infer their type from the schema.
           const known = (ids as unknown as readonly string[]).map(async (id) => {
             const record = await toJobs(server).find(id, toCaller(ctx));
             return record ? [id] : [];
@@ -205,7 +208,7 @@ const template = make();
 
 function toJobs(server: ExtensionServer | undefined): Jobs {
   const jobs = server && allJobs.get(server);
-  if (!jobs) throw McpError.internalError("Cannot use tasks: the extension has not started");
+  if (!jobs) throw McpError.internalError("Cannot use tasks: the extension has not started; add tasks() to handlers");
   return jobs;
 }
 
@@ -213,7 +216,7 @@ function toCaller({ principal }: Context): Caller {
   return { owner: principal?.id };
 }
 
-// The three cases have the same message. Otherwise a caller could find out which ids of other callers exist.
+// The message is the same for all three causes, so that callers cannot find out which task ids of other callers exist.
 function toUnknown(): McpError {
   return McpError.invalidParams("Cannot find the task: it does not exist, has expired, or belongs to another caller");
 }
@@ -228,13 +231,13 @@ async function runTask(call: WrappedCall, next: Next, rules: TaskRules): Promise
 function refuse({ handler, hasSession }: WrappedCall): Result {
   const remedy = `it runs only as a task; use a client that declares the extension ${ID}`;
   const text = `Cannot call ${handler.name}: ${remedy}`;
-  // Return a result instead of an error. In a session no client can declare the extension, and a model can read the
-  // result and explain it to the user.
+  // In a session, no client can declare the extension. Return a result instead of an error, because the model can read
+  // the result and explain it to the user.
   if (hasSession) return { content: [{ type: "text", text }], isError: true };
   throw McpError.missingCapability(text, { requiredCapabilities: { extensions: { [ID]: {} } } });
 }
 
-/** Runs the handler of a call that may become a task. */
+/** Runs the handler of a call that can become a task. */
 async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<Result> {
   const jobs = toJobs(call.server);
   const task = new RunningTask({ host: jobs, record: await toRecord(call, rules, jobs), version: null }, {
@@ -246,7 +249,8 @@ async function begin(call: WrappedCall, next: Next, rules: TaskRules): Promise<R
   let hasRun = false;
   const running = call.untilRun().then(() => void (hasRun = true));
   const ending = next(task.redirect);
-  // A call with invalid input does not become a task. With `after`, neither does a call whose result is ready in time.
+  // A call whose input is invalid does not become a task. A call that ends within `after` does not become a task
+  // either.
   const ended = ending.then(() => {}, () => {}).then(() => !rules.after && hasRun);
   const isDue = rules.after ? late.promise : Promise.race([running, task.asked, late.promise]);
   const isTask = await Promise.race([isDue.then(() => true), ended]);
@@ -261,7 +265,8 @@ interface Detaching {
 }
 
 /**
- * Detaches the handler from the call, and returns the handle of its task. Cancels the handler if a limit is exceeded.
+ * Detaches the handler from the call, and returns the new task as the result of the call. Cancels the handler if the
+ * task cannot begin.
  */
 async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: Detaching): Promise<Result> {
   const charge = task.charge = new Charge(call.keep);
@@ -273,12 +278,12 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
     await jobs.begin(task).catch((cause) => {
       throw cause instanceof McpError
         ? cause
-        : McpError.busy("Cannot begin a task: the store does not answer; try again");
+        : McpError.busy("Cannot begin a task: the task could not be stored; try again");
     });
   } catch (error) {
     charge.end();
     task.abandon(error);
-    call.cancel("Cannot go on: the task could not begin");
+    call.cancel("Cannot continue the handler: the task could not begin");
     throw error;
   }
   jobs.chargeUntilExpired(task.record, charge);
@@ -287,7 +292,7 @@ async function detach(call: WrappedCall, task: RunningTask, { ending, jobs }: De
   return call.result("task", toTask(record, "working"));
 }
 
-/** A task that another process has begun. */
+/** A task that is resumed, and the options of its tool. */
 interface Again {
   readonly task: RunningTask;
   readonly rules: TaskRules;
@@ -299,11 +304,11 @@ async function runAgain(call: WrappedCall, next: Next, { task, rules }: Again): 
   const isKnown = work && (await toHash(call, rules) === work.hash || rules.resume?.from.includes(work.version));
   if (!rules.resume || !isKnown) {
     throw McpError.internalError(
-      `Cannot resume the task: ${call.handler.name} has changed since the task began; call the tool again if that is safe`,
+      `Cannot resume the task: ${call.handler.name} has changed since the task began; call the tool again if the call can safely be repeated`,
     );
   }
   const charge = task.charge = new Charge(call.keep);
-  // Ignore an exceeded limit, because the task was accepted when it began.
+  // Resume the task even if a limit is exceeded, because the task was accepted when it began.
   charge.grow(toBytes(task.record));
   jobs.chargeUntilExpired(task.record, charge);
   task.hasRun = true;
@@ -344,7 +349,7 @@ async function toRecord(call: WrappedCall, rules: TaskRules, jobs: Jobs): Promis
 
 const hashes = new WeakMap<object, Promise<string>>();
 
-/** Returns a text that identifies the name and the schemas of a tool, and the version of its handler. */
+/** Returns a hash of the tool's name and schemas, and of the option `version`. */
 function toHash({ handler: { name, inputSchema, outputSchema }, handler }: WrappedCall, { version }: TaskRules) {
   const known = hashes.get(handler);
   if (known) return known;
@@ -360,5 +365,5 @@ function toInfo(record: TaskRecord): TaskInfo {
   return { id, tool, status, statusMessage, owner, ...times, result, error };
 }
 
-/** Milliseconds after which a call becomes a task, even if middleware is still waiting before the handler. */
+/** Milliseconds after which a call becomes a task, even if middleware has not called the handler yet. */
 const SLOW_MS = 100;

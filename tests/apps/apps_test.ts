@@ -149,7 +149,7 @@ const wrong: readonly [name: string, options: unknown, message: string][] = [
   ["a list of permissions", { uri: "ui://a", html, permissions: ["camera"] }, "permissions is"],
   ["an unknown permission", { uri: "ui://a", html, permissions: { usb: {} } }, "unknown option permissions.usb"],
   ["a permission that is true", { uri: "ui://a", html, permissions: { camera: true } }, "permissions.camera is true"],
-  ["an empty domain", { uri: "ui://a", html, domain: "" }, "domain is not the name of a host"],
+  ["an empty domain", { uri: "ui://a", html, domain: "" }, "domain must be a non-empty string"],
 ];
 
 for (const [name, options, message] of wrong) {
@@ -296,7 +296,7 @@ Deno.test("ui and canShow refuse a value that is not an app, and ui refuses an u
       TypeError,
       "Cannot connect a tool to an app: the value is not an app; create the app with app()",
     ); // Wrong on purpose.
-    assertThrows(() => canShow({} as never, odd as never), TypeError, "it is not an app"); // Wrong on purpose.
+    assertThrows(() => canShow({} as never, odd as never), TypeError, "the value is not an app"); // Wrong on purpose.
   }
   for (const visibility of [[], ["user"], "app", [undefined], null]) {
     // Wrong on purpose.

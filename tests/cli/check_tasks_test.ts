@@ -22,8 +22,8 @@ for (const { name, program } of runtimes) {
       assertEquals(code, 0);
       assertStringIncludes(
         stdout,
-        "warning: tool careless: its task can resume, but its handler does not use ctx.once, so all its effects are " +
-          "repeated; run them in ctx.once(key, make), and test the handler with testTask",
+        "warning: tool careless: the task can resume, but the handler does not use ctx.once, so resuming repeats all " +
+          "effects; run each effect in ctx.once(key, make), and test the handler with testTask",
       );
       assertEquals(stdout.match(/warning: /g)?.length, 1, stdout);
       assertEquals((await run([...program, "check", "s.ts", "--strict"], { cwd })).code, 1);

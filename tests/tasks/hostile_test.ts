@@ -117,7 +117,7 @@ Deno.test("a result that the store cannot hold fails its task with a message", a
   const server = serve(() => "x".repeat(200_000), { store });
   await using ada = await join(server, "ada");
   const { statusMessage } = await reach(ada, await start(ada), "failed");
-  assertMatch(String(statusMessage), /^Cannot keep the result of the task: .*100000|valueBytes/);
+  assertMatch(String(statusMessage), /^Cannot store the result of the task: .*100000|valueBytes/);
   await server.close();
 });
 
@@ -135,7 +135,7 @@ Deno.test("values of ctx.once are bounded in number and size", async () => {
   assertEquals(
     faults.map(({ message }) => message.slice(0, 60)),
     [
-      'Cannot keep the value of ctx.once("1000"): a task has at most',
+      'Cannot store the value of ctx.once("1000"): a task can store at most',
       "Cannot append: the value has more than 1048576 bytes (valueBy",
     ].map((text) => text.slice(0, 60)),
   );

@@ -411,7 +411,7 @@ Deno.test("a handler that continues after its server has closed no longer affect
   open();
   await until(() => errors.length === 1, "the handler of the server that has closed");
   assertEquals(made, ["a first", "b second"]);
-  assertMatch(errors[0], /^Cannot go on: the task has ended in this process/);
+  assertMatch(errors[0], /^Cannot continue the handler: the task has ended in this process/);
   await b.close();
 });
 
@@ -467,7 +467,7 @@ Deno.test("without `resume`, a task fails within two leases of the end of its in
   await until(() => subscription.received.some(({ params }) => params.status === "failed"), "the failure");
   const leases = (performance.now() - since) / LEASE_MS;
   const { error, statusMessage } = await get(b, id);
-  assertMatch(String(statusMessage), /^The process that ran the task has ended before it was finished/);
+  assertMatch(String(statusMessage), /^The process that ran the task ended before the task was finished/);
   assertEquals(Object(error).code, -32603);
   // A loaded machine takes longer than the leases themselves.
   assert(leases < 10, `${leases} leases`);
@@ -475,7 +475,7 @@ Deno.test("without `resume`, a task fails within two leases of the end of its in
   let closing = "";
   await until(async () => (closing = await start(a).catch(() => "")) !== "", "the store is back");
   await a.close();
-  assertMatch(String((await get(b, closing)).statusMessage), /^The server has closed before the task was finished/);
+  assertMatch(String((await get(b, closing)).statusMessage), /^The server closed before the task was finished/);
   await b.close();
 });
 

@@ -160,7 +160,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     if (ends.size !== 1) report.faults.push(`task ${id} has ended as ${[...ends].join(" and ")}`);
     else if (mode === "resumes" && !end.startsWith('["completed"')) report.faults.push(`task ${id}: ${end}`);
     else if (
-      mode === "fails" && !/^\["(?:completed"|failed",null,"The process that ran the task has ended)/.test(end)
+      mode === "fails" && !/^\["(?:completed"|failed",null,"The process that ran the task ended)/.test(end)
     ) {
       report.faults.push(`task ${id}: ${end}`);
     }

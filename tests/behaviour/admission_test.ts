@@ -101,6 +101,7 @@ Deno.test("admit that reads parameters of a path without parameters refuses ever
   await using client = await connectTest(server, { era: "modern" });
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
   assertStringIncludes(String(faults[0]), "the path of the server has no parameters");
+  await server.close();
 });
 
 behaviour("admit may refuse a session, return a promise, or throw", async (connect, way) => {

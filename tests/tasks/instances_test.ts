@@ -188,7 +188,7 @@ Deno.test("a task is found after its process has ended, even if the store failed
     if (/^set .*-i-/.test(operation)) throw new Error("no route to the store");
     return run();
   };
-  await assertRejects(() => start(a), Error, "the store does not answer");
+  await assertRejects(() => start(a), Error, "the task could not be stored");
   a.around = undefined;
   const id = await start(a);
   await reach(a, id, "input_required");
@@ -218,7 +218,7 @@ Deno.test("a handler whose task could not be created ends, and its slot is relea
     return run();
   };
   for (let i = 1; i <= 8; i++) {
-    await assertRejects(() => start(a), Error, "the store does not answer");
+    await assertRejects(() => start(a), Error, "the task could not be stored");
     await until(() => ended.length === i, "the handler ends");
   }
   a.around = undefined;
@@ -239,7 +239,7 @@ Deno.test("a task is not created twice if the store confirms its write too late"
     if (/^set .*-t-/.test(operation)) throw new Error("no route to the store");
     return result;
   };
-  await assertRejects(() => start(a), Error, "the store does not answer");
+  await assertRejects(() => start(a), Error, "the task could not be stored");
   a.around = undefined;
   await until(async () => {
     for await (const { status } of a.jobs.list()) if (status === "working") return false;

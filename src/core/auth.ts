@@ -1,5 +1,5 @@
 /**
- * The interface of authentication: the principals of callers, refusals, and challenges.
+ * The interface between the server and an authentication: principals, refusals and challenges.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -16,7 +16,7 @@ import type { USED } from "./used_ids.ts";
 
 /**
  * Authenticates the caller of every request before the request body is read. This is the type of the `auth` option of
- * `createServer`. `@x/mcp/auth` has factories for common schemes. `P` is the type of the principals.
+ * `createServer`. `@x/mcp/auth` has factories for common schemes. `P` is the type of the callers' principals.
  */
 export interface Authentication<P extends Principal = Principal> {
   /** Authenticates the caller of a request. */
@@ -27,60 +27,62 @@ export interface Authentication<P extends Principal = Principal> {
    */
   readonly credentials?: Credentials;
   /**
-   * Challenge, or list of challenges, for callers without valid credentials or with too few scopes. A function returns
-   * the challenges for one concrete path. For a caller with too few scopes, the function receives the principal.
-   * Defaults to the scheme `Bearer`.
+   * One or more challenges for callers without valid credentials or with too few scopes. A function returns the
+   * challenges for one concrete path. The function receives the principal of a caller that has too few scopes. Defaults
+   * to the scheme `Bearer`.
    */
   readonly challenge?:
     | Challenge
     | readonly Challenge[]
     | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
-   * Endpoints that need no authentication, such as metadata. The server serves these endpoints; below a router, you can
-   * also mount them by hand. A function receives the path of the server, such as `/tenants/:tenant/mcp`.
+   * Endpoints that need no authentication, such as metadata. The server serves these endpoints. If a router serves the
+   * server below a path, you can also add the endpoints to the router. A function receives the server's path, such as
+   * `/tenants/:tenant/mcp`.
    */
   readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
-   * Decides whether the scopes of a caller are enough for an operation. Grants access only by returning `true`. Not
-   * called for callers with `allScopes`. By default, the caller's scopes must include each required scope. `principal`
-   * is the caller.
+   * Decides whether a caller's scopes permit an operation. Only the return value `true` grants access. Not called for
+   * callers with `allScopes`. By default, the caller's scopes must include each required scope. `principal` is the
+   * caller's principal.
    */
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
   /**
-   * Renews the credentials of a caller with an open stream, at most ten seconds before they expire. Returns the
-   * principal with a later `expiresAt`, or without `expiresAt`. The stream ends when the credentials expire if the
-   * function returns `undefined`, or a principal with another id or other scopes. After an error, the server calls the
-   * function again. Without this function, streams end when their credentials expire.
+   * Renews the credentials of a caller with an open stream. The server calls the function at most ten seconds before
+   * the credentials expire, and again if it throws. Returns the principal with a later `expiresAt`, or without
+   * `expiresAt`. If the function returns `undefined`, or a principal with another id or different scopes, the stream
+   * ends when the credentials expire. Without this function, every stream ends when the caller's credentials expire.
    */
   renew?(principal: Principal): Principal | undefined | Promise<Principal | undefined>;
-  /** Releases the resources of the authentication. Called when the server closes. */
+  /** Releases the authentication's resources. Called when the server closes. */
   close?(): void | Promise<void>;
   /**
-   * Whether the server also checks the caller of an open stream again if its principal has an `expiresAt`.
+   * Returns whether the server rechecks the caller of an open stream once per minute even if the principal has an
+   * `expiresAt`.
    *
    * @ignore
    */
   [RECHECKS]?(principal: Principal): boolean;
   /**
-   * Describes the authentication, so that it can be part of a list of authentications.
+   * Describes the authentication. Required in a list of authentications.
    *
    * @ignore
    */
   readonly [SCHEME]?: ListedScheme;
   /**
-   * Returns a principal with the type of this authentication, or `undefined` for a caller of another authentication.
+   * Returns the principal with type `P`, or `undefined` if another authentication created the principal.
    *
    * @ignore
    */
   [READ_PRINCIPAL]?(principal: Principal): P | undefined;
   /**
-   * Checks that the authentication fits the path of the server. Called when the server is created.
+   * Throws if the authentication cannot be used with the server's path. Called when the server is created.
    *
    * @ignore
    */
   [CHECK_PATH]?(path: string): void;
   /**
-   * Checks that some caller can use a handler. Called when handlers are added.
+   * Throws if no caller can have the scopes that a handler requires. Called when handlers are added.
    *
    * @ignore
    */
@@ -92,9 +94,9 @@ export interface Authentication<P extends Principal = Principal> {
  * the function returns `undefined`, the server responds with HTTP 401. If the function throws, the server responds with
  * HTTP 500 without details.
  *
- * While a caller without `expiresAt` has an open stream, the server calls the function again once per minute, with a
- * copy of the request that opened the stream. The stream ends if the function refuses the request, or returns another
- * id or other scopes.
+ * While a caller without `expiresAt` has an open stream, the server calls the function once per minute with a copy of
+ * the request that opened the stream. The stream ends if the function refuses the request, or returns a principal with
+ * another id or different scopes.
  *
  * The function must not read the body. A synchronous function need not return a promise. The number of concurrent
  * asynchronous calls is limited, and each call times out after 10 seconds.
@@ -107,10 +109,9 @@ export type Authenticate = (
 /** Facts about the path of a request. */
 export interface PathFacts {
   /**
-   * Returns the parameters of the server's path, like `ctx.route` of handlers. Pass the schema of the server's option
-   * `params` to get typed values.
-   *
-   * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
+   * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
+   * from the server's `params` option. @throws {TypeError} if the path has no parameters, or the passed schema is not
+   * the schema from the server's `params` option.
    */
   readonly route: ReadRoute;
 }
@@ -120,55 +121,54 @@ export interface AuthFacts extends PathFacts {
   /** The transport: `http`, `websocket` or `http-sse`. */
   readonly transport: TransportName;
   /**
-   * Address of the client, if known. An IPv6 address is cut to its /64 network, because a client can choose the
-   * remaining groups.
+   * Address of the client, if known. An IPv6 address is shortened to its /64 network, because a client can choose the
+   * remaining bits.
    */
   readonly peer?: string;
-  /** Time of the server's clock, in milliseconds since 1970. */
+  /** Current time of the server's clock, in milliseconds since 1970. */
   readonly now: number;
   /** Aborts when the authentication takes longer than 10 seconds. */
   readonly signal: AbortSignal;
   /**
-   * Returns the refusal of a request if no more callers may wait for their authentication.
+   * Returns a refusal if the maximum number of callers already waits for authentication, and `undefined` otherwise.
    *
    * @ignore
    */
   [FIND_PLACE]?(): AuthRefusal | undefined;
   /**
-   * Marks ids as used, if the server has a store. `null` if the request was accepted before and the server checks its
-   * caller again, because the request's stream is still open.
+   * Marks ids as used. `undefined` if the server has no store. `null` while the server rechecks the caller of an open
+   * stream, because the request's ids were already marked when the stream was opened.
    *
    * @ignore
    */
   readonly [USED]?: { spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> } | null;
 }
 
-/** The description of an authentication that is part of a list. */
+/** Describes an authentication that can be used in a list. */
 export interface ListedScheme {
-  /** Name for errors, such as `apiKey()`. */
+  /** Name in error messages, such as `apiKey()`. */
   readonly name: string;
   /**
-   * Schemes of the `Authorization` header that the authentication reads, in lower case. Its other credentials are in
-   * `credentials`. `undefined` if it does not state the form of its credentials, and therefore cannot be part of a
-   * list.
+   * Schemes of the `Authorization` header that the authentication accepts, in lower case. `undefined` if the
+   * authentication does not declare the form of its credentials, and therefore cannot be used in a list.
    */
   readonly schemes?: readonly string[];
-  /** Text before the colon in the ids of its principals. `undefined` if the ids may have any form. */
+  /** Text before the colon in each principal's id. `undefined` if the ids can have any form. */
   readonly prefix?: string;
   /**
-   * Combines a list of authentications. Each authentication refers to this function, so that a server without `auth`
-   * does not load its code.
+   * Combines a list of authentications. Each authentication has a reference to this function, so that a server without
+   * `auth` does not load the function's code.
    */
   readonly combine: (list: readonly unknown[]) => Authentication;
 }
 
-/** Key of the description of an authentication for a list. */
+/** Key of an authentication's {@linkcode ListedScheme}. */
 export const SCHEME: unique symbol = Symbol.for("mcp.scheme");
 
 /** Key of the function that reads principals. */
 export const READ_PRINCIPAL: unique symbol = Symbol.for("mcp.readPrincipal");
 
-/** Names of the fields of an authentication. */
+/** The fields that an authentication may have. */
 export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>> = {
   names: {
     authenticate: "function",
@@ -184,19 +184,19 @@ export const AUTHENTICATION: KnownOptions<Extract<keyof Authentication, string>>
   isPlain: true,
 };
 
-/** Key of the function that decides whether callers with an `expiresAt` are checked again. */
+/** Key of the function that decides whether the server rechecks callers whose principal has an `expiresAt`. */
 export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
 
-/** Key of the function that decides whether a request may wait for its authentication. */
+/** Key of the function that refuses a request if too many callers wait for authentication. */
 export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");
 
 /** Names of the headers, cookies and query parameters that carry credentials. */
 export interface Credentials {
-  /** Names of headers. */
+  /** Header names. */
   readonly headers?: readonly string[];
-  /** Names of cookies. Other cookies stay visible. */
+  /** Cookie names. Handlers still see all other cookies. */
   readonly cookies?: readonly string[];
-  /** Names of query parameters. */
+  /** Query parameter names. */
   readonly query?: readonly string[];
 }
 
@@ -211,13 +211,13 @@ export interface Challenge {
 /** An endpoint that requires no authentication. */
 export interface AuthRoute {
   /**
-   * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. It may have the parameters of the
-   * server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. The server responds with HTTP
-   * 404 to a path whose parameters the `params` schema rejects.
+   * Path of the endpoint, such as `/.well-known/oauth-protected-resource/mcp`. The path can contain the parameters of
+   * the server's path, such as `/.well-known/oauth-protected-resource/tenants/:tenant/mcp`. The server responds with
+   * HTTP 404 if the `params` schema rejects a parameter.
    */
   readonly path: string;
   /**
-   * Responds to a request with any HTTP method, including `OPTIONS`. Web pages from every origin can call the endpoint.
+   * Responds to requests with any HTTP method, including `OPTIONS`. Web pages from any origin can call the endpoint.
    */
   readonly fetch: (request: Request, facts: PathFacts) => Response | Promise<Response>;
 }
@@ -228,13 +228,13 @@ export interface AuthRefusal {
   readonly status: 400 | 401 | 403 | 429 | 503;
   /** Challenges for the client. */
   readonly challenges?: readonly Challenge[];
-  /** Human-readable reason. Error messages show it after "Cannot serve the request: ". */
+  /** Human-readable reason. The error message shows the reason after "Cannot serve the request: ". */
   readonly reason?: string;
   /** Reason that only `observer.auth` receives. */
   readonly detail?: string;
-  /** Error for `observer.fault`, if the caller did not cause the refusal. */
+  /** Error for `observer.fault`. Set if the caller did not cause the refusal. */
   readonly cause?: unknown;
-  /** Milliseconds after which the client may try again. */
+  /** Milliseconds after which the client may retry. */
   readonly retryAfterMs?: number;
   /** @ignore */
   readonly [REFUSAL]: true;
@@ -243,20 +243,22 @@ export interface AuthRefusal {
 /** Options of {@linkcode refuseRequest}. */
 export interface RefuseRequestOptions {
   /**
-   * Challenges for the client. For status 401, defaults to the challenge of the authentication. For any other status,
+   * Challenges for the client. For status 401, defaults to the authentication's challenge. For any other status,
    * defaults to no challenge.
    */
   readonly challenge?: Challenge | readonly Challenge[];
   /**
-   * Human-readable reason. Error messages show it after "Cannot serve the request: ". The client receives it, so it
-   * must not contain credentials.
+   * Human-readable reason. The error message for the client shows the reason after "Cannot serve the request: ", so the
+   * reason must not contain credentials.
    */
   readonly reason?: string;
-  /** Further reason, which only `observer.auth` receives. */
+  /** Additional reason, which only `observer.auth` receives. */
   readonly detail?: string;
-  /** Error for `observer.fault`, if the caller did not cause the refusal. The client does not receive it. */
+  /**
+   * Error for `observer.fault`. Set it if the caller did not cause the refusal. The client does not receive the error.
+   */
   readonly cause?: unknown;
-  /** Milliseconds after which the client may try again, for status 429 or 503. Defaults to 1000. */
+  /** Milliseconds after which the client may retry, for status 429 or 503. Defaults to 1000. */
   readonly retryAfterMs?: number;
 }
 
@@ -282,37 +284,42 @@ export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequ
   return { status, challenges, reason, detail, cause, retryAfterMs, [REFUSAL]: true };
 }
 
-/** End of the error message for a value that is not a challenge. */
+/** End of the error message for an invalid challenge. */
 export const CHALLENGE = 'challenge is not a scheme such as { scheme: "Bearer", params: { realm: "notes" } }';
 
-/** Tests for a challenge that is valid in a header. An invalid challenge would turn a refusal into an exception. */
+/**
+ * Tests whether `value` is a challenge that can be written to a header. With an invalid challenge, writing the header
+ * would throw instead of refusing the request.
+ */
 export function isChallenge(value: unknown): boolean {
   const { scheme, params = {} } = Object(value);
   return isToken(scheme) && Object.entries(params).every(([name, value]) => isToken(name) && typeof value === "string");
 }
 
-/** Tests for text that is valid as the name of a header. */
+/** Tests whether `value` is an HTTP token, such as a header name. */
 export function isToken(value: unknown): boolean {
   return typeof value === "string" && /^[\w!#$%&'*+.^`|~-]+$/.test(value);
 }
 
-/** Tests for a refusal from any copy of this library. */
+/** Tests whether `value` is a refusal. Another copy of this library may have created the refusal. */
 export function isRefusal(value: unknown): value is AuthRefusal {
   return Object(value)[REFUSAL] === true;
 }
 
-/** The facts that determine the challenge of a call. */
+/** The facts that determine the challenge in the response to a call. */
 export interface Challenger {
   readonly principal?: Principal;
   readonly auth?: Authentication;
-  /** Returns the parameters of the concrete path. `undefined` if the path has no parameters. */
+  /** Returns the parameters of the request's path. `undefined` if the server's path has no parameters. */
   readonly route?: ReadRoute;
   report(error: unknown): unknown;
 }
 
-/** Returns the response to a call with too few scopes. Its challenge names all scopes that the call needs. */
+/**
+ * Returns the response to a call with too few scopes. The response's challenge names all scopes that the call needs.
+ */
 export function toScopeReply(server: Challenger, { data }: McpError, reply: Reply): Reply {
-  // Check the data, because a handler can throw this error too, with any data.
+  // Check `data`, because a handler can throw the same error with arbitrary data.
   const scope = [Object(data).scopes].flat().filter((scope) => typeof scope === "string").join(" ");
   const named = { error: "insufficient_scope", scope };
   const challenges = findChallenges(server).map(({ scheme, params }) => (
@@ -321,7 +328,7 @@ export function toScopeReply(server: Challenger, { data }: McpError, reply: Repl
   return { ...reply, status: 403, headers: toChallengeHeaders(challenges) };
 }
 
-// Fall back to the default challenge if the author's function throws, so that the client still learns of the missing
+// Fall back to the default challenge if the author's function throws, so that the response still names the missing
 // scopes.
 function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Challenger): readonly Challenge[] {
   try {
@@ -332,7 +339,7 @@ function findChallenges({ auth, route = NO_ROUTE.route, principal, report }: Cha
   }
 }
 
-/** Returns the challenges of an authentication for a request. */
+/** Returns an authentication's challenges for a request. Throws if a challenge is invalid. */
 export function readChallenges(
   { challenge = BEARER }: Pick<Authentication, "challenge">,
   facts: PathFacts & { readonly principal?: Principal },
@@ -342,17 +349,19 @@ export function readChallenges(
   throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 
-/** The facts about a path without parameters. */
+/** Used for paths without parameters. */
 export const NO_ROUTE: PathFacts = {
   route(): never {
-    throw new TypeError("Cannot read path parameters: the path of the server has no parameters");
+    throw new TypeError(
+      "Cannot read path parameters: the server's path has no parameters; add some, such as /tenants/:tenant/mcp",
+    );
   },
 };
 
-/** The challenge of an authentication that does not specify one. */
+/** The default challenge. */
 const BEARER: Challenge = { scheme: "Bearer" };
 
-/** Returns the `WWW-Authenticate` header with challenges, or no header if there are no challenges. */
+/** Returns the `WWW-Authenticate` header for `challenges`, or no header if the list is empty. */
 export function toChallengeHeaders(challenges: readonly Challenge[]): { readonly [name: string]: string } {
   return challenges.length ? { "www-authenticate": challenges.map(toChallenge).join(", ") } : {};
 }

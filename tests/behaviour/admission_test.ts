@@ -100,7 +100,7 @@ Deno.test("admit that reads parameters of a path without parameters refuses ever
   });
   await using client = await connectTest(server, { era: "modern" });
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
-  assertStringIncludes(String(faults[0]), "the path of the server has no parameters");
+  assertStringIncludes(String(faults[0]), "the server's path has no parameters");
   await server.close();
 });
 

@@ -253,7 +253,7 @@ behaviour("a key identifies one question in a run, and asking it again returns t
   for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
   assertEquals(asked, ["Sure?", "roots"]);
   const told = takeFaults().map(({ error }) => error);
-  const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each a key of its own`;
+  const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each question its own key`;
   assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
   assertEquals(thrown, [told[0]]);
 });
@@ -310,7 +310,10 @@ behaviour(
       if (ok) {
         const error = await assertRejects(() => client.callTool("order"), McpError);
         assertEquals(error.code, -32602);
-        assertMatch(error.message, /^Cannot use the client's answer to "second": ok.*; the server asked 3 times$/);
+        assertMatch(
+          error.message,
+          /^Cannot use the client's answer to "second": ok.*; the client has given 3 unusable answers$/,
+        );
       } else assertEquals(textOf(await client.callTool("order")), "fallback");
       assertEquals(asked, 5);
     }
@@ -535,7 +538,7 @@ behaviour("a question where the server cannot wait for an answer throws an error
       assertEquals(error.code, code, method);
       const faults = takeFaults();
       assertEquals(faults.map(({ error }) => String(error)), [
-        `TypeError: Cannot ask the client in ${method}: ask in a tool, a prompt or a resource`,
+        `TypeError: Cannot ask the client in ${method}: only handlers of tools, prompts and resources can ask questions`,
       ]);
     }
     const names = (await client.listTools()).map(({ name }) => name);

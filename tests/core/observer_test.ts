@@ -378,7 +378,7 @@ Deno.test("an observer without events, or with an unknown event, is refused with
   const { message } = assertThrows(make({ onCall() {} }), TypeError);
   assertStringIncludes(
     message,
-    "Cannot create a server: observer.onCall is not an event; the events are message, start",
+    "Cannot create a server: observer.onCall is not an event; the methods of an observer are around and the events: message, start",
   );
   assertStringIncludes(assertThrows(make([{ call: 5 }]), TypeError).message, "observer.call is not a function");
   assertStringIncludes(assertThrows(make(5), TypeError).message, "observer is 5");

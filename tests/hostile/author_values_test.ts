@@ -79,7 +79,7 @@ Deno.test("options with a prototype are refused, because copies of them would lo
   }
   const inherited = Object.create({ scope: ["admin"] }, Object.getOwnPropertyDescriptors(new Options()));
   for (const options of [new Options(), inherited]) {
-    assertThrows(() => tool(options), TypeError, "its options have a prototype; write a plain object");
+    assertThrows(() => tool(options), TypeError, "its options are not a plain object; write an object literal");
   }
   // Objects without a prototype are plain objects.
   const bare = Object.assign(Object.create(null), { name: "a", run: () => "" });

@@ -604,7 +604,7 @@ for (const [factory, samples] of Object.entries(FACTORIES)) {
       await make({ ...options, misspelt: undefined, [Symbol("any")]: 1 });
       // Inherited properties are not checked, and copies of the options lack inherited properties.
       const inheriting = await refusalOf(make, Object.assign(Object.create({ misspelt: 1 }), options));
-      assertStringIncludes(inheriting, "its options have a prototype; write a plain object");
+      assertStringIncludes(inheriting, "its options are not a plain object; write an object literal");
       for (const [path, name] of listPlaces(options)) {
         const closest = await refusalOf(make, rename(options, path, name, name === "on" ? "onn" : `${name}x`));
         assertStringIncludes(closest, `unknown option ${path}${name}x; did you mean ${path}`);

@@ -173,7 +173,7 @@ Deno.test("an invalid challenge and missing parameters are reported as faults", 
   const auth = customAuth((_request, { route }) => ({ id: String(route().tenant) }));
   const plain = createServer({ name: "t", version: "1", auth, observer });
   assertEquals((await plain.fetch(toRequest("tools/list"))).status, 500);
-  assertMatch(String(faults), /Cannot read path parameters: the path of the server has no parameters/);
+  assertMatch(String(faults), /Cannot read path parameters: the server's path has no parameters/);
   await plain.close();
 });
 

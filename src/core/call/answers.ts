@@ -1,24 +1,24 @@
 /**
- * The answers of the client to the questions of one call.
+ * Stores the client's answers to the questions that one call asks.
  *
  * @module
  */
 
 /**
- * The client's answers, by key. If a handler asks twice under one key, it gets the first answer, as in revisions in
- * which handlers run again after a question.
+ * The client's answers, by key. If a handler asks two questions with one key, both questions get the first answer. A
+ * handler that runs again after each question gets the same answers.
  */
 export class Answers {
   readonly #answers = new Map<string, Promise<unknown>>();
 
-  /** Returns the answer under a key. Asks the client if there is no answer yet. */
+  /** Returns the answer for a key. Calls `ask` if there is no answer yet. */
   async get(key: string, ask: () => Promise<unknown>): Promise<unknown> {
     const answer = this.#answers.get(key) ?? ask();
     this.#answers.set(key, answer);
     try {
       return await answer;
     } catch (error) {
-      // Forget a failed question, so that the handler may ask again.
+      // Remove a failed question, so that the handler can ask the question again.
       this.#answers.delete(key);
       throw error;
     }

@@ -1,5 +1,5 @@
 /**
- * A request in progress, the same in every protocol revision and on every transport.
+ * The base class of requests in progress. It does not depend on the protocol revision or the transport.
  *
  * @module
  */
@@ -27,100 +27,112 @@ import type { Service, ServiceEnd } from "./service.ts";
 const forwardRoom = new Room(() => import("./forward.ts"));
 
 /**
- * Called with the handle that the client receives for a handler that continues after the response, and with the type of
- * the handle.
+ * Called if the client receives a handle because the handler continues after the response. `type` is the handle's type.
  */
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
-/** Work that runs after a call. */
+/** A function that runs after a call. `end` is the outcome of the call. */
 export type Deferred = (end: ServiceEnd) => unknown;
 
 /** State that all calls of one server share. */
 export interface CallHost extends ContainerHost {
   readonly server: RunningServer;
-  /** Returns the parameters of the path. `undefined` if the path has no parameters. */
+  /** Returns the path parameters. `undefined` if the path has no parameters. */
   readonly route?: ReadRoute;
-  /** Watches for repeated work. Set only in development. */
+  /** Detects work that a handler repeats after an answer. Set only in development. */
   reruns?: RerunWatch;
-  /** Runs a function after a call. */
+  /** Registers a function that runs after the call. */
   defer(call: Call, run: Deferred): void;
-  /** Reads a resource on behalf of a handler. */
+  /** Reads a resource for the handler of `call`. */
   readResource(call: Call, uri: string): Promise<readonly ResourceContents[]>;
   /**
-   * Returns the check to run after a call has waited: whether its handler still exists for its caller. The check throws
-   * the error for the client. Returns `undefined` for a method without handlers.
+   * Returns a check to run after the call has waited in a queue. The check throws the error for the client if the
+   * handler no longer exists for the caller. Returns `undefined` for methods without handlers.
    */
   recheck(call: Call): (() => Promise<void>) | undefined;
-  /** Tests whether the caller of a link has the given scopes. */
+  /** Returns whether the link's caller has the given scopes. */
   isGranted(link: Link, scopes: readonly string[]): boolean;
-  /** The outer call, whose handler reads a resource. Set only for the call that reads the resource. */
+  /** The call whose handler reads a resource. Set only for the internal call that reads the resource. */
   readonly outer?: Call;
-  /** Number of nested reads, if handlers of resources read other resources. */
+  /** Number of resource handlers above this call that are reading another resource. */
   readonly readDepth?: number;
 }
 
-/** State that the calls of one era share, or the calls of one session. */
+/** State that is shared by all calls in an era or in a session. */
 export interface CallHome {
   readonly host: CallHost;
   /** Whether results may have a `resultType` that an extension defines. */
   readonly hasResultTypes?: boolean;
-  /** Returns the function that reads the value of the server's option `session`. */
+  /** Returns the `ctx.session` function of a call. */
   readonly session: (call: Call) => ReadSession;
-  /** Returns the name or the URI that the call refers to. */
+  /** Returns the name or URI of the handler that the call refers to. */
   readonly subject?: (call: Call) => string | undefined;
 }
 
-/** The timeout of a call. It pauses while the client is asked. */
+/**
+ * An exact timeout of a call. The call stops the timeout while the client answers a question, and then restarts the
+ * timeout.
+ */
 export interface Deadline {
   stop(): void;
   start(): void;
 }
 
 /**
- * One request. Handlers get it as their {@linkcode Context}. Each era has a subclass, which sends the messages before
- * the result, and holds the state that is specific to a call of the era.
+ * One request. Handlers receive the call as their {@linkcode Context}. Each era has a subclass, which sends the
+ * messages that precede the result, and contains the era-specific state.
  *
- * A subclass has a static `#model`, a call that never runs. It keeps the hidden class of calls in memory while no call
- * runs. Otherwise a full garbage collection would discard the hidden class, and with it the compiled code that handles
- * calls. Measured on Deno with a full collection before every 300 calls: without the model, a call takes 4 to 10
- * percent longer.
+ * Each subclass has a static `#model`, which is a call that never runs. The model keeps the hidden class of calls in
+ * memory while no call runs. Otherwise a full garbage collection would discard the hidden class and the compiled code
+ * that handles calls. Measured on Deno with a full garbage collection before every 300 calls: without the model, a call
+ * takes 4 to 10 percent longer.
  */
 export abstract class Call implements ServiceCall, Cancellable {
   readonly id: Id;
   readonly method: string;
   readonly client: ClientFacts;
   readonly link: Link;
-  /** The running calls of the connection, among which this call can be found by its id. */
+  /** The connection's running calls. A cancellation finds this call there by its id. */
   readonly inFlight: InFlight;
-  /** Upper bound of the bytes that the parameters take in memory. */
+  /** Upper bound of the memory that the parameters use, in bytes. */
   weight: number;
   /**
-   * The client that is charged for the call. `undefined` while all calls together are below the limits of one client.
+   * The client that the call counts against. `undefined` while all running calls together are below the per-client
+   * limits.
    */
   account?: Account;
   /** The reason why the call was cancelled. `undefined` if the call was not cancelled. */
   reason?: CancelError;
-  /** Parameters of the request. A subscription drops them to save memory. */
+  /** Parameters of the request. A subscription drops its parameters to save memory. */
   params: Params;
   /** Whether the call can no longer send anything. */
   ended = false;
-  /** Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait. */
+  /**
+   * Whether the handler may send requests to the client. `false` during lookup, and for methods that cannot wait for an
+   * answer.
+   */
   asks = false;
   /** Whether this is a subscription, which holds no slot. */
   isSubscription = false;
   /** Called once when the call is cancelled. */
   onCancel?: () => void;
-  /** Functions that stop waiting for the handler. Declared without a value, because only middleware waits. */
+  /**
+   * Functions that reject the promises of {@linkcode Call.untilCancelled}. Declared without a value, because most calls
+   * never use the method.
+   */
   declare waiting?: ((reason: CancelError) => void)[];
-  /** Work that runs after the call. */
+  /** Functions that run after the call. */
   declare deferred?: Deferred[];
   /**
-   * Reports the call to the observer. Not only declared: otherwise observed calls would have another hidden class,
-   * which a full garbage collection discards together with the compiled code. Measured: the observer then took a fifth
-   * of the time of a call.
+   * Reports the call to the observer. The field is initialized even without an observer, so that observed calls have
+   * the same hidden class as the model. Otherwise a full garbage collection would discard their hidden class and the
+   * compiled code. Measured without the initialization: the observer took a fifth of each call's time.
    */
   observed?: RequestReport;
-  /** Called when the input is valid and the handler starts. Declared without a value, because few calls have it. */
+  /**
+   * Called after the input was validated, when the handler starts. Declared without a value, because few calls have
+   * this callback.
+   */
   declare onRun?: () => void;
   /**
    * Token that identifies the effects of the call, if the call has an idempotency key. Declared without a value,
@@ -129,44 +141,47 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare idempotencyToken?: string;
   /**
    * Called before an extension sends a handle while the handler continues. Declared without a value, because few calls
-   * have it.
+   * have this callback.
    */
   declare onHandle?: OnHandle;
-  /** Timeout of the handler in milliseconds, if it has its own timeout. */
+  /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
-  /** The value of the server's option `session`, if this call has read it without a session. */
+  /**
+   * The value from the server's `session` option. Set if this call has read the value, and the client has no session
+   * that keeps the value.
+   */
   declare data?: readonly [unknown];
   /** Number of questions that the client has not answered. */
   declare asking?: number;
-  /** Stops and restarts the timeout, if it is exact. */
+  /** The exact timeout. `undefined` if the call has only the server's default timeout. */
   declare deadline?: Deadline;
-  /** Whether an answer has arrived since the running time of the call was last increased. */
+  /** Whether an answer has arrived since `ranMs` was last increased. */
   declare hasAsked?: boolean;
-  /** Running time of the call in milliseconds. Set only for a long call. */
+  /** Running time in milliseconds. Set after the call has run for one period of `age`. */
   declare ranMs?: number;
   /** Whether the call waits for a slot. */
   declare isQueued?: boolean;
-  /** Work since the last question. {@linkcode RerunWatch} records it in development. */
+  /** Work since the last question. In development, {@linkcode RerunWatch} records this work. */
   declare stretch?: Stretch;
-  /** The run of the handler, which `RunWatch` watches in development. */
+  /** The handler's run. In development, `RunWatch` watches the run. */
   declare watched?: WatchedRun;
   /**
-   * Set if an extension of the server makes this call, with the data that the extension passed. Declared without a
-   * value, because few calls have it.
+   * Data from the server extension that makes this call. Declared without a value, because few calls are made by
+   * extensions.
    */
   declare internal?: { readonly data: unknown };
-  /** State that this call shares with other calls of its era or session. */
+  /** State that is shared with the other calls in the era or the session. */
   readonly home: CallHome;
-  /** Text of the request. Set until the size of the request is computed. */
+  /** The request as JSON text. Set until {@linkcode Call.weigh} computes the weight. */
   #text?: string;
   #controller?: AbortController;
   #progress = -Infinity;
   #waiting?: Promise<void>;
   #merged?: Params;
   #queuedLogs = 0;
-  /** The questions so far, as text by key. */
+  /** The questions that the handler has asked in this run, as JSON text by key. */
   #asked?: Map<string, string>;
-  /** Number of requests that the handler has forwarded. */
+  /** Index of the last request that the handler has forwarded. */
   #forwarded?: number;
 
   /** Creates a call that arrived over `link`. */
@@ -190,32 +205,36 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /**
-   * Sends a notification before the result. Returns a promise if the sender should wait until the client has read more.
+   * Sends a notification before the result. Returns a promise if the client reads too slowly. The promise resolves when
+   * the client has read more.
    */
   abstract notify(method: string, params: Params): Promise<void> | undefined;
 
-  /** Sends a question to the client, and returns the answer. */
+  /** Sends a question to the client. Resolves to the client's answer. */
   abstract askClient(key: string, question: Question): Promise<unknown>;
 
-  /** Returns the value under a key. Computes the value if there is none. */
+  /** Returns the stored value for `key`. Calls `make` if no value is stored. */
   abstract makeOnce(key: string, make: () => unknown): Promise<unknown>;
 
-  /** Restores the answers that the client sent with the call. Returns `undefined` if the client sent no answers. */
+  /** Restores the answers that the client sent with the request. Returns `undefined` if the client sent no answers. */
   restore(): Promise<void> | undefined {
     return undefined;
   }
 
-  /** Whether there is an open question, which ends this run of the handler. */
+  /**
+   * Whether the handler waits for an answer that can arrive only with a new request. In that case, this run of the
+   * handler ends.
+   */
   get isAsking(): boolean {
     return false;
   }
 
-  /** Returns the result that sends the open questions. `undefined` if there is no open question. */
+  /** Returns the result that contains the open questions, or `undefined` if there is no open question. */
   toQuestions(): Promise<Result> | undefined {
     return undefined;
   }
 
-  /** Whether progress is sent even if the client sent no progress token. */
+  /** Whether progress is reported even if the client sent no progress token. */
   get takesAllProgress(): boolean {
     return false;
   }
@@ -244,8 +263,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.home.host;
   }
 
-  // Handlers that declare services receive a separate context. With the type `never`, a call can be used as a context
-  // with any services.
+  // Handlers that declare services receive a separate context. With the type `never`, TypeScript accepts a call as a
+  // context with any services.
   get services(): never {
     return NONE;
   }
@@ -263,7 +282,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.reason?.why;
   }
 
-  /** The name of the tool or prompt, or the URI of the resource. `undefined` for other methods. */
+  /** The tool's or prompt's name, or the resource's URI. `undefined` for other methods. */
   get subject(): string | undefined {
     return this.home.subject?.(this);
   }
@@ -281,8 +300,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.#controller.signal;
   }
 
-  // Getters, because handlers destructure these methods: `run: (input, { log }) => …`. Each method is bound to its
-  // call, and is not created before a handler reads it.
+  // Getters, because handlers destructure these methods: `run: (input, { log }) => …`. A getter binds its method to the
+  // call, and creates the method only when a handler reads the property.
 
   get progress(): Context["progress"] {
     return (progress, { total, message } = {}) => {
@@ -300,7 +319,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   get log(): Log {
     return createLog((level, data, logger) => {
       if (!wantsLevel(this.client, level)) return done;
-      // A handler that does not await its messages may send faster than its client reads. Drop its messages above this
+      // A handler that does not await its log messages can send faster than the client reads. Drop messages above this
       // limit.
       if (this.#waiting && this.#queuedLogs++ >= MAX_QUEUED_LOGS) return this.#waiting;
       return this.#send("notifications/message", { level, logger, data: toLoggable(data) });
@@ -334,16 +353,16 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   get once(): Context["once"] {
-    // The cast is safe, because the value is the one `make` returned, converted to JSON and back.
+    // The cast is safe, because the value is the return value of `make`, converted to JSON and back.
     return <T>(key: string, make: () => T | Promise<T>) => {
       const { reruns } = this.host;
-      const run = () => this.makeOnce(key, make) as Promise<T>; // See `once` above.
+      const run = () => this.makeOnce(key, make) as Promise<T>; // See the comment on the cast above.
       return quiet(reruns ? reruns.once(this, run) : run());
     };
   }
 
   get get(): Context["get"] {
-    // The cast is safe, because the value was created by its service.
+    // The cast is safe, because `service` created the value.
     return async <T>(service: Service<T>) => await findInternals(service)?.get(this, service) as T;
   }
 
@@ -361,7 +380,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     };
   }
 
-  /** Reports the call to the observer. `subject` is the parameter with the name or URI that the call refers to. */
+  /** Reports the call with `report`. `subject` is the name of the parameter that contains the handler's name or URI. */
   observe(report: RequestReport, subject: string | undefined): void {
     report.identify(this.client, subject && this.params[subject], this.sessionId);
     this.observed = report;
@@ -372,33 +391,33 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.observed = outer.report?.part(this.method, this.subject);
   }
 
-  /** The report of the call, or of the call that it is a part of. */
+  /** The report of this call. A subclass can return the report of an outer call. */
   get report(): RequestReport | undefined {
     return this.observed;
   }
 
-  /** Part of the session id, which observers receive. */
+  /** The part of the session id that observers receive. */
   get sessionId(): string | undefined {
     return undefined;
   }
 
-  /** Allows the handler to ask the client from now on. */
+  /** Allows the handler to ask the client questions from now on. */
   allowQuestions(): void {
     this.asks = true;
   }
 
-  /** Makes the call a part of `outer`: its handler may ask the client if the handler of `outer` may. */
+  /** Copies the permission to ask questions, and the extension's data, from an outer call. */
   inherit({ asks, internal }: Call): void {
     this.asks = asks;
     if (internal) this.internal = internal;
   }
 
-  /** Marks the call as made by an extension of the server. */
+  /** Marks the call as a call from a server extension. `data` comes from the extension. */
   markInternal(data: unknown): void {
     this.internal = { data };
   }
 
-  /** Runs a function that must not ask the client, such as `allow`. */
+  /** Runs a function that must not ask the client questions, such as `allow`. */
   async withoutQuestions<T>(run: () => Promise<T>): Promise<T> {
     const { asks } = this;
     this.asks = false;
@@ -409,22 +428,22 @@ export abstract class Call implements ServiceCall, Cancellable {
     }
   }
 
-  /** Limits the time of the handler to `ms` milliseconds, or to the default of the server if `ms` is `undefined`. */
+  /** Sets the handler's timeout in milliseconds. `undefined` stands for the server's default timeout. */
   limitTime(ms: number | undefined): void {
     this.timeoutMs = ms;
   }
 
-  /** Runs the synchronous part of the handler. In development, measures its time. */
+  /** Runs the synchronous part of the handler. In development, measures the duration of `run`. */
   timed<T>(run: () => T): T {
     return this.watched ? this.watched.time(run) : run();
   }
 
-  /** Calls `run` when the input is valid and the handler starts. */
+  /** Calls `run` after the input was validated, when the handler starts. */
   whenRun(run: () => void): void {
     this.onRun = run;
   }
 
-  /** Sets the token that stands for the idempotency key. `onHandle` keeps the handle that the client may get. */
+  /** Sets the token for the idempotency key. `onHandle` is called if the client receives a handle. */
   identifyEffects(token: string, onHandle?: OnHandle): void {
     this.idempotencyToken = token;
     this.onHandle = onHandle;
@@ -435,18 +454,18 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.onCancel = run;
   }
 
-  /** Ends a call outside the scheduler, such as a subscription. The call sends nothing afterwards. */
+  /** Ends a call that the scheduler does not end, such as a subscription. The ended call sends nothing. */
   end(): void {
     this.ended = true;
   }
 
-  /** Turns the call into a subscription, which holds no slot and no longer needs its parameters. */
+  /** Turns the call into a subscription, and drops the parameters. A subscription holds no slot. */
   subscribe(): void {
     this.isSubscription = true;
     this.params = {};
   }
 
-  /** Computes the bytes that the parameters take in memory. */
+  /** Computes an upper bound of the memory that the parameters use, in bytes. */
   weigh(): number {
     if (this.#text !== undefined) {
       this.weight = toWeight(this.#text, { max: 0, indexes: countIndexes(this.#text) });
@@ -455,7 +474,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     return this.weight;
   }
 
-  /** Charges the client for this running call, unless the client is already charged. */
+  /** Counts this running call against the client's limits, unless the call already counts. */
   charge(): void {
     if (this.account || this.isSubscription) return;
     this.account = this.link.account;
@@ -464,8 +483,9 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /**
-   * Waits for something other than the handler's own work, such as an answer. Meanwhile, the timeout pauses. If a
-   * handler reads a resource with this call, the timeout of that handler pauses too.
+   * Waits for a promise that does not depend on the handler's own work, such as a client's answer. Until the promise
+   * settles, the timeout pauses. If an outer call reads a resource with this call, the timeout of the outer call pauses
+   * too.
    */
   async untilAnswered<T>(answer: Promise<T>): Promise<T> {
     const { outer } = this.host;
@@ -480,8 +500,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   /**
-   * Adds a period to the time of the call, and cancels the call at its timeout. Does not count periods in which the
-   * client was asked.
+   * Adds a period to the call's running time, and cancels the call when the running time reaches `maxMs`. Periods with
+   * an open question do not count.
    */
   age(periodMs: number, maxMs: number): void {
     if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
@@ -491,13 +511,16 @@ export abstract class Call implements ServiceCall, Cancellable {
     else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
   }
 
-  /** Cancels the call after a timeout. */
+  /**
+   * Cancels the call because of a timeout of `ms` milliseconds. `limit` is the name of the option for the error
+   * message.
+   */
   timeOut(ms: number, limit: string): void {
     const text = `Cannot finish the call: it took longer than ${ms} ms (${limit})`;
     this.cancel(new CancelError("timeout", text));
   }
 
-  /** Cancels the call. The client gets a response only if the reason has one. */
+  /** Cancels the call. The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void {
     if (this.ended) return;
     if (this.observed) this.observed.why = reason.why;
@@ -508,12 +531,13 @@ export abstract class Call implements ServiceCall, Cancellable {
     for (const reject of this.waiting ?? []) reject(reason);
   }
 
-  /** Returns the outcome of `work`. Rejects with the reason when the call is cancelled. */
+  /** Settles like `work`, or rejects with the reason as soon as the call is cancelled. */
   untilCancelled<T>(work: Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     work.then(resolve, reject);
     const stop = (reason: CancelError) => {
-      // Handle the rejection, because there may be no other handler, and an unhandled rejection would end the process.
+      // Handle the rejection here, because the caller may not handle it, and an unhandled rejection would end the
+      // process.
       promise.catch(() => {});
       reject(reason);
     };
@@ -523,21 +547,23 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 
   #ask<T>(prepare: () => PreparedQuestion, method: string, key?: string): Promise<T> {
-    // `read` of the question returns only values of type T.
+    // The cast is safe, because the question's `read` returns a value of type T.
     return this.#watch(this.#put(prepare) as Promise<T>, method, key);
   }
 
-  /** In development, records whether the handler waits for a promise of `ctx.method(key)`. */
+  /** In development, records whether the handler awaits the promise that `ctx.method(key)` returned. */
   #watch<T>(answer: Promise<T>, method: string, key?: string): Promise<T> {
     quiet(answer);
     if (!this.watched) return answer;
     return this.watched.ask(`ctx.${method}(${key === undefined ? "" : quote(key)})`, answer);
   }
 
-  // Runs synchronously up to the call of `askClient`, so that questions asked together are sent together.
+  // Runs synchronously until `askClient` is called, so that questions that are asked together are sent together.
   async #put(prepare: () => PreparedQuestion): Promise<unknown> {
     if (!this.asks) {
-      throw new TypeError(`Cannot ask the client in ${this.method}: ask in a tool, a prompt or a resource`);
+      throw new TypeError(
+        `Cannot ask the client in ${this.method}: only handlers of tools, prompts and resources can ask questions`,
+      );
     }
     const { key, requires, make } = prepare();
     requireCapabilities(this.client.capabilities, requires, "ask the client");
@@ -547,7 +573,7 @@ export abstract class Call implements ServiceCall, Cancellable {
     const text = JSON.stringify([question.method, question.params]);
     const before = this.#asked?.get(key);
     if (before !== undefined && before !== text) {
-      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each a key of its own`);
+      throw new TypeError(`Cannot ask ${quote(key)} twice: the questions differ; give each question its own key`);
     }
     (this.#asked ??= new Map()).set(key, text);
     const { report } = this;
@@ -582,7 +608,9 @@ export abstract class Call implements ServiceCall, Cancellable {
 }
 
 function refuseRoute(): never {
-  throw new TypeError("Cannot read path parameters: the path of the server has no parameters");
+  throw new TypeError(
+    "Cannot read path parameters: the server's path has no parameters; add some, such as /tenants/:tenant/mcp",
+  );
 }
 
 /** Creates the error for a result that is too long. */
@@ -593,25 +621,25 @@ export function toTooLong({ method, params: { name = "", uri = name } }: Call, b
 }
 
 const done = Promise.resolve();
-const NONE = Object.freeze({}) as never; // See `services` above.
+const NONE = Object.freeze({}) as never; // See the comment on the `services` getter above.
 
-/** Descriptions of notifications as work of a handler, for warnings in development. */
+/** What a handler does when it sends a notification, by the notification's method. Used in warnings in development. */
 const SENT: Readonly<Record<string, string>> = {
   "notifications/progress": "reports progress",
   "notifications/message": "logs a message",
 };
 
-/** Maximum number of log messages that wait while the client reads too slowly. */
+/** Maximum number of log messages that are sent while the client reads too slowly. */
 const MAX_QUEUED_LOGS = 256;
 
-// Handles the rejection of a question, which may fail before the handler awaits it. An unhandled rejection would end
-// the process.
+// Marks the promise's rejection as handled, because a question can fail before the handler awaits the promise. An
+// unhandled rejection would end the process.
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }
 
-/** Whether a value can be a progress token. */
+/** Tests whether `value` is a valid progress token. */
 export function isProgressToken(value: unknown): value is string | number {
   return typeof value === "string" || Number.isInteger(value);
 }

@@ -1,5 +1,5 @@
 /**
- * Ends streams when their caller is no longer authenticated, or when the server ends them for a caller.
+ * Ends open streams whose caller is no longer authenticated, and the streams of callers that the server selects.
  *
  * @module
  */
@@ -8,59 +8,59 @@ import type { Principal } from "./context.ts";
 import type { Ticker } from "../capacity/timers.ts";
 
 /**
- * Authenticates the caller of an open stream again. Resolves to `false` if the caller is refused, or has another id or
- * other scopes. Resolves to `undefined` if the result is currently unknown.
+ * Authenticates the caller of an open stream again. Resolves to `false` if the caller is refused, or if the id or the
+ * scopes have changed. Resolves to `undefined` if the check cannot be completed at present.
  */
 export type Recheck = () => Promise<boolean | undefined>;
 
 /**
- * Renews the credentials of the caller of an open stream. Resolves to the same caller with a later expiry, or to
- * `false` if its credentials cannot be renewed. Resolves to `undefined` if the result is currently unknown.
+ * Renews the credentials of an open stream's caller. Resolves to the same caller with a later expiry, or to `false` if
+ * the caller's credentials cannot be renewed. Resolves to `undefined` if the renewal cannot be completed at present.
  */
 export type Renew = (principal: Principal) => Promise<Principal | false | undefined>;
 
-/** The functions that check the caller of a stream while the stream is open. */
+/** The functions that check a stream's caller while the stream is open. */
 export interface CallerChecks {
   readonly recheck?: Recheck;
   readonly renew?: Renew;
 }
 
-/** Milliseconds between two checks of a caller. */
+/** Interval in milliseconds at which a caller is checked. */
 const RECHECK_MS = 60_000;
 /**
- * Milliseconds after which a caller is treated as refused if no check succeeds, for example because the issuer cannot
- * be reached.
+ * Milliseconds since the last completed check after which a caller is refused, for example because the issuer cannot be
+ * reached.
  */
 const MAX_UNKNOWN_MS = 300_000;
 /**
- * Milliseconds before their expiry at which credentials are renewed. Credentials with a shorter lifetime are renewed
- * after half of it.
+ * Milliseconds before the expiry at which credentials are renewed. Credentials with less remaining time are renewed
+ * after half of the remaining time.
  */
 const RENEW_MS = 10_000;
-/** Milliseconds before the expiry from which a failed renewal is not repeated. */
+/** A failed renewal is not retried if the credentials expire within this many milliseconds. */
 const LEAST_RENEW_MS = 100;
 
-/** The caller of a stream, with its checks. */
+/** A stream's caller, and the functions that check the caller. */
 export interface WatchedCaller {
   readonly principal?: Principal;
-  /** The checks. `undefined` for callers that are neither checked again nor renewed. */
+  /** `undefined` if the caller is neither rechecked nor renewed. */
   readonly checks?: CallerChecks;
-  /** Called with the caller after its credentials were renewed. */
+  /** Called with the new principal after the caller's credentials were renewed. */
   readonly onRenewed?: (principal: Principal) => void;
 }
 
-/** The callers of the open streams of a server. */
+/** Watches the callers of a server's open streams. */
 export class CallerWatch {
   readonly #ticker: Ticker;
   readonly #watches = new Set<Watch>();
 
-  /** Creates a watch without callers. */
   constructor(ticker: Ticker) {
     this.#ticker = ticker;
   }
 
   /**
-   * Calls `end` when the credentials of a caller have expired or were revoked. Returns a function that stops watching.
+   * Calls `end` when the caller's credentials have expired or were revoked, or when {@linkcode CallerWatch.end} selects
+   * the caller. Returns a function that stops watching.
    */
   watch(caller: WatchedCaller, end: () => void): () => void {
     const watch = new Watch(this.#ticker, caller, () => {
@@ -77,14 +77,14 @@ export class CallerWatch {
   }
 
   /**
-   * Ends the streams of the selected callers.
-   *
-   * @throws {TypeError} if the selection is not a function, or does not return a boolean. In that case no stream has
-   * ended.
+   * Ends the streams of all callers for which `select` returns `true`. @throws {TypeError} if `select` is not a
+   * function, or does not return a boolean. In that case, no stream is ended.
    */
   end(select: (caller: { readonly principal?: Principal }) => boolean): void {
     const refuse = (state: string) => new TypeError(`Cannot end the streams of callers: ${state}`);
-    if (typeof select !== "function") throw refuse("give a function that selects callers");
+    if (typeof select !== "function") {
+      throw refuse("the selection is not a function; pass a function that returns true for the callers to end");
+    }
     const selected = [...this.#watches].filter(({ principal }) => {
       const isSelected: unknown = select({ principal });
       if (typeof isSelected === "boolean") return isSelected;

@@ -1,5 +1,5 @@
 /**
- * The reason of a cancelled call.
+ * The error that states why a call was cancelled.
  *
  * @module
  */
@@ -7,41 +7,45 @@ import { INTERNAL_ERROR, isMcpError, McpError } from "../../protocol/errors.ts";
 import type { CancelReason } from "./observer.ts";
 
 /**
- * The reason with which the signal of a call aborts. It is an `McpError`, so that a handler or an extension that
- * rethrows it sends a valid JSON-RPC error. Its name is `TimeoutError` after a timeout, and `AbortError` otherwise.
+ * The abort reason of `ctx.signal`. The class extends `McpError`, so that the client gets a valid JSON-RPC error if a
+ * handler or an extension rethrows the reason. `name` is `TimeoutError` after a timeout, and `AbortError` otherwise.
  */
 export class CancelError extends McpError {
   override readonly name: "AbortError" | "TimeoutError";
-  /** Why the call was cancelled. */
+  /** The cause of the cancellation. */
   readonly why: CancelReason;
 
-  /** Creates the reason. `code` is the code of the JSON-RPC error. */
-  constructor(why: CancelReason, message = "Cannot go on: the call was cancelled", code: number = INTERNAL_ERROR) {
+  /** `code` is the JSON-RPC error code. */
+  constructor(
+    why: CancelReason,
+    message = "Cannot continue the call: it was cancelled",
+    code: number = INTERNAL_ERROR,
+  ) {
     super(code, message);
     this.name = why === "timeout" ? "TimeoutError" : "AbortError";
     this.why = why;
   }
 
-  /** The response to the cancelled call. `undefined` if the client does not wait for a response. */
+  /** The response to the cancelled call. `undefined` if the client no longer waits for a response. */
   get response(): McpError | undefined {
     return ANSWERED.includes(this.why) ? this : undefined;
   }
 }
 
-/** The reasons for which a call ends although its client still waits for a response. */
+/** Causes of a cancellation after which the client still waits for a response. */
 const ANSWERED: readonly CancelReason[] = ["timeout", "closing", "session"];
 
-/** Whether an error is a {@linkcode CancelError}, created by any copy of this library. */
+/** Tests whether `error` is a {@linkcode CancelError}. Another copy of this library may have created the error. */
 export function isCancelError(error: unknown): error is CancelError {
   return isMcpError(error) && "why" in error && typeof error.why === "string";
 }
 
-/** Returns the number that stands for a reason, from 1. */
+/** Converts a cause to a number from 1. */
 export function toReasonNumber(why: CancelReason): number {
   return 1 + REASONS.indexOf(why);
 }
 
-/** Returns the reason that a number stands for. */
+/** Converts a number from {@linkcode toReasonNumber} back to the cause. Returns `disconnected` for any other number. */
 export function fromReasonNumber(number: number): CancelReason {
   return REASONS[number - 1] ?? "disconnected";
 }

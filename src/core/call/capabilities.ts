@@ -1,28 +1,28 @@
 /**
- * The options that switch capabilities of a server on and off.
+ * The options that enable and disable a server's capabilities.
  *
  * @module
  */
 import type { ListName } from "./context.ts";
 import type { KnownOptions } from "./known_options.ts";
 
-/** The optional capabilities of a server. */
+/** The capabilities that can be disabled. Each field is `true` if the capability is enabled. */
 export interface Capabilities {
-  /** Notifications of changed lists. */
+  /** Notifications when a list changes. */
   readonly listChanged: boolean;
   /** Subscriptions to resources. */
   readonly subscribe: boolean;
-  /** Completion of arguments. */
+  /** Argument completion. */
   readonly completions: boolean;
-  /** Log messages for clients. */
+  /** Log messages that the server sends to clients. */
   readonly logging: boolean;
 }
 
-/** The capabilities that a server declares. Switches are on by default. */
+/** The capabilities that a server declares. Each boolean option defaults to `true`. */
 export interface CapabilityOptions extends Partial<Capabilities> {
   /**
-   * Declares the `tools` capability even while the server has no tools, so that clients learn of the first tool that
-   * `server.handlers.add` adds. A server with tools always declares the capability.
+   * Declares the `tools` capability even while the server has no tools, so that clients are notified when
+   * `server.handlers.add` adds the first tool. A server with tools always declares the capability.
    */
   readonly tools?: true;
   /** Declares the `resources` capability even while the server has no resources. */
@@ -31,13 +31,13 @@ export interface CapabilityOptions extends Partial<Capabilities> {
   readonly prompts?: true;
 }
 
-/** Capabilities with their defaults. */
+/** {@linkcode CapabilityOptions} with the defaults filled in. */
 export interface ReadCapabilities extends Capabilities {
-  /** Lists to declare even while they are empty. */
+  /** The lists whose capability is declared even while the list is empty. */
   readonly lists: readonly ListName[];
 }
 
-/** The names of {@linkcode CapabilityOptions}. */
+/** The rules for {@linkcode CapabilityOptions}. */
 export const CAPABILITIES: KnownOptions<keyof CapabilityOptions> = {
   names: {
     listChanged: "boolean",
@@ -53,9 +53,8 @@ export const CAPABILITIES: KnownOptions<keyof CapabilityOptions> = {
 const LISTS: readonly ListName[] = ["tools", "resources", "prompts"];
 
 /**
- * Merges the user's switches into the defaults.
- *
- * @throws {TypeError} if a list is switched off, because its handlers would be served all the same.
+ * Merges the options with the defaults. @throws {TypeError} if `tools`, `resources` or `prompts` is `false`, because
+ * the server would still serve the handlers.
  */
 export function readCapabilities(options: CapabilityOptions = {}): ReadCapabilities {
   const { listChanged = true, subscribe = true, completions = true, logging = true } = options;

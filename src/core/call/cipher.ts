@@ -5,13 +5,13 @@
  */
 import { fromBase64Url, toBase64Url } from "../../kit/base64.ts";
 
-/** Encrypts with the first secret in its list, and decrypts with any secret in the list. */
+/** Encrypts with the first secret of a list, and decrypts with any secret in the list. */
 export class Cipher {
   readonly #realm: string;
   readonly #secrets: readonly (string | undefined)[];
   readonly #keys: Promise<CryptoKey>[] = [];
 
-  /** Creates the cipher of one server. Without a secret, it uses a random key. */
+  /** `realm` separates the sealed values of different servers. If `secrets` is empty, the cipher uses a random key. */
   constructor(realm: string, secrets: readonly string[]) {
     this.#realm = realm;
     this.#secrets = secrets.length ? secrets : [undefined];
@@ -28,7 +28,10 @@ export class Cipher {
     return toBase64Url(bytes);
   }
 
-  /** Opens a sealed value. Returns `undefined` if it was changed, or sealed with another secret or purpose. */
+  /**
+   * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed with an unknown secret or another
+   * purpose.
+   */
   async open(purpose: string, text: string): Promise<unknown> {
     const bytes = fromBase64Url(text);
     if (!bytes || bytes.length < 28) return;
@@ -47,7 +50,7 @@ export class Cipher {
     return this.#keys[index] ??= toKey(this.#toBytes(this.#secrets[index]));
   }
 
-  // Create the key on first use, because Workers forbid random values while a module loads.
+  // Create the random key on first use, because Workers do not allow random values at module load.
   #toBytes(secret: string | undefined): Uint8Array<ArrayBuffer> {
     return secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
   }

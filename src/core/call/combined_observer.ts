@@ -1,5 +1,5 @@
 /**
- * Combines the observers of a server into one observer, which never throws, and prints their errors.
+ * Combines a server's observers into one observer that never throws. Prints the errors that the observers throw.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import { quote } from "../../protocol/errors.ts";
 import { printFault } from "../../kit/printable.ts";
 import type { FaultEvent, Observer, StartEvent, StoreEvent } from "./observer.ts";
 
-/** The names of all events. */
+/** The names of all event methods. `around` is not an event. */
 export const EVENTS: readonly Exclude<keyof Observer, "around">[] = [
   "message",
   "start",
@@ -28,8 +28,8 @@ export const EVENTS: readonly Exclude<keyof Observer, "around">[] = [
 ];
 
 /**
- * Creates the observer that prints unexpected errors, and the failures of a store, with `console.error`. A server uses
- * it for these events if no observer handles them.
+ * Creates an observer that prints unexpected errors and store failures with `console.error`. The server uses this
+ * observer for events that no other observer handles.
  */
 export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
   fault(event: FaultEvent): void;
@@ -40,8 +40,8 @@ export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
 
 /**
  * Combines observers into one observer. The combined observer has a method only for events that at least one observer
- * handles. If no observer handles the event, `observer.call?.({ … })` therefore does not build an event object. The
- * methods never throw.
+ * handles. Therefore `observer.call?.({ … })` builds no event object if no observer handles the event. The methods
+ * never throw.
  *
  * @throws {TypeError} if an observer is not an object, or has an own method that is not an event.
  */
@@ -67,13 +67,13 @@ export function combineObservers(observers: Observer | readonly Observer[] = [])
 }
 
 /**
- * Runs a call within an observer, exactly once. Returns the result of the call even if the observer fails or returns a
+ * Runs a call inside `observer.around`, exactly once. Returns the call's result even if `around` throws or returns a
  * different value.
  */
 function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
   let ended: { readonly value: T } | { readonly error: unknown } | undefined;
   const runOnce = () => {
-    if (ended) throw new TypeError("Cannot run the call: it has run already");
+    if (ended) throw new TypeError("Cannot run a call: around called run() twice; call run() once");
     try {
       const value = run();
       ended = { value };
@@ -87,7 +87,13 @@ function runAround<T>(observer: Observer, event: StartEvent, run: () => T): T {
     const returned = observer.around?.(event, runOnce);
     const isKept = ended && "value" in ended && ended.value === returned;
     if (!isKept && returned instanceof Promise) returned.catch(() => {});
-    if (!isKept) report(observer, "around", new TypeError("Cannot run a call: around must return what run() returns"));
+    if (!isKept) {
+      report(
+        observer,
+        "around",
+        new TypeError("Cannot run a call: around did not return the return value of run(); return the value unchanged"),
+      );
+    }
   } catch (error) {
     if (!ended || !("error" in ended) || ended.error !== error) report(observer, "around", error);
   }
@@ -113,10 +119,12 @@ function report(observer: Observer, name: string, error: unknown): void {
   }
 }
 
-// Check only own methods of plain objects, because a class may have methods that are not events.
+// Check for unknown methods only in plain objects, because a class may have methods that are not events.
 function check(observer: Observer): void {
   const refuse = (state: string) =>
-    new TypeError(`Cannot create a server: ${state}; the events are ${EVENTS.join(", ")}`);
+    new TypeError(
+      `Cannot create a server: ${state}; the methods of an observer are around and the events: ${EVENTS.join(", ")}`,
+    );
   if (Object(observer) !== observer) throw refuse(`observer is ${observer}`);
   if (typeof observer === "function") throw refuse("observer is a function, not an object with methods");
   const known: readonly string[] = [...EVENTS, "around"];
@@ -133,19 +141,22 @@ function check(observer: Observer): void {
 
 /** Prints an unexpected error, such as `Error 1f3a in tools/call of "add":`. */
 function printEvent({ id, error, server, method, subject }: FaultEvent): void {
-  // The subject of a service, such as `service "db"`, already contains quotes.
+  // Do not quote the subject of a service, such as `service "db"`, because it already contains quotes.
   const about = subject === undefined || subject.startsWith('service "') ? subject : quote(subject);
   const place = method && about ? `${method} of ${about}` : method ?? (about ? `${about} of ${server}` : server);
   printFault(`${id} in ${place}`, error);
 }
 
-/** Prints what happened to a store, such as `Error of the store, degraded at get:`. */
+/** Prints a store event, such as `Error of the store, degraded at get:`. */
 function printStore({ state, operation, error }: StoreEvent): void {
   if (state === "recovered") console.error(`The store has recovered${operation ? ` (${operation})` : ""}`);
   else printFault(`of the store, ${state}${operation ? ` at ${operation}` : ""}`, error);
 }
 
-/** Names of methods that have failed, by observer. Each is reported only once, because it may fail for every event. */
+/**
+ * Names of methods that have thrown an error, by observer. Each method is reported only once, because the method may
+ * throw for every event.
+ */
 const failed = new WeakMap<Observer, Set<string>>();
 
 /** Prints only the first error of each method of an observer. */
@@ -154,5 +165,5 @@ function reportObserver(observer: Observer, name: string, error: unknown): void 
   failed.set(observer, names);
   if (names.has(name)) return;
   names.add(name);
-  printFault(`in observer.${name}, which is reported once`, error);
+  printFault(`in observer.${name}, whose further errors are not printed`, error);
 }

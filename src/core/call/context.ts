@@ -1,5 +1,5 @@
 /**
- * The context of a call, which handlers receive with their input.
+ * The context of a call. Handlers receive the context in addition to their input.
  *
  * @module
  */
@@ -23,26 +23,28 @@ import type { NoServices, Service, ServiceEnd } from "./service.ts";
 export interface Principal {
   /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
   readonly id: string;
-  /** Permissions of the caller. Defaults to no permissions. `allScopes` of `@x/mcp/auth` stands for all permissions. */
+  /**
+   * Permissions of the caller. Defaults to no permissions. Use `allScopes` from `@x/mcp/auth` to grant all permissions.
+   */
   readonly scopes?: readonly string[];
   /**
-   * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, streams that wait for
-   * notifications, and sockets end at that time.
+   * Time at which the credentials expire, in milliseconds since 1970. Subscriptions, notification streams and WebSocket
+   * connections end when the credentials expire.
    */
   readonly expiresAt?: number;
-  /** Any other facts about the caller, for use in handlers. */
+  /** Further facts about the caller, for use in handlers. */
   readonly [key: string]: unknown;
 }
 
-/** Facts that the client declares about itself. They are not verified: never use them to authorize. */
+/** Unverified facts that the client declares about itself. Never use these facts to authorize a caller. */
 export interface ClientFacts {
   /** Protocol revision of this call. */
   readonly version: string;
-  /** Name and version of the client, if it sent them. */
+  /** Name and version of the client. `undefined` if the client sent no name. */
   readonly info?: Implementation;
   /** Capabilities of the client. */
   readonly capabilities: ClientCapabilities;
-  /** Least severe log level that the client wants. `undefined` if it wants no log messages. */
+  /** Least severe log level that the client requests. `undefined` if the client requests no log messages. */
   readonly logLevel?: LogLevel;
 }
 
@@ -53,68 +55,73 @@ export interface ElicitOptions<S extends Schema = Schema> {
   /** Schema of the form: a flat object of strings, numbers, booleans and choices. */
   readonly schema: S;
   /**
-   * Whether the server accepts an answer only once. Use this option if the effect of a consent must not be repeated, as
-   * with a payment. After this question, the server rejects every answer that it has already accepted in this call,
-   * with code -32602. Defaults to `false`.
+   * Whether the server accepts an answer only once. Use this option if an action must not be repeated with the same
+   * consent, such as a payment. If the client sends an accepted answer again, the server rejects the request with code
+   * -32602. Defaults to `false`.
    */
   readonly singleUse?: boolean;
 }
 
 /**
- * A web page for an elicitation. Use a page for data that must not pass through the client, such as passwords and
- * payments.
+ * A web page for an elicitation. Use a page for data that must not pass through the client, such as passwords or
+ * payment details.
  */
 export interface ElicitUrlOptions {
-  /** Reason why the user should open the page. */
+  /** Text that explains why the user should open the page. */
   readonly message: string;
   /** URL of the page. */
   readonly url: string;
-  /**
-   * Whether the server accepts an answer only once, as with {@linkcode ElicitOptions.singleUse}. Defaults to `false`.
-   */
+  /** Whether the server accepts an answer only once. See {@linkcode ElicitOptions.singleUse}. Defaults to `false`. */
   readonly singleUse?: boolean;
 }
 
-/** The user's answer to a form. */
+/** The user's answer to an elicitation with a form. */
 export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
   | { readonly action: "decline" | "cancel"; readonly content?: undefined };
 
-/** A list of the server, named after its kind of handlers. */
+/** The name of a list that clients can request, such as `tools`. */
 export type ListName = "tools" | "resources" | "prompts";
 
 /** Options of `listChanged`. */
 export interface ListChangedOptions {
   /**
-   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. `ctx` is the context of the caller's
-   * subscription. Defaults to all callers.
+   * Selects the callers to notify, such as `(ctx) => ctx.principal?.id === "ada"`. `ctx` is the context in which the
+   * caller subscribed. Defaults to all callers.
    */
   readonly to?: (ctx: Context) => boolean | Promise<boolean>;
 }
 
-/** Notifies clients of changes. Equal changes within 10 milliseconds are sent once. */
+/**
+ * Notifies clients of changes. If a change is announced several times within 10 milliseconds, each client gets one
+ * notification.
+ */
 export interface ChangeNotifier {
   /**
-   * Notifies the subscribers of a resource that it has changed. Callers that may not see the resource are not notified.
+   * Notifies a resource's subscribers that the resource has changed. Subscribers that are no longer allowed to see the
+   * resource are not notified.
    */
   resourceUpdated(uri: string): void;
   /**
-   * Notifies clients that a list has changed, for example because `allow` now decides differently. Adding and removing
-   * handlers notifies them automatically. Does nothing if the server has never had handlers of this kind and
-   * `capabilities` does not declare the list.
+   * Notifies clients that a list has changed, for example because `allow` now returns a different result. The server
+   * notifies clients automatically when handlers are added or removed. Does nothing if the server has never had
+   * handlers in this list and `capabilities` does not declare the list.
    *
    * @throws {TypeError} if no list has this name.
    */
   listChanged(list: ListName, options?: ListChangedOptions): void;
 }
 
-/** Returns the parameters of a path, with the types of their schema. */
+/** Returns the path parameters. With a schema, the parameters have the schema's type. */
 export interface ReadRoute {
   <P extends Schema>(params: P): Infer<P>;
   (): Readonly<Record<string, unknown>>;
 }
 
-/** Returns the value that the server's `session` returned, with the type of that function. */
+/**
+ * Returns the value from the server's `session` function. If this function is passed, the value has the function's
+ * return type.
+ */
 export interface ReadSession {
   <T>(session: (ctx: Context) => T): T;
   (): unknown;
@@ -127,12 +134,12 @@ export interface LogOptions {
 }
 
 /**
- * Sends a log message with any JSON value. Returns a promise that settles when the client has read enough for more
+ * Sends a log message with any JSON value. Returns a promise that settles when the client is ready to receive further
  * messages.
  */
 export type LogMethod = (data: unknown, options?: LogOptions) => Promise<void>;
 
-/** Sends log messages, with one method for each level. The methods work when destructured. */
+/** Sends log messages. There is one method per level. The methods can be destructured. */
 export interface Log {
   /** Logs details for debugging. */
   readonly debug: LogMethod;
@@ -142,9 +149,9 @@ export interface Log {
   readonly notice: LogMethod;
   /** Logs a possible problem. */
   readonly warning: LogMethod;
-  /** Logs a failed operation. */
+  /** Logs that an operation failed. */
   readonly error: LogMethod;
-  /** Logs a failed component. */
+  /** Logs that a component failed. */
   readonly critical: LogMethod;
   /** Logs a condition that needs immediate action. */
   readonly alert: LogMethod;
@@ -152,11 +159,11 @@ export interface Log {
   readonly emergency: LogMethod;
 }
 
-/** The properties of a handler that other handlers can read. */
+/** The properties of a handler that other handlers can read, such as in `ctx.server.handlers`. */
 export interface AnyHandler {
-  /** Name of the handler. */
+  /** Name of the tool, prompt, resource or group. */
   readonly name: string;
-  /** Tags of the handler. */
+  /** Tags, which {@linkcode HandlerSelector} can select. */
   readonly tags?: readonly string[];
   /**
    * Marks objects that were created by a factory such as `tool()`.
@@ -169,9 +176,7 @@ export interface AnyHandler {
 /** Decides whether a caller may see and use a handler. `S` is the type of the handler's services. */
 export type Allow<S = NoServices> = (call: Context<S>) => boolean | Promise<boolean>;
 
-/**
- * Selects handlers: a single handler by its kind and its name (or the URI of a resource), or all handlers with a tag.
- */
+/** Selects one tool or prompt by its name, one resource by its URI, or all handlers with a tag. */
 export type HandlerSelector =
   | { readonly tool: string }
   | { readonly resource: string }
@@ -179,68 +184,75 @@ export type HandlerSelector =
   | { readonly group: string }
   | { readonly tag: string };
 
-/** The handlers of a server, which can change while it runs. `H` is the type of a handler. */
+/** The server's handlers, which can change while the server runs. `H` is the type of a handler. */
 export interface HandlerSet<H extends AnyHandler = AnyHandler> {
-  /** Adds handlers, and notifies clients of the changed lists. */
+  /** Adds handlers, and notifies clients whose lists have changed. */
   add(...handlers: readonly H[]): void;
-  /** Removes handlers, and notifies clients of the changed lists. Ignores unknown handlers and `undefined`. */
+  /** Removes handlers, and notifies clients whose lists have changed. Ignores unknown handlers and `undefined`. */
   remove(...handlers: readonly (H | undefined)[]): void;
   /** Returns the handlers in the order in which they were added. */
   list(): readonly H[];
   /**
-   * Finds a handler, including handlers of groups. Returns `undefined` if there is no such handler. The name of a
-   * resource is its URI.
+   * Returns a handler, which may be inside a group. Returns `undefined` if no handler has this kind and name. For a
+   * resource, `name` is the URI.
    */
   get(kind: "tool" | "resource" | "prompt" | "group", name: string): H | undefined;
   /**
-   * Enables handlers that were disabled: for all callers, or for callers for which `callers` returns `true`. The
-   * handlers' own `allow` still applies. For each handler and caller, the last matching call of `enable` or `disable`
-   * decides, also for handlers that are added later. Clients whose lists have changed are notified.
+   * Enables disabled handlers for all callers, or only for callers for which `callers` returns `true`. The handlers'
+   * own `allow` still applies. For each handler and caller, the last matching `enable` or `disable` call decides, even
+   * if the handler is added after the call. Clients whose lists have changed are notified.
    *
-   * Pass the same function for the same callers: a call replaces an earlier call with the same selection and function.
+   * Pass the same function object for the same callers: a call replaces the earlier call that had the same selection
+   * and function.
    *
-   * @throws {TypeError} if the selection is invalid, such as the URI of a single resource of a template.
+   * @throws {TypeError} if the selection is invalid, for example if it is the URI of one resource that a template
+   * provides.
    */
   enable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
   /**
-   * Disables handlers: for all callers, or for callers for which `callers` returns `true`. For these callers the
-   * handlers no longer exist, as if `allow` returned `false`. Running calls go on, and calls that wait in a queue are
-   * refused. See {@linkcode HandlerSet.enable}.
+   * Disables handlers for all callers, or only for callers for which `callers` returns `true`. For these callers the
+   * handlers do not exist, as if `allow` returned `false`. Running calls continue. Queued calls are refused. {@linkcode
+   * HandlerSet.enable} describes how several calls combine.
    *
-   * @throws {TypeError} if the selection is invalid, such as the URI of a single resource of a template.
+   * @throws {TypeError} if the selection is invalid, for example if it is the URI of one resource that a template
+   * provides.
    */
   disable(handlers: H | HandlerSelector, callers?: (ctx: Context) => boolean | Promise<boolean>): void;
 }
 
-/** The parts of the server that its handlers can use. */
+/** The part of the server's API that handlers can use. */
 export interface RunningServer extends ChangeNotifier {
   /** The handlers, which can change while the server runs. */
   readonly handlers: HandlerSet;
 }
 
-/** Parameters that continue a request to another server. Empty for the first request. */
+/**
+ * Parameters that continue a forwarded request after the other server has asked questions. Empty in the first request.
+ */
 export interface ForwardRetry {
-  /** The answers of the client, by the keys of the other server's questions. */
+  /** The client's answers, by the keys of the other server's questions. */
   readonly inputResponses?: Meta;
-  /** The `requestState` of the other server. */
+  /** The `requestState` from the other server. */
   readonly requestState?: unknown;
-  /** Index signature, so that the parameters can be spread into an object with further parameters. */
+  /** Allows TypeScript to spread the parameters into an object with further parameters. */
   readonly [name: string]: unknown;
 }
 
 /** Details of a progress notification. */
 export interface ProgressOptions {
-  /** The value of `progress` at which the work is done. Without it, the client cannot show how much is left. */
+  /**
+   * The value of `progress` at which the work is complete. Without `total`, the client cannot show how much work is
+   * left.
+   */
   readonly total?: number;
   /** A short human-readable message. */
   readonly message?: string;
 }
 
 /**
- * The context of a call: who the caller is, and methods to reach the client before the result.
- *
- * When the call has ended or the client has disconnected, the methods that send notifications do nothing. They never
- * throw. `S` is the type of the services that the handler declares.
+ * The context of a call: facts about the caller, and methods that send messages to the client before the result. The
+ * methods that send notifications never throw. These methods do nothing if the call has ended or the client has
+ * disconnected. `S` is the type of the services that the handler declares.
  */
 export interface Context<S = NoServices> {
   /** Values of the services that the handler declares, by name. Empty in middleware. */
@@ -250,22 +262,24 @@ export interface Context<S = NoServices> {
   /** The authenticated caller, if the server has `auth`, or if a principal was passed to `fetch`. */
   readonly principal?: Principal;
   /**
-   * Returns the value that the server's `session` returned. Pass that function to get the value with its type. For
-   * clients with a session, the value is computed once, when the session begins. For other clients, it is computed for
-   * each request in which it is read. `undefined` if the server has no `session` option.
+   * Returns the value from the server's `session` function. To get a typed value, pass this function. If the client has
+   * a session, the function is called once, when the session begins. Otherwise the function is called in each request
+   * in which a handler reads the value. Returns `undefined` if the server has no `session` option.
    *
-   * @throws {TypeError} if the given function is not the server's `session`, or if its return value cannot be kept.
+   * @throws {TypeError} if the passed function is not the server's `session`, or if the value cannot be stored.
    */
   readonly session: ReadSession;
   /**
-   * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. Pass the
-   * schema of the server's option `params` to get typed values.
+   * Returns the parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. To get typed
+   * values, pass the schema from the server's `params` option.
    *
-   * @throws {TypeError} if the path has no parameters, or `params` is not the schema of the server.
+   * @throws {TypeError} if the path has no parameters, or the passed schema is not the schema from the server's
+   * `params` option.
    */
   readonly route: ReadRoute;
   /**
-   * Changes handlers, and notifies clients of changes. Its members work like the server's members with the same names.
+   * Changes handlers, and notifies clients of changes. The members work like the members of the server object with the
+   * same names.
    */
   readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
@@ -275,26 +289,26 @@ export interface Context<S = NoServices> {
   /** The request's `_meta`. */
   readonly meta: Meta;
   /**
-   * The HTTP request that carried the call, if any. Its body has already been read. If the server has `auth`, the
+   * The HTTP request that contained the call, if any. The body has already been read. If the server has `auth`, the
    * credentials are removed.
    */
   readonly http?: Request;
   /**
-   * Text that is the same for each run of the tool with the same idempotency key and the same caller, on any instance.
-   * It is a valid `token` for `set` and `append` of a store. `undefined` for a call without a key.
+   * Token that is the same in every run of the tool with the same idempotency key and caller, on all instances. Can be
+   * used as the `token` of a store's `set` and `append`. `undefined` if the call has no idempotency key.
    */
   readonly idempotencyToken?: string;
   /**
-   * Aborts when the call is cancelled or times out, or when its client disconnects and cannot resume.
-   * `signal.reason.why` states the reason, such as `"timeout"`.
+   * Aborts when the call is cancelled or times out, or when the client disconnects and cannot resume the stream.
+   * `signal.reason.why` states the cause, such as `"timeout"`.
    */
   readonly signal: AbortSignal;
   /**
-   * Sends a progress notification, if the client asked for progress. Returns a promise that settles when the client has
-   * read enough for more messages.
+   * Sends a progress notification if the client requested progress. Returns a promise that settles when the client is
+   * ready to receive further messages.
    *
-   * A value that is not greater than the previous one is dropped. If the client reads too slowly, only the newest value
-   * is sent.
+   * A value that is not greater than the previous value is dropped. If the client reads too slowly, only the newest
+   * value is sent.
    *
    * @see specification/2026-07-28/basic/patterns/progress
    */
@@ -302,20 +316,21 @@ export interface Context<S = NoServices> {
   /**
    * Sends log messages: `ctx.log.info(data, { logger: "db" })`. Messages below the client's log level are dropped.
    *
-   * Each method returns a promise that settles when the client has read enough for more messages. Await it if you log a
-   * lot: otherwise messages are dropped if the client reads too slowly.
+   * Each method returns a promise that settles when the client is ready to receive further messages. Await the promise
+   * if the handler sends many messages. Otherwise messages are dropped if the client reads too slowly.
    *
    * @see specification/2026-07-28/server/utilities/logging
    */
   readonly log: Log;
   /**
-   * Asks the user to fill in a form. `key` identifies the question within this call. If the handler asks the same
-   * question under the same key again, it gets the same answer.
+   * Asks the user to fill in a form. `key` identifies the question within this call. If the handler repeats the
+   * question with the same key, the handler gets the same answer.
    *
-   * When the answer arrives, the handler may run again from the top. Do irreversible work after the last question.
+   * When the answer arrives, the handler may run again from its beginning, so do irreversible work after the last
+   * question.
    *
    * @throws {McpError} with code -32021 if the client does not support forms.
-   * @throws {TypeError} if another question of this run has the same key.
+   * @throws {TypeError} if a different question in this run has the same key.
    * @see specification/2026-07-28/client/elicitation
    */
   elicit<S extends Schema>(key: string, options: ElicitOptions<S>): Promise<Elicited<Infer<S>>>;
@@ -332,16 +347,16 @@ export interface Context<S = NoServices> {
    */
   sample(key: string, request: SamplingRequest): Promise<SamplingResult>;
   /**
-   * Requests the client's roots: the directories and files that it offers.
+   * Requests the client's roots: the directories and files that the client makes available.
    *
    * @throws {McpError} with code -32021 if the client does not support roots.
    */
   roots(): Promise<readonly Root[]>;
   /**
-   * Sends a request to another server, and passes the questions in its result on to the client of this call. `send` is
-   * called again with the answers, to be sent as parameters of the same request, until a result has no question. The
-   * state of the other server is sealed into the state of this server. Errors of the other server are passed on with
-   * their code, message and data.
+   * Sends a request to another server, and passes the other server's questions on to the client of this call. `send`
+   * must send the request with the given parameters. `send` is called again with the client's answers until a result
+   * contains no question. The other server's `requestState` is sealed into the state of this call. Errors from the
+   * other server keep their code, message and data.
    *
    * ```ts
    * import { tool } from "@x/mcp";
@@ -361,38 +376,37 @@ export interface Context<S = NoServices> {
    */
   forward<R extends object>(send: (retry: ForwardRetry) => R | Promise<R>): Promise<R>;
   /**
-   * Computes a JSON value once per call, even if the handler runs again after a question. `make` runs at least once,
-   * not exactly once. The client carries the sealed value between the runs.
+   * Computes a JSON value once per call, even if the handler runs again after a question. In rare cases, `make` runs
+   * more than once. The client stores the sealed value between the runs.
    *
-   * All values of one call together may have at most 32,768 bytes as JSON.
+   * In every revision, all values in a call may together have at most 32,768 bytes of JSON.
    *
-   * @throws {RangeError} if the values of the call are larger, in every revision.
+   * @throws {RangeError} if the values exceed this limit.
    */
   once<T>(key: string, make: () => T | Promise<T>): Promise<T>;
   /**
-   * Returns the value of a service that the handler does not declare, for handlers that choose services while they run.
-   *
-   * Rejects for a service that lives for one call, unless the handler declares services.
+   * Returns the value of a service that the handler does not declare. Use this method if the input determines which
+   * service the handler needs. Rejects for a service with lifetime `call` if the handler declares no services.
    */
   get<T>(service: Service<T>): Promise<T>;
   /**
    * Reads a resource of this server on behalf of the same caller. The resource's `allow`, scopes, limits, guards and
-   * the middleware apply. Questions of its handler are sent to the client. Resources may read each other up to 8 levels
-   * deep.
+   * the middleware apply. Questions from the resource's handler are sent to the client. Resources may read each other
+   * up to 8 levels deep.
    *
-   * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks its scopes.
+   * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks a required
+   * scope.
    */
   readResource(uri: string): Promise<readonly ResourceContents[]>;
   /**
-   * Runs a function after the call, when the response has been sent. The function receives the outcome of the call. Its
-   * errors are reported like errors of handlers. Closing the server waits for the function as for a call. While it
-   * runs, it counts as a running call of the client, without a timeout.
-   *
-   * If the handler runs again after a question, it must register the function again.
+   * Runs a function after the response has been sent. The function receives the outcome of the call. Errors that the
+   * function throws are reported like a handler's errors. While the function runs, it counts as a running call of the
+   * client, but has no timeout. When the server closes, it waits for the function as for a call. If the handler runs
+   * again after a question, the handler must register the function again.
    */
   defer(run: (end: ServiceEnd) => unknown): void;
   /**
-   * Closes the response stream, while the call continues. The client can reconnect after `retryMs` milliseconds to
+   * Closes the response stream without ending the call. The client can reconnect after `retryMs` milliseconds to
    * receive the remaining messages. Does nothing if the stream cannot be resumed.
    */
   closeStream(retryMs?: number): void;

@@ -6,7 +6,7 @@
 import type { Call, Deadline } from "./call.ts";
 import type { Ticker, Timeout } from "../capacity/timers.ts";
 
-/** Cancels a call after `ms` milliseconds. The timeout pauses while the client is asked. */
+/** Cancels a call after `ms` milliseconds, not counting the time in which the client answers questions. */
 export function startDeadline(call: Call, ticker: Ticker, ms: number): void {
   call.deadline = new ExactDeadline(call, ticker, ms);
 }

@@ -1,5 +1,5 @@
 /**
- * Reports from a server to its author during development. Loaded when development is turned on.
+ * Prints warnings for the server's author during development. Loaded when development mode is enabled.
  *
  * @module
  */
@@ -9,21 +9,21 @@ import type { FaultEvent } from "./observer.ts";
 import { RerunWatch, toWarning } from "./rerun_watch.ts";
 import { type RunReports, RunWatch } from "./run_watch.ts";
 
-/** Receives the reports of a server in development. Its methods must not throw. */
+/** Receives the reports of a server in development mode. The methods must not throw. */
 export interface DevelopmentListener extends Partial<RunReports> {
-  /** Called for each unexpected error, before the client gets its response. */
+  /** Called for each unexpected error before the response is sent. */
   fault?(event: FaultEvent): void;
 }
 
-/** Watches a server in development: prints warnings, and passes all reports to listeners. */
+/** Watches a server in development mode. Prints warnings, and passes all reports to the listeners. */
 export class Development implements RunReports {
-  /** Watches for work that is repeated when an answer arrives. */
+  /** Detects work that a handler repeats after an answer. */
   readonly reruns: RerunWatch;
-  /** Watches the runs of handlers. */
+  /** Detects handlers that block the event loop or hang. */
   readonly runs: RunWatch;
   readonly #listeners: ReadonlySet<DevelopmentListener>;
 
-  /** Watches a server with this clock. `listeners` may change later. */
+  /** The caller may add listeners to `listeners` at any time. */
   constructor(clock: Pick<Clock, "now">, listeners: ReadonlySet<DevelopmentListener>) {
     this.#listeners = listeners;
     this.reruns = new RerunWatch(clock, (repeated) => this.warn(toWarning(repeated)));
@@ -35,7 +35,7 @@ export class Development implements RunReports {
   }
 
   warn(text: string): void {
-    // Escape the text, because it may contain URIs of templates, which clients choose.
+    // Escape the text, because it may contain a URI that a client chose.
     console.warn(toPrintableLine(text));
     for (const listener of this.#listeners) listener.warn?.(text);
   }

@@ -1,5 +1,6 @@
 /**
- * Passes the questions of another server on to the client of a call, and passes the answers back.
+ * Implements `ctx.forward`: passes another server's questions to the client, and the client's answers back to that
+ * server.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -13,20 +14,20 @@ import { untilAborted } from "./until_aborted.ts";
 
 /** The functions of a call that forwarding uses. */
 export interface Forwarding {
-  /** Keeps a sealed value across the rounds of the call. */
+  /** Computes a value once per call, like `ctx.once`. */
   once(key: string, make: () => unknown): Promise<unknown>;
   ask(question: PreparedQuestion): Promise<unknown>;
   readonly signal: AbortSignal;
-  /** Number of requests that the handler has forwarded before this one. */
+  /** Number of requests that the handler has forwarded before this request. */
   readonly index: number;
 }
 
 const MAX_ROUNDS = 64;
 const MAX_WAIT_MS = 5000;
-/** Thrown inside `once`, because the final result must not be kept. */
+/** Thrown inside `once`, so that the final result is not stored. */
 const FINAL: unique symbol = Symbol("final");
 
-/** Repeats a request until its result has no question. Rethrows errors of the other server. */
+/** Repeats a request until the result contains no question. Rethrows errors from the other server. */
 export async function forward<R extends object>(
   call: Forwarding,
   send: (retry: ForwardRetry) => R | Promise<R>,
@@ -48,7 +49,9 @@ export async function forward<R extends object>(
     if (sent.result) return sent.result;
     retry = await answer(call, round, isObject(kept) ? kept : {});
   }
-  throw new Error(`Cannot forward the request: the other server asked ${MAX_ROUNDS} times`);
+  throw new Error(
+    `Cannot forward the request: the other server still requires input after ${MAX_ROUNDS} rounds, which is the limit`,
+  );
 }
 
 async function sendOnce<R extends object>(
@@ -62,12 +65,14 @@ async function sendOnce<R extends object>(
     throw isRemoteError(error) ? error.asOwn() : error;
   }
   if (isObject(result)) return result;
-  throw new TypeError("Cannot forward the request: the function returned no result; return the result of the client");
+  throw new TypeError(
+    "Cannot forward the request: send() did not return an object; return the result of the client's request",
+  );
 }
 
 /**
- * Asks the client the questions of the other server. A result without questions means that the other server wants the
- * request to be repeated later.
+ * Asks the client the other server's questions. If the result contains no question, waits before the request is
+ * repeated.
  */
 async function answer(call: Forwarding, round: number, { inputRequests, requestState }: Params): Promise<ForwardRetry> {
   if (!isObject(inputRequests)) {
@@ -76,8 +81,8 @@ async function answer(call: Forwarding, round: number, { inputRequests, requestS
     await untilAborted(wait.promise, call.signal).finally(stop);
     return { requestState };
   }
-  // Ask all questions at once, so that the client gets them together. The prefix contains the round, because a key may
-  // stand for a different question in a later round.
+  // Ask all questions before awaiting an answer, so that the client receives the questions together. The suffix
+  // contains the round, because the other server may reuse a key for a different question in a later round.
   const prefix = call.index ? `${call.index + 1}: ` : "";
   const suffix = round ? ` (${round + 1})` : "";
   const asking = Object.entries(inputRequests).map(async ([key, question]) => {
@@ -86,11 +91,18 @@ async function answer(call: Forwarding, round: number, { inputRequests, requestS
   return { inputResponses: Object.fromEntries(await Promise.all(asking)), requestState };
 }
 
-/** Returns the capability that a question requires. The other server checks the answer. */
+/**
+ * Converts a question from the other server. Does not validate the answer, because the other server validates the
+ * answer.
+ */
 function prepare(key: string, asked: unknown): PreparedQuestion {
   const { method, params = {} } = isObject(asked) ? asked : {};
   const need = isObject(params) ? findNeed(method, params) : undefined;
-  if (!need) throw new Error(`Cannot forward the question ${quote(key)}: ${quote(method)} is not a valid question`);
+  if (!need) {
+    throw new Error(
+      `Cannot forward the question ${quote(key)}: the other server sent an invalid ${quote(method)} request`,
+    );
+  }
   const question: Question = {
     ...need.question,
     read: (given) => isObject(given) ? { value: given } : { problem: "expected an object" },

@@ -9,38 +9,38 @@ import type { Id, Notification } from "../../protocol/jsonrpc.ts";
 /** A call that can be cancelled. */
 export interface Cancellable {
   readonly id: Id;
-  /** Identifies the endpoint of the call. */
+  /** The call's host. `host.server` identifies the endpoint. */
   readonly host: { readonly server: object };
-  /** Whether this is a subscription. A subscription does not keep the connection busy. */
+  /** Whether this is a subscription. A connection that has only subscriptions counts as idle. */
   readonly isSubscription: boolean;
-  /** Cancels the call. The client gets a response only if the reason has one. */
+  /** Cancels the call. The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void;
-  /** Charges the client for this running call, unless the client is already charged. */
+  /** Counts this running call against the client's limits, unless the call already counts. */
   charge(): void;
-  /** Adds a period to the time of the call, and cancels the call at its timeout. */
+  /** Adds a period to the call's running time, and cancels the call when the running time reaches `maxMs`. */
   age(periodMs: number, maxMs: number): void;
 }
 
-/** The running calls of one connection or exchange. */
+/** The running calls of one connection, or of one HTTP exchange. */
 export class InFlight {
-  // An array takes less memory than a map. Lookup stays fast, because the array usually contains at most one call, and
-  // limits bound its length.
+  // An array takes less memory than a map. Lookup is fast, because the array usually contains at most one call, and the
+  // server limits the number of calls.
   #calls?: Cancellable[];
-  /** The reason why no further call may start. Set when the connection has ended. */
+  /** The reason for refusing further calls. Set when the connection has ended. */
   over?: CancelError;
 
-  /** Number of calls. */
+  /** Number of running calls, including subscriptions. */
   get size(): number {
     return this.#calls?.length ?? 0;
   }
 
-  /** Adds a call. Two calls may have the same id, because some clients use the id 1 for every request. */
+  /** Adds a call. Several calls may have the same id, because some clients send every request with id 1. */
   add(call: Cancellable): void {
     if (this.#calls) this.#calls.push(call);
     else this.#calls = [call];
   }
 
-  /** Removes a call that has ended. Returns whether other calls remain that are not subscriptions. */
+  /** Removes a call that has ended. Returns whether a call is left that is not a subscription. */
   remove(call: Cancellable): boolean {
     const calls = this.#calls;
     if (!calls) return false;
@@ -51,8 +51,8 @@ export class InFlight {
   }
 
   /**
-   * Handles a notification of the client, which may cancel the newest call with an id. Returns `false` if there is no
-   * such call.
+   * Handles a notification from the client. `notifications/cancelled` cancels the newest call with the given id.
+   * Returns `false` if no call has this id.
    */
   notify({ method, params }: Notification): boolean {
     if (method !== "notifications/cancelled") return true;
@@ -63,35 +63,35 @@ export class InFlight {
   }
 
   /**
-   * Adds the endpoints of the calls to a set, by `host.server`. The hosts of an endpoint's calls may be different
-   * objects.
+   * Adds `host.server` of every call to a set. Unlike `host`, `host.server` is the same object for all calls to an
+   * endpoint.
    */
   addServers(servers: Set<object>): void {
     for (const { host } of this.#calls ?? []) servers.add(host.server);
   }
 
-  /** Charges the clients for all calls that have no charge yet. */
+  /** Counts all running calls against the limits of their clients. */
   charge(): void {
     for (const call of this.#calls ?? []) call.charge();
   }
 
-  /** Adds a period to the time of all calls, and cancels calls at their timeout. */
+  /** Adds a period to the running time of every call, and cancels calls whose running time reaches `maxMs`. */
   age(periodMs: number, maxMs: number): void {
     for (const call of [...this.#calls ?? []]) call.age(periodMs, maxMs);
   }
 
-  /** Cancels all calls. */
+  /** Cancels all running calls. Further calls can still start. */
   cancelAll(reason: CancelError): void {
     for (const call of [...this.#calls ?? []]) call.cancel(reason);
   }
 
-  /** Cancels all calls, and calls that start later. The reason defaults to a disconnected client. */
+  /** Cancels all running calls, and refuses further calls. The reason defaults to `disconnected`. */
   end(reason: CancelError = new CancelError("disconnected")): void {
     this.over = reason;
     this.cancelAll(reason);
   }
 
-  /** Ends the subscriptions, and notifies their clients. */
+  /** Cancels all subscriptions because the server is closing. The clients receive a response. */
   endSubscriptions(): void {
     for (const call of [...this.#calls ?? []]) if (call.isSubscription) call.cancel(new CancelError("closing"));
   }

@@ -1,21 +1,21 @@
 /**
- * Keys of members that users do not see, such as the internal state of servers and handlers.
+ * Symbols for members that are not part of the public API, such as the internal state of servers and handlers.
  *
  * @module
  */
 
 /**
- * The key of internal state. The symbol is global, because a server file and a package of handlers may each import
- * their own copy of the library.
+ * The key of internal state. The symbol is global, because a server file and a package with handlers may import
+ * different copies of the library.
  *
  * @internal
  */
 export const INTERNALS: unique symbol = Symbol.for("mcp.internals");
 
 /**
- * Adds internal state to a handler, and freezes the handler. A copy such as `{ ...handler, allow }` loses this state,
- * so it is not a handler. If the copy kept the state, its changes would be ignored, because the state contains the
- * original `allow`.
+ * Adds internal state to a handler, and freezes the handler. The state is not enumerable, so a copy such as `{
+ * ...handler, allow }` has no state and is rejected. With the state, the copy's `allow` would be ignored, because the
+ * state contains the original `allow`.
  *
  * @internal
  */
@@ -27,14 +27,14 @@ export function withInternals<T extends object, I>(
   return Object.freeze(handler) as Readonly<T> & { readonly [INTERNALS]: I }; // Defined above.
 }
 
-/** Key of the method of a context that tests scopes. */
+/** Key of the context's method that tests whether the caller has scopes. */
 export const HAS_SCOPES: unique symbol = Symbol.for("mcp.hasScopes");
 
-/** Key of the call to which a context belongs. */
+/** Key of the call from which a context was created. */
 export const CALL: unique symbol = Symbol.for("mcp.call");
 
-/** Key of the path check of an authentication that is not suitable for every path. */
+/** Key of the function with which an authentication checks the server's path. */
 export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
 
-/** Key of the handler check of an authentication that knows all callers in advance. */
+/** Key of the function with which an authentication checks that a handler has possible callers. */
 export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

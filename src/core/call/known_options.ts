@@ -1,6 +1,6 @@
 /**
- * Checks the names and the types of options. Programs may run without type checks, and an option that is ignored
- * because of a wrong name or type may leave something unprotected.
+ * Checks the names and types of options at run time, because programs may run without type checks. If an option with a
+ * wrong name or type were ignored, a server could run without protection such as authentication.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";
 
 /**
- * The rule for an option: any value (because its reader checks it), a type, one of several texts, an object with
- * options of its own, an object or a list of such objects, or a function that returns what is wrong.
+ * The rule for an option's value. `true` accepts any value, because the code that reads the option checks the value. A
+ * list names the accepted strings. A function returns what is wrong with the value.
  */
 export type OptionRule =
   | true
@@ -21,41 +21,45 @@ export type OptionRule =
   | { readonly each: KnownOptions }
   | { readonly findProblem: (value: unknown) => string | undefined };
 
-/** The options of one kind. `K` are their names. */
+/** The options that a function accepts. `K` are the names of the options. */
 export interface KnownOptions<K extends string = string> {
   /** The names and rules of all options. */
   readonly names: Readonly<Record<K, OptionRule>>;
-  /** Names that other libraries use, each with the equivalent option of this library. */
+  /** Option names from other libraries, each with the equivalent option in this library. */
   readonly hints?: Readonly<Record<string, K | `${K}.${string}`>>;
-  /** Names of options that belong elsewhere, such as to a related kind, with the remedies. */
+  /** Names of options that another function accepts, each with a remedy for the error message. */
   readonly elsewhere?: Readonly<Record<string, string>>;
-  /** Whether the option also accepts another form, which the reader of the option checks. */
+  /**
+   * Whether the options can also have a form that is not an object. The code that reads the options checks the other
+   * forms.
+   */
   readonly hasOtherForms?: boolean;
   /**
-   * Whether only plain objects are checked. Instances of classes may have further fields. Set it for objects that an
-   * author implements, such as an authentication.
+   * Whether only plain objects are checked, because an instance of a class may have further fields. Set this field for
+   * objects that an author implements, such as an authentication.
    */
   readonly isPlain?: boolean;
 }
 
 /**
- * Checks the options of a factory: each option must be known and have the right type. Options that are `undefined`
- * count as absent.
+ * Checks that each option is known and has the right type. Options that are `undefined` count as absent.
  *
- * @param action the action that fails, such as `make tool "add"`
- * @throws {TypeError} that names the option, and the name to use instead.
+ * @param action the action for the error message, such as `make tool "add"`
+ * @throws {TypeError} that names the option, and suggests a similar name.
  */
 export function checkOptions(action: string, given: unknown, known: KnownOptions): void {
   if (!isObject(given)) {
     const [first] = Object.keys(known.names);
     throw new TypeError(`Cannot ${action}: its options are ${show(given)}; write an object such as { ${first}: … }`);
   }
-  // Require a plain object, because copying an object, as groups do, loses inherited properties.
-  if (!isPlain(given)) throw new TypeError(`Cannot ${action}: its options have a prototype; write a plain object`);
+  // Require a plain object, because groups copy the options, and a copy has no inherited properties.
+  if (!isPlain(given)) {
+    throw new TypeError(`Cannot ${action}: its options are not a plain object; write an object literal`);
+  }
   checkNames(action, given, known, "");
 }
 
-/** Describes the object that a factory creates, such as `tool "add"`, by one of its options. */
+/** Describes the object that a factory creates for error messages, such as `tool "add"`. */
 export function toPlace(kind: string, given: unknown, name = "name"): string {
   const named = isObject(given) ? given[name] : undefined;
   return typeof named === "string" ? `${kind} ${JSON.stringify(named.slice(0, 200))}` : `a ${kind}`;
@@ -63,7 +67,7 @@ export function toPlace(kind: string, given: unknown, name = "name"): string {
 
 function checkNames(action: string, given: object, known: KnownOptions, path: string): void {
   for (const [name, value] of Object.entries(given)) {
-    // Skip an option that was computed and is not set.
+    // Treat `undefined` as absent, even for unknown names.
     if (value === undefined) continue;
     if (!Object.hasOwn(known.names, name)) {
       throw new TypeError(`Cannot ${action}: unknown option ${path}${name}; ${toRemedy(name, known, path)}`);
@@ -100,7 +104,7 @@ function checkValue(action: string, value: unknown, rule: OptionRule, path: stri
   }
 }
 
-/** Tests for an object that is not an instance of a class, from any JavaScript realm. */
+/** Tests whether `value` is a plain object. Objects from other JavaScript realms also count. */
 export function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
@@ -108,9 +112,9 @@ export function isPlain(value: object): boolean {
 
 const EXPECTED = { function: "a function", boolean: "true or false" } as const;
 
-/** The types of options that are lists. */
+/** The element type of each list rule, and the end of the rule's error message. */
 const LISTS = {
-  list: { type: undefined, state: "it must be a list; write it in brackets" },
+  list: { type: undefined, state: "it must be a list; write the value in brackets" },
   functions: { type: "function", state: "it must be a list of functions" },
   texts: { type: "string", state: "it must be a list of strings" },
 } as const;
@@ -131,7 +135,7 @@ function toRemedy(name: string, { names, hints = {}, elsewhere = {} }: KnownOpti
 }
 
 /**
- * Finds the most similar name, or a name that is the beginning or the end of a longer name, such as `scopes` for
+ * Finds the most similar known name, or a known name with which `name` begins or ends, such as `scopes` for
  * `requiredScopes`.
  */
 function findMeant(name: string, names: readonly string[]): string | undefined {

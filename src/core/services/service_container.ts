@@ -56,8 +56,9 @@ export class ServiceContainer implements Container {
     scope: this.#scope,
   });
   readonly #parts: ContainerParts;
-  /** Services of handlers that live as long as the server. */
+  /** Server-wide services of handlers, and of other services. */
   readonly #lasting = new Map<Definition, Service>();
+  readonly #added = new Set<Definition>();
   readonly #entries = new Map<Definition, Entry>();
   /** Entries by key, for each service. The least recently used entry comes first. */
   readonly #keyed = new Map<Definition, Map<string, Entry>>();
@@ -79,10 +80,13 @@ export class ServiceContainer implements Container {
     this.#parts = parts;
   }
 
-  /** Adds services of a handler. `ready` creates them. */
+  /** Adds services of a handler, and the services that they use. `ready` creates those that are server-wide. */
   add(services: readonly Service[]): void {
     for (const service of services) {
       const definition = toDefinition(service);
+      if (this.#added.has(definition)) continue;
+      this.#added.add(definition);
+      this.add(definition.uses ?? []);
       if (definition.lifetime === "server") this.#lasting.set(definition, service);
     }
   }

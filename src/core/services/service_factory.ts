@@ -4,7 +4,7 @@
  * @module
  */
 import { quote } from "../../protocol/errors.ts";
-import type { Definition } from "../call/container.ts";
+import { type Definition, findInternals } from "../call/container.ts";
 import type { Context } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 import { checkOptions, type KnownOptions } from "../call/known_options.ts";
@@ -43,6 +43,11 @@ export interface ServiceOptions<T> {
    * `Symbol.dispose`.
    */
   readonly dispose?: (value: T, end: ServiceEnd) => unknown;
+  /**
+   * Services that `make` gets. The server creates the server-wide services of this list when it starts, as it does for
+   * the services of handlers. Without the list, such a service is created on first use. Defaults to none.
+   */
+  readonly uses?: readonly Service[];
 }
 
 /** Options of a service that lives for one call. */
@@ -66,20 +71,32 @@ export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
   readonly max?: number;
 }
 
-const HINTS = { scope: "per", lifetime: "per", close: "dispose", destroy: "dispose" } as const;
+const HINTS = {
+  scope: "per",
+  lifetime: "per",
+  close: "dispose",
+  destroy: "dispose",
+  needs: "uses",
+  services: "uses",
+} as const;
+
+const USES = {
+  findProblem: (value: unknown): string | undefined =>
+    Array.isArray(value) && value.every(findInternals) ? undefined : "must be a list of services",
+};
 
 const PER_CALL = 'write per: "call" instead';
 
 const PER_KEY = "set per to a function that returns a key";
 
 const KEYED: KnownOptions<keyof KeyedServiceOptions<unknown>> = {
-  names: { per: true, dispose: "function", idleMs: true, max: true },
+  names: { per: true, dispose: "function", uses: USES, idleMs: true, max: true },
   hints: HINTS,
   elsewhere: { perCall: PER_CALL },
 };
 
 const UNKEYED: KnownOptions<keyof ServiceOptions<unknown>> = {
-  names: { per: true, dispose: "function" },
+  names: { per: true, dispose: "function", uses: USES },
   hints: HINTS,
   elsewhere: { perCall: PER_CALL, key: PER_KEY, idleMs: PER_KEY, max: PER_KEY },
 };
@@ -130,7 +147,7 @@ export function service<T>(
     {},
 ): Service<T, never> {
   checkOptions(`make service ${quote(name)}`, options, typeof Object(options).per === "function" ? KEYED : UNKEYED);
-  const { per = "server", dispose, idleMs = 600_000, max = 1000 } = options;
+  const { per = "server", dispose, uses = [], idleMs = 600_000, max = 1000 } = options;
   const refuse = (state: string) => new TypeError(`Cannot make service ${quote(name)}: ${state}`);
   if (typeof name !== "string" || !name) throw refuse("it has no name");
   if (typeof make !== "function") throw refuse("make is not a function");
@@ -146,6 +163,7 @@ export function service<T>(
     make,
     // The cast is safe, because the value was created by `make`.
     dispose: dispose && ((value, end) => dispose(value as T, end)),
+    uses,
     idleMs,
     max,
     bind,

@@ -1,6 +1,6 @@
 // The container of services: lifetimes, keys, limits, cycles, and failures during disposal.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { createServer, type Server, type ServerOptions, service, tool } from "../../mod.ts";
+import { createServer, type Server, type ServerOptions, type Service, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -30,6 +30,50 @@ Deno.test("services: creating a server starts no service, and ready() starts ser
   await Promise.all([server.ready(), server.ready()]);
   await server.ready();
   assertEquals(made, 1);
+  await server.close();
+});
+
+Deno.test("services: ready() starts the server-wide services in `uses` of other services, and fails if they fail", async () => {
+  const made: string[] = [];
+  let isBroken = false;
+  const disk = service("disk", () => {
+    if (isBroken) throw new Error("the disk is full");
+    made.push("disk");
+    return "disk";
+  });
+  const pool = service("pool", async ({ get }) => {
+    made.push("pool");
+    return await get(disk);
+  }, { uses: [disk] });
+  const cache = service("cache", () => assert(false, "made too early"), { per: () => "all" });
+  const tx = service("tx", async ({ get }) => await get(pool), { per: "call", uses: [pool, cache] });
+  const handlers = [tool({ name: "t", services: { tx }, run: (_, { services }) => services.tx })];
+  const { server } = make({ handlers });
+  await server.ready();
+  assertEquals(made, ["disk", "pool"]);
+  assertEquals(await textIn(server, "t"), "disk");
+  assertEquals(made, ["disk", "pool"]);
+  await server.close();
+  isBroken = true;
+  const { server: broken } = make({ handlers });
+  await assertRejects(() => broken.ready(), Error, "the disk is full");
+  await broken.close();
+});
+
+Deno.test("services: services in `uses` that refer to each other are started once, and a service outside of `uses` still works", async () => {
+  const made: string[] = [];
+  const list: Service[] = [];
+  const first = service("first", () => void made.push("first"), { uses: list });
+  const second = service("second", () => void made.push("second"), { uses: [first] });
+  list.push(second);
+  const third = service("third", () => "third");
+  const last = service("last", ({ get }) => get(third), { per: "call", uses: [second] });
+  const { server } = make({
+    handlers: [tool({ name: "t", services: { last }, run: (_, { services }) => services.last })],
+  });
+  await server.ready();
+  assertEquals(made.sort(), ["first", "second"]);
+  assertEquals(await textIn(server, "t"), "third");
   await server.close();
 });
 
@@ -420,6 +464,9 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   const per = 'per is "session"; it must be "server", "call" or a function that returns a key';
   assertThrows(options({ per: "session" }), TypeError, per);
   assertThrows(options({ dispose: 5 }), TypeError, "dispose is 5; it must be a function");
+  for (const uses of [{}, [5], [undefined], "db"]) {
+    assertThrows(options({ uses }), TypeError, 'Cannot make service "db": uses must be a list of services');
+  }
   assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is not a number of 1 or more");
   assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is not a number of milliseconds");
   // A number plus a string is a string, and the value would never be disposed.
@@ -428,7 +475,7 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   assertThrows(
     () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
     TypeError,
-    'Cannot make tool "t": services.db is not a service; use service()',
+    'Cannot make tool "t": services.db is not a service; create the value with service()',
   );
 });
 

@@ -1,5 +1,5 @@
-// Text files below one folder. One guard rejects paths outside of the folder. Another guard hides keys that a file
-// contains. Serve another folder with: FOLDER=/srv/docs deno run -A mod.ts examples/files.ts
+// Serves the text files below one folder. An input guard rejects paths outside of the folder. An output guard masks
+// keys in the results. To serve another folder, set FOLDER: FOLDER=/srv/docs deno run -A mod.ts examples/files.ts
 import { readdir, readFile, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve } from "node:path";
 import process from "node:process";
@@ -9,13 +9,11 @@ import { z } from "zod";
 
 const root = await realpath(process.env.FOLDER ?? fileURLToPath(new URL("./project/docs", import.meta.url)));
 
-/**
- * Replaces a path by the real path of a file below the folder, or rejects the path. Symbolic links are resolved first.
- */
+/** Replaces a path with the file's real path, without symbolic links. Rejects paths outside of the folder. */
 const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
   const real = await realpath(resolve(root, path)).catch(() => undefined);
   const inner = real === undefined ? ".." : relative(root, real);
-  // The message is the same in both cases. Otherwise it would reveal which files exist outside of the folder.
+  // The message is the same for a missing file. Otherwise it would reveal which files exist outside of the folder.
   if (real === undefined || inner.split(/[\\/]/)[0] === ".." || isAbsolute(inner)) {
     throw new ToolError(`There is no ${path} in the folder. Call list_files, and use a path from there.`);
   }
@@ -24,7 +22,7 @@ const insideRoot: InputGuard<{ path: string }> = async ({ path }) => {
 
 const KEY = /\b(sk|ghp|xoxb)[-_][\w-]{8,}/g;
 
-/** Replaces keys in every text of a value, so that no copy contains a key. */
+/** Masks the keys in all strings of a value. */
 function hideKeys(value: unknown): unknown {
   if (typeof value === "string") return value.replace(KEY, "[hidden]");
   if (Array.isArray(value)) return value.map(hideKeys);

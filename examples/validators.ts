@@ -1,4 +1,4 @@
-// Two tools whose arguments are described with valibot and arktype instead of zod.
+// Two tools with schemas from valibot and arktype instead of zod.
 import { createServer, tool } from "@x/mcp";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";

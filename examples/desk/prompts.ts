@@ -2,7 +2,7 @@ import { prompt } from "@x/mcp";
 import { z } from "zod";
 import { note } from "./resources.ts";
 
-/** Asks for a summary of a note. The handler reads the note as the client would. */
+/** Asks for a summary of a note. The handler reads the note's resource. */
 export const summarize = prompt({
   name: "summarize",
   description: "Summarizes a note",

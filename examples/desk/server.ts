@@ -1,4 +1,4 @@
-// A server in five files: its state, its tools, its resources, its prompts, and this file, which combines them.
+// The server: combines the handlers of the other files in a group.
 import { createServer, group } from "@x/mcp";
 import * as prompts from "./prompts.ts";
 import * as resources from "./resources.ts";

@@ -1,5 +1,5 @@
 /**
- * Loads the handlers of a server from the files of a folder.
+ * Loads a server's handlers from the files in a folder.
  *
  * ```ts ignore
  * import { createServer } from "@x/mcp";
@@ -19,35 +19,35 @@ import { isHandlerFile, isSkipped } from "./handler_file.ts";
 
 /** Options of {@linkcode discover}. */
 export interface DiscoverOptions {
-  /** Whether to load the files of subfolders too. Defaults to `false`. */
+  /** Whether to load files from subfolders too. Defaults to `false`. */
   readonly recursive?: boolean;
 }
 
 const OPTIONS: KnownOptions<keyof DiscoverOptions> = { names: { recursive: "boolean" } };
 
 /**
- * Loads all handlers that the files of a folder export, by name or in arrays, in the order of the paths. Needs read
- * permission on Deno.
+ * Imports the files in a folder, sorted by URL, and returns all handlers that they export, individually or in arrays.
+ * Needs read permission on Deno.
  *
- * It skips tests, type declarations, and names that begin with `.` or `_`. Use such names for code that several
- * handlers share.
+ * Skips tests, benchmarks, type declarations, `node_modules`, and names that begin with `.` or `_`. To keep shared code
+ * in the folder, begin its file name with `_`.
  *
- * A compiled executable contains the files only if they are listed when it is compiled: `deno compile --include
- * handlers`, or `bun build --compile server.ts handlers/*.ts`.
+ * A compiled executable contains the files only if you list them when you compile: `deno compile --include handlers`,
+ * or `bun build --compile server.ts handlers/*.ts`.
  *
  * @throws {TypeError} if the folder cannot be read, or a file exports no handler.
  */
 export async function discover(folder: URL, options: DiscoverOptions = {}): Promise<readonly Handler[]> {
   checkOptions("discover handlers", options, OPTIONS);
   if (!(folder instanceof URL) || folder.protocol !== "file:") {
-    const state = folder instanceof URL ? `${folder} is not a folder of this machine` : "the folder is not a URL";
+    const state = folder instanceof URL ? `${folder} is not a file: URL` : "the folder is not a URL";
     throw new TypeError(`Cannot discover handlers: ${state}; use new URL("./handlers/", import.meta.url)`);
   }
   const root = new URL(folder.href.endsWith("/") ? folder.href : `${folder.href}/`);
   const handlers: Handler[] = [];
   for (const url of await listFiles(root, options)) {
     try {
-      // Safe to import, because the server's author put these files into the folder.
+      // Importing these files is safe, because the server's author has put them into the folder.
       handlers.push(...toExportedHandlers(await import(url.href)));
     } catch (error) {
       if (!(error instanceof TypeError)) throw error;
@@ -69,10 +69,10 @@ async function listFiles(folder: URL, options: DiscoverOptions): Promise<readonl
   return found.sort((a, b) => a.href < b.href ? -1 : 1);
 }
 
-/** The reason why an executable may not contain a file that the program loads by its path. */
+/** Cause and remedy to append to an error if a compiled executable cannot load a file by its path. */
 const COMPILED =
-  "; this is a compiled executable, which contains only the files that were listed when it was compiled: " +
-  "run `deno compile --include handlers` or `bun build --compile server.ts handlers/*.ts`, or import the files";
+  "; this program is a compiled executable, which contains only the files that were listed at compile time: " +
+  "compile with `deno compile --include handlers` or `bun build --compile server.ts handlers/*.ts`, or import the files";
 
 interface Entry {
   readonly name: string;

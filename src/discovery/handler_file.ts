@@ -1,15 +1,18 @@
 /**
- * Selects the files of a folder that can export handlers.
+ * Decides by name which files in a folder can export handlers.
  *
  * @module
  */
 
-/** Whether files and folders with this name are skipped: hidden files, shared code and packages. */
+/** Tests whether files and folders with a name are skipped: names that begin with `.` or `_`, and `node_modules`. */
 export function isSkipped(name: string): boolean {
   return /^[._]/.test(name) || name === "node_modules";
 }
 
-/** Whether a file can export handlers: code of Deno or Bun that is not a test, a benchmark or a declaration of types. */
+/**
+ * Tests whether a file can export handlers: a JavaScript or TypeScript file that is not a test, benchmark or type
+ * declaration.
+ */
 export function isHandlerFile(name: string): boolean {
   return !isSkipped(name) && /\.[cm]?[jt]sx?$/i.test(name) && !/[._](test|bench|spec|d)\.[^.]+$/i.test(name);
 }

@@ -1,5 +1,5 @@
 /**
- * The skills of a folder: their entries and files.
+ * Finds the skills in a folder, and creates their entries.
  *
  * @see SEP-2640 (Skill Entries)
  * @module
@@ -12,55 +12,55 @@ import type { FolderFile, SkillFolder } from "./skill_folder.ts";
 export interface SkillResource {
   /** URI of the resource. */
   readonly uri: string;
-  /** `sha256:` and the digest of the bytes, in lower-case hexadecimal. */
+  /** SHA-256 digest of the file, as `sha256:` and lower-case hexadecimal digits. */
   readonly digest: string;
-  /** Number of bytes. */
+  /** Size of the file in bytes. */
   readonly size: number;
 }
 
-/** A skill, as the results of `skills/list` and `skills/get` contain it. */
+/** A skill in the results of `skills/list` and `skills/get`. */
 export interface SkillEntry {
   /** URI of `SKILL.md`. */
   readonly uri: string;
   readonly frontmatter: FrontMatter;
-  /** All files, including the files of skills within this skill. */
+  /** All files of the skill, including files of nested skills. */
   readonly resources: readonly SkillResource[];
 }
 
-/** A skill. The digests of its files are computed when they are needed. */
+/** A skill without the digests of its files, which are computed only when a client requests the entry. */
 export interface Skill {
   readonly uri: string;
   readonly frontmatter: FrontMatter;
   readonly files: readonly ServedFile[];
 }
 
-/** A file that is served. */
+/** A file with the URI under which the server offers the file. */
 export interface ServedFile extends FolderFile {
   readonly uri: string;
 }
 
-/** A direct child of a directory. */
+/** A file or directory directly in a directory. */
 export interface Child {
   readonly uri: string;
   readonly name: string;
-  /** The file. `undefined` for a directory. */
+  /** `undefined` for a directory. */
   readonly file?: ServedFile;
 }
 
-/** All skills at one point in time. */
+/** The skills that one scan of the folder has found. */
 export interface Snapshot {
-  /** The skills by the URI of their `SKILL.md`, sorted. */
+  /** The skills by the URI of their `SKILL.md`, sorted by URI. */
   readonly skills: ReadonlyMap<string, Skill>;
   readonly files: ReadonlyMap<string, ServedFile>;
   /** The children of each directory, by the URI of the directory. */
   readonly folders: ReadonlyMap<string, readonly Child[]>;
 }
 
-/** The skills of a folder. */
+/** Scans a folder for skills, and caches the digests and front matters of files. */
 export class Catalog {
   readonly #folder: SkillFolder;
   readonly #warn: (text: string) => void;
-  /** Digests by path and stamp, so that each version of a file is read only once. */
+  /** Digests by path and stamp, so that the digest of each version of a file is computed only once. */
   readonly #digests = new Map<string, Promise<string | undefined>>();
   readonly #frontMatters = new Map<string, Promise<FrontMatter | string>>();
   readonly #warned = new Set<string>();
@@ -68,29 +68,29 @@ export class Catalog {
   #scannedAt = -Infinity;
   #scanning?: Promise<Snapshot>;
 
-  /** Creates the catalog of a folder. `warn` is called once for each skill that is omitted. */
+  /** `warn` is called once for each problem, such as a skill that is omitted. */
   constructor(folder: SkillFolder, warn: (text: string) => void) {
     this.#folder = folder;
     this.#warn = warn;
   }
 
-  /** Returns the skills. The snapshot is at most one second old. */
+  /** Returns a snapshot that is at most one second old. */
   async read(): Promise<Snapshot> {
     if (this.#snapshot && performance.now() - this.#scannedAt < FRESH_MS) return this.#snapshot;
     return await this.scan();
   }
 
-  /** Reads the folder. */
+  /** Scans the folder and returns a new snapshot. Concurrent calls share a scan. */
   async scan(): Promise<Snapshot> {
     return await (this.#scanning ??= this.#scan().finally(() => this.#scanning = undefined));
   }
 
-  /** Reads a file. Returns `undefined` if the file no longer exists. */
+  /** Reads a file. Returns `undefined` if the file no longer exists, cannot be read, or is too large. */
   async readFile(file: ServedFile): Promise<Uint8Array | undefined> {
     return await this.#folder.read(file.path, MAX_BYTES);
   }
 
-  /** Returns the entry of a skill. Returns `undefined` if a file has changed since it was listed. */
+  /** Returns the entry of a skill. Returns `undefined` if a file has changed since the scan. */
   async toEntry({ uri, frontmatter, files }: Skill): Promise<SkillEntry | undefined> {
     const resources: SkillResource[] = [];
     for (const file of files) {
@@ -105,7 +105,9 @@ export class Catalog {
     const at = performance.now();
     const all = await this.#folder.list(MAX_FILES);
     if (all.length > MAX_FILES) {
-      this.#warnOnce(`Cannot serve all files of ${this.#folder.name}: there are over ${MAX_FILES}`);
+      this.#warnOnce(
+        `Cannot serve all files of ${this.#folder.name}: the folder has over ${MAX_FILES} files; move some of them out of the folder`,
+      );
     }
     const base = all.some(({ path }) => path === SKILL) ? [this.#folder.name] : [];
     const toServed = (file: FolderFile): ServedFile => ({ ...file, uri: toUri([...base, ...file.path.split("/")]) });
@@ -128,14 +130,15 @@ export class Catalog {
     const bytes = files.reduce((sum, { size }) => sum + size, 0);
     if (files.length > MOST_FILES || bytes > MOST_BYTES) {
       const state = files.length > MOST_FILES ? `${files.length} files` : `${bytes} bytes`;
-      return this.#warnOnce(`Cannot serve ${place}: it has ${state}; clients accept 512 files and 16 MiB`);
+      return this.#warnOnce(
+        `Cannot serve ${place}: the skill has ${state}; reduce them to at most 512 files and 16 MiB, which all clients accept`,
+      );
     }
     const key = `${file.path}\n${file.stamp}`;
     const reading = this.#frontMatters.get(key) ?? this.#readFrontMatter(file);
     this.#frontMatters.set(key, reading);
     const frontmatter = await reading;
-    // Let the next scan read the file again, because reading may have failed for a passing reason, such as too many
-    // open files.
+    // Let the next scan read the file again, because the cause may have been temporary, such as too many open files.
     if (frontmatter === UNREADABLE) this.#frontMatters.delete(key);
     if (typeof frontmatter === "string") return this.#warnOnce(`Cannot serve ${place}: ${frontmatter}`);
     return { uri: file.uri, frontmatter, files };
@@ -164,11 +167,11 @@ export class Catalog {
 
   async #computeDigest(file: ServedFile): Promise<string | undefined> {
     const bytes = await this.#folder.read(file.path, MAX_BYTES);
-    // A different length shows that the file has changed since it was listed.
+    // A different length shows that the file has changed since the scan.
     return bytes?.length === file.size ? await toDigest(bytes) : undefined;
   }
 
-  // Forget the earlier versions of files, so that the maps do not grow with each change.
+  // Removes earlier versions of files from the caches, which would otherwise grow with each change.
   #forget(files: readonly FolderFile[]): void {
     const present = new Set(files.map(({ path, stamp }) => `${path}\n${stamp}`));
     for (const known of [this.#digests, this.#frontMatters]) {
@@ -187,7 +190,7 @@ function toUri(segments: readonly string[]): string {
   return `skill://${segments.map(encodeURIComponent).join("/")}`;
 }
 
-/** Returns the children of each directory of the files. */
+/** Returns the children of each directory that contains a file or subdirectory, by the directory's URI. */
 function toFolders(files: readonly ServedFile[]): ReadonlyMap<string, readonly Child[]> {
   const folders = new Map<string, Map<string, Child>>();
   for (const file of files) {
@@ -208,20 +211,25 @@ function toName(uri: string): string {
 }
 
 const SKILL = "SKILL.md";
-const UNREADABLE = "its SKILL.md cannot be read as UTF-8";
+const UNREADABLE = "its SKILL.md cannot be read, or is not UTF-8";
 
-/** Limits of one skill, which all clients must accept. */
+/**
+ * Maximum number of files and bytes per skill. The specification requires clients to accept skills up to these limits.
+ */
 const MOST_FILES = 512;
 const MOST_BYTES = 16_777_216;
 
-/** The largest file that is read, in bytes. A single file may be as large as a whole skill. */
+/** Maximum size in bytes of a file that is read. A skill may consist of a single file. */
 const MAX_BYTES = MOST_BYTES;
 
-/** Maximum number of files in a folder of skills. */
+/** Maximum number of files that a scan considers. */
 const MAX_FILES = 20_000;
 
-/** Milliseconds for which a snapshot is used before the folder is read again. */
+/** Milliseconds for which a snapshot is used before the folder is scanned again. */
 const FRESH_MS = 1000;
 
-/** The number of warnings that are remembered to print each of them only once. Further warnings are not printed. */
+/**
+ * Maximum number of warnings. Further warnings are not printed, because the catalog would have to remember each warning
+ * to print it only once.
+ */
 const MAX_WARNINGS = 1000;

@@ -1,5 +1,5 @@
 /**
- * Media types of files by their names.
+ * The media types of files, by file name extension.
  *
  * @module
  */
@@ -29,7 +29,7 @@ const TYPES: Readonly<Record<string, string>> = {
   yml: "application/yaml",
 };
 
-/** Returns the media type of a file by its name. */
+/** Returns the media type for a file's extension, or `application/octet-stream` if the extension is unknown. */
 export function toMediaType(path: string): string {
   const [, ending = ""] = /\.([^./]+)$/.exec(path) ?? [];
   return TYPES[ending.toLowerCase()] ?? "application/octet-stream";

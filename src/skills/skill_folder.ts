@@ -1,30 +1,32 @@
 /**
- * Reads the files of a folder. Symbolic links are omitted, so that no file outside of the folder is read.
+ * Reads the files in a folder. Symbolic links are skipped, so that no file outside of the folder is read.
  *
  * @module
  */
 import { findProcess } from "../runtime.ts";
 
-/** A file of the folder. */
+/** A file in the folder. */
 export interface FolderFile {
-  /** Path within the folder, with slashes. */
+  /** Path relative to the folder, with `/` as separator. */
   readonly path: string;
   readonly size: number;
   /** Text that changes when the file changes. */
   readonly stamp: string;
 }
 
-/** A folder whose files are read. */
+/** Lists, reads and watches the files in a folder. */
 export class SkillFolder {
   readonly #given: string;
   #root?: string;
 
-  /** Opens a folder by its path. */
   constructor(path: string) {
     this.#given = path;
   }
 
-  /** Name of the folder. For a path such as `.`, the name is known only after {@linkcode findRoot}. */
+  /**
+   * Name of the folder. If the given path is `.`, call {@linkcode findRoot} first, because only the resolved path
+   * contains the name.
+   */
   get name(): string {
     const name = toLastPart(this.#given);
     return /^\.{0,2}$/.test(name) && this.#root ? toLastPart(this.#root) : name;
@@ -36,8 +38,8 @@ export class SkillFolder {
   }
 
   /**
-   * Returns all files, sorted by path. If there are more than `limit` files, returns `limit` plus one files. Omits
-   * `node_modules` and names that begin with a dot.
+   * Returns all files, sorted by path, without `node_modules` and names that begin with a dot. Stops after `limit` plus
+   * one files, which are then not sorted.
    */
   async list(limit: number): Promise<readonly FolderFile[]> {
     const root = await this.findRoot();
@@ -59,13 +61,14 @@ export class SkillFolder {
   }
 
   /**
-   * Reads a file of the list. Returns `undefined` if the file no longer exists, is larger than `maxBytes`, or was
-   * replaced by a link: the opened file must be the file at its path, and no part of the path may be a link.
+   * Reads a listed file. Returns `undefined` if the file cannot be read, is larger than `maxBytes`, or is not a regular
+   * file. Also returns `undefined` if a part of the path is now a symbolic link, or if the file was replaced while it
+   * was opened.
    */
   async read(path: string, maxBytes: number): Promise<Uint8Array | undefined> {
     const full = `${await this.findRoot()}/${path}`;
     const before = await fs().lstat(full).catch(() => undefined);
-    // Open only regular files: opening a pipe would wait for a writer.
+    // Open only regular files, because opening a named pipe blocks until another process writes to the pipe.
     if (!before?.isFile() || before.size > maxBytes) return;
     const file = await fs().open(full, "r").catch(() => undefined);
     if (!file) return;
@@ -83,8 +86,8 @@ export class SkillFolder {
   }
 
   /**
-   * Calls `onChange` after changes. Returns a function that stops watching, or `undefined` if the system cannot watch
-   * the folder.
+   * Calls `onChange` when something in the folder changes. Returns a function that stops watching, or `undefined` if
+   * the folder cannot be watched.
    */
   async watch(onChange: () => void): Promise<(() => void) | undefined> {
     try {
@@ -122,5 +125,5 @@ function toStamp({ dev, ino, size, mtimeMs, ctimeMs }: {
   return [dev, ino, size, mtimeMs, ctimeMs].join();
 }
 
-/** Maximum number of levels of folders. */
+/** Maximum number of segments in the path of a file. */
 const MAX_DEPTH = 32;

@@ -20,16 +20,16 @@ import { Catalog, type Child, type Snapshot } from "./catalog.ts";
 import { SkillFolder } from "./skill_folder.ts";
 import { toMediaType } from "./media_types.ts";
 
-/** Options of skills. Only `dir` is required. */
+/** Options of {@linkcode skills}. Only `dir` is required. */
 export interface SkillsOptions {
   /**
-   * The folder. Each folder in it that contains a `SKILL.md`, at any depth, is a skill. The folder itself may be a
-   * skill too. Symbolic links, `node_modules` and names that begin with a dot are omitted.
+   * The folder that contains the skills. Each folder with a `SKILL.md` is a skill: `dir` itself, and its subfolders at
+   * any depth. Symbolic links, `node_modules` and names that begin with a dot are skipped.
    */
   readonly dir: string | URL;
-  /** Milliseconds for which clients may cache the entry of a skill. Defaults to 60,000. */
+  /** Milliseconds for which clients may cache the entry of a skill. Defaults to 60,000 (one minute). */
   readonly ttlMs?: number;
-  /** Whether caches may share entries among callers. Defaults to `private`. */
+  /** Whether caches may share entries among callers. Defaults to `"private"`. */
   readonly cacheScope?: "public" | "private";
 }
 
@@ -38,7 +38,9 @@ const OPTIONS: KnownOptions<keyof SkillsOptions> = {
     dir: true,
     ttlMs: {
       findProblem: (ms) =>
-        Number.isSafeInteger(ms) && Number(ms) >= 0 ? undefined : `is ${String(ms)}; use milliseconds`,
+        Number.isSafeInteger(ms) && Number(ms) >= 0
+          ? undefined
+          : `is ${String(ms)}; use a whole number of milliseconds from 0`,
     },
     cacheScope: ["public", "private"],
   },
@@ -46,11 +48,12 @@ const OPTIONS: KnownOptions<keyof SkillsOptions> = {
 };
 
 /**
- * Offers the skills of a folder: their files as resources `skill://…`, and their entries by `skills/list`, `skills/get`
- * and `resources/directory/read`. A handler for `handlers`. The folder is read with the first request, and watched.
+ * Returns a handler that offers the skills in a folder. Clients read files as resources `skill://…`, and entries with
+ * `skills/list`, `skills/get` and `resources/directory/read`. The server reads the folder when it receives the first
+ * request, and then watches the folder for changes.
  *
- * A skill is omitted, with a warning on standard error, if its front matter is invalid, or if it has more than 512
- * files or 16 MiB, because clients need not accept larger skills.
+ * The server omits a skill and prints a warning to standard error if the front matter is invalid, or if the skill has
+ * more than 512 files or 16 MiB, because clients need not accept larger skills.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  * @see SEP-2640
@@ -60,7 +63,7 @@ export function skills(options: SkillsOptions): Handler {
   const { dir, ttlMs = 60_000, cacheScope = "private" } = options;
   const folder = new SkillFolder(toPath(dir));
   const catalog = new Catalog(folder, (text) => console.error(text));
-  // Revisions with sessions have no cache fields.
+  // Results in revisions with sessions have no cache fields.
   const toCache = ({ client }: Context) => client.version.slice(0, 4) >= CACHES_SINCE ? { ttlMs, cacheScope } : {};
   const own = extension({
     id: "io.modelcontextprotocol/skills",
@@ -81,10 +84,12 @@ export function skills(options: SkillsOptions): Handler {
         params: { type: "object", properties: { uri: { type: "string" } }, required: ["uri"] } as const,
         async run({ uri }, ctx) {
           const found = (await catalog.read()).skills.get(uri);
-          // A file may have changed since it was listed. Scan again in that case.
+          // If a file has changed since the scan, scan the folder again.
           const skill = found && (await catalog.toEntry(found) ?? await toNewEntry(catalog, uri));
           if (!skill) {
-            throw McpError.invalidParams(`Cannot find the skill ${uri.slice(0, 200)}; use a uri of skills/list`);
+            throw McpError.invalidParams(
+              `Cannot find the skill ${uri.slice(0, 200)}; use a URI from the result of skills/list`,
+            );
           }
           return { skill, ...toCache(ctx) };
         },
@@ -139,7 +144,10 @@ async function toNewEntry(catalog: Catalog, uri: string) {
   return skill && await catalog.toEntry(skill);
 }
 
-/** Scans the folder after each change, and notifies clients. */
+/**
+ * Scans the folder after each change, and notifies clients if skills have changed. Returns a function that stops
+ * watching.
+ */
 async function watch(folder: SkillFolder, catalog: Catalog, server: ExtensionServer): Promise<() => void> {
   let known = await catalog.scan();
   let stopTimer: (() => void) | undefined;
@@ -155,7 +163,7 @@ async function watch(folder: SkillFolder, catalog: Catalog, server: ExtensionSer
     if (toListText(before) !== toListText(known)) server.listChanged("resources");
   };
   const stopWatching = await folder.watch(() => {
-    // Wait for the last event, because saving a file causes several events.
+    // Wait until no more events arrive, because saving a file causes several events.
     stopTimer?.();
     stopTimer = server.clock.start(() => void compare().catch(() => {}), SETTLE_MS, { background: true });
   });
@@ -169,13 +177,10 @@ function toListText({ skills }: Snapshot): string {
   return JSON.stringify([...skills.values()].map(({ uri, frontmatter, files }) => [uri, frontmatter, files.length]));
 }
 
-/**
- * Returns a page of items. The cursor is the URI of the last item of the previous page, because items are sorted by
- * URI.
- */
+/** Returns a page of items, sorted by URI. The cursor is the URI of the last item on the previous page. */
 function toPage<T extends { readonly uri: string }>(items: readonly T[], cursor: string | undefined, size: number) {
   if (cursor !== undefined && !cursor.startsWith("skill://")) {
-    throw McpError.invalidParams("Cannot continue the list: the cursor is not valid");
+    throw McpError.invalidParams("Cannot continue the list: the cursor is not valid; use a nextCursor from the server");
   }
   const sorted = [...items].sort((a, b) => a.uri < b.uri ? -1 : 1);
   const after = cursor === undefined ? sorted : sorted.filter(({ uri }) => uri > cursor);
@@ -192,11 +197,11 @@ function toListed({ uri, name, file }: Child) {
 function toPath(dir: string | URL): string {
   const url = dir instanceof URL ? dir : /^file:/.test(String(dir)) ? new URL(dir) : undefined;
   if (url && url.protocol !== "file:") {
-    throw new TypeError(`Cannot serve skills: ${url.href} is not a folder on this machine`);
+    throw new TypeError(`Cannot serve skills: dir is ${url.href}; use a file: URL or a path`);
   }
   if (url) return decodeURIComponent(url.pathname).replace(/^\/(?=[a-z]:)/i, "");
   if (typeof dir !== "string" || !dir) {
-    throw new TypeError('Cannot serve skills: dir is not a path; write dir: "./skills", or a URL of a file');
+    throw new TypeError('Cannot serve skills: dir is not a path; use a path such as "./skills", or a file: URL');
   }
   return dir;
 }
@@ -210,8 +215,8 @@ function toBase64(bytes: Uint8Array): string {
 const SKILLS_PER_PAGE = 20;
 const CHILDREN_PER_PAGE = 500;
 
-/** Milliseconds without a change after which the folder is scanned again. */
+/** Milliseconds without change events after which the folder is scanned again. */
 const SETTLE_MS = 100;
 
-/** The year of the first revision whose lists have cache fields. */
+/** The year of the first protocol revision whose results have cache fields. */
 const CACHES_SINCE = "2026";

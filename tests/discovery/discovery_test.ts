@@ -34,7 +34,7 @@ Deno.test("a folder or a file without handlers is an error that names the path",
         (await assertRejects(() => discover(url), Error)).message.replaceAll(folder, "");
       assertEquals(
         await findMessage(new URL(`file://${folder}/x/`)),
-        "Cannot load handlers from /x/none.ts: it exports no tool, resource or prompt; write `export const add = tool({ … })`",
+        "Cannot load handlers from /x/none.ts: the file exports no tool, resource or prompt; add an export such as `export const add = tool({ … })`",
       );
       assertEquals(await findMessage(new URL(`file://${folder}/y/`)), "broken");
       assertEquals(
@@ -43,7 +43,7 @@ Deno.test("a folder or a file without handlers is an error that names the path",
       );
       assertEquals(
         await findMessage(new URL("https://example.com/")),
-        'Cannot discover handlers: https://example.com/ is not a folder of this machine; use new URL("./handlers/", import.meta.url)',
+        'Cannot discover handlers: https://example.com/ is not a file: URL; use new URL("./handlers/", import.meta.url)',
       );
     },
   );

@@ -199,15 +199,15 @@ behaviour("skills that are invalid or too large are omitted, each with a warning
       const [name, words] of [
         ["bare", "it does not begin with front matter"],
         ["open", "it does not begin with front matter"],
-        ["odd-name", "its name is other-name; it must equal the name of its folder, odd-name"],
+        ["odd-name", "its name is other-name; change the name to odd-name, the name of the skill's folder"],
         ["Upper", 'its name is "Upper"; use 1 to 64 lower-case letters'],
         ["silent", "it has no description"],
         ["list", "its front matter is not a map"],
         ["broken", "its front matter is not YAML"],
         ["bomb", "its front matter is not YAML"],
-        ["binary", "its SKILL.md cannot be read as UTF-8"],
+        ["binary", "its SKILL.md cannot be read, or is not UTF-8"],
         ["large", "it has 16777"],
-        ["many", "it has 521 files; clients accept 512 files and 16 MiB"],
+        ["many", "the skill has 521 files; reduce them to at most 512 files and 16 MiB"],
       ]
     ) {
       const found = warnings.filter((text) => text.startsWith(`Cannot serve skill skill://${name}/SKILL.md: `));
@@ -352,7 +352,7 @@ Deno.test("invalid options are refused", () => {
     const [options, words] of [
       [{}, "dir is not a path"],
       [{ dir: "" }, "dir is not a path"],
-      [{ dir: new URL("https://example.com") }, "is not a folder on this machine"],
+      [{ dir: new URL("https://example.com") }, "use a file: URL or a path"],
       [{ folder: "x" }, "did you mean dir?"],
       [{ dir: "x", ttlMs: -1 }, "ttlMs is -1"],
       [{ dir: "x", cacheScope: "all" }, "cacheScope"],

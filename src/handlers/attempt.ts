@@ -1,5 +1,5 @@
 /**
- * Handles errors from the functions of prompts, resources and completions.
+ * Handles errors that the functions of prompts, resources and completers throw.
  *
  * @module
  */
@@ -20,7 +20,8 @@ export interface Attempt {
 
 /**
  * Runs a function of the server's author. The client gets an `McpError` unchanged, and the text of a `ToolError`. For
- * any other error the client gets an id, unless `mapError` describes it, and `observer.fault` gets the original error.
+ * any other error, the client gets only an error id, unless `mapError` describes the error, and `observer.fault` gets
+ * the original error.
  */
 export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>): Promise<T> {
   try {
@@ -37,8 +38,8 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
 }
 
 /**
- * Describes an unexpected error with the handler's `mapError`, or if it returns `undefined`, with the server's
- * `mapError`.
+ * Describes an unexpected error with the handler's `mapError`. If the handler's `mapError` is missing or returns
+ * `undefined`, the server's `mapError` describes the error.
  */
 export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
   for (const describe of [mapError, core.mapError]) {

@@ -1,5 +1,5 @@
 /**
- * The common contract of tools and prompts for the registry.
+ * The interface that tools and prompts share in the registry.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { BoundQuota } from "../core/visibility/quota.ts";
 import type { Entry } from "../core/visibility/pagination.ts";
 import type { Guarded } from "./filters.ts";
 
-/** A tool or a prompt for the registry, without its type parameters. Its schemas validate at runtime. */
+/** A tool or prompt in the registry, without type parameters, because its schemas validate the values at runtime. */
 export interface Callable extends Entry, Guarded {
   readonly scopes?: readonly string[];
   readonly requires?: readonly string[];

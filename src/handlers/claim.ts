@@ -9,7 +9,7 @@ import type { Ticker, Timeout } from "../core/capacity/timers.ts";
 import { type ClaimRecord, type Fingerprint, readRecord, toClaimed } from "./claim_record.ts";
 import type { KeptBytes } from "./kept_bytes.ts";
 
-/** What a claim is created from. */
+/** Arguments of the constructor of {@linkcode Claim}. */
 export interface ClaimParts {
   readonly ticker: Ticker;
   readonly values: SharedValues;
@@ -17,15 +17,18 @@ export interface ClaimParts {
   readonly name: string;
   readonly ttlMs: number;
   readonly input: Fingerprint;
-  /** The bytes that this process keeps for the key. */
+  /** Counts the bytes that this process keeps for the key. */
   readonly bytes: KeptBytes;
-  /** Whether a call still waits for the run. */
+  /** Whether a call is still waiting for the handler. */
   readonly isWanted: () => boolean;
-  /** Called if no call has waited for the run for as long as the server remembers the key. */
+  /** Called if no call has waited for the handler for at least `ttlMs`. */
   readonly onAbandoned: () => void;
 }
 
-/** The outcome of a write: the record was written, or another run has taken over the claim with the record `other`. */
+/**
+ * The outcome of a write. If `other` is set, nothing was written, because another run of the handler has replaced the
+ * record with `other`.
+ */
 export interface Written {
   readonly other?: ClaimRecord;
 }
@@ -34,21 +37,24 @@ export interface Written {
 export class Claim {
   readonly #parts: ClaimParts;
   readonly #id = crypto.randomUUID();
-  /** The record to write. `undefined` if the record is to be removed. */
+  /** The record to write, or `undefined` to remove the stored record. */
   #record?: ClaimRecord;
-  /** The version of the record. `undefined` if it is unknown whether it was written. */
+  /** Version of the stored record. `undefined` if it is unknown whether the record was written. */
   #version?: string;
-  /** Releases the lease of this process. The process keeps its lease while anything else uses it. */
+  /** Releases the lease of this process. The lease ends only after all its other users have released it. */
   #release?: () => void;
   /**
    * Whether the key is reserved. `doubtful` means that the store did not answer, so the record may have been written.
    */
   #state: "free" | "doubtful" | "taken" | "over" = "free";
-  /** Number of further renewals without a waiting call, after which the run counts as abandoned. */
+  /**
+   * Number of remaining renewals without a waiting call. After the last of these renewals, the handler counts as
+   * abandoned.
+   */
   #left = RENEWALS;
   #timeout?: Timeout;
 
-  /** Creates a claim that does not reserve its key yet. */
+  /** Creates a claim. Only `take` reserves the key. */
   constructor(parts: ClaimParts) {
     this.#parts = parts;
   }
@@ -59,8 +65,8 @@ export class Claim {
   }
 
   /**
-   * Reserves the key if the version of its record is `version`, or, for `null`, if it has no record. Returns whether
-   * the key is reserved, or `undefined` if the store does not answer.
+   * Reserves the key if the stored record has this version. `null` reserves the key only if no record is stored.
+   * Returns whether the key is reserved, or `undefined` if the store does not answer.
    */
   async take(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
@@ -82,10 +88,10 @@ export class Claim {
     return true;
   }
 
-  /** Gives up the claim without a run of the handler. */
+  /** Abandons the claim without running the handler. */
   drop(): void {
-    // The record may be in the store. It must be removed, or the key would count as reserved for as long as this
-    // process lives.
+    // Remove the record, because the store may contain it. Otherwise the key would count as reserved for as long as
+    // this process lives.
     if (this.#state === "doubtful") void this.end(undefined);
     else this.#finish();
   }
@@ -104,8 +110,8 @@ export class Claim {
   }
 
   /**
-   * Ends the claim: replaces the record, or removes it if `record` is `undefined`. Returns `undefined` if the store
-   * does not answer; the write is then repeated until it does.
+   * Ends the claim: replaces the stored record, or removes the stored record if `record` is `undefined`. If the store
+   * does not answer, returns `undefined` and repeats the write for up to `ttlMs`.
    */
   async end(record: ClaimRecord | undefined): Promise<Written | undefined> {
     if (this.#state === "over") return;
@@ -119,8 +125,8 @@ export class Claim {
     return written;
   }
 
-  // Renew the record while the handler runs, because the handler may take longer than `ttlMs`, and the store would then
-  // forget the record.
+  // Renew the record while the handler runs. Otherwise the store would remove the record if the handler takes longer
+  // than `ttlMs`.
   #renewLater(): void {
     const { ticker, ttlMs } = this.#parts;
     this.#timeout = ticker.startTimeout(ttlMs / RENEWALS, () => this.#renew());
@@ -153,8 +159,8 @@ export class Claim {
     this.#release?.();
   }
 
-  // Writes take turns, because each write needs the version that the previous write returned. Returns `undefined` if
-  // the store does not answer.
+  // Writes run one after the other, because each write needs the version that the previous write returned. Returns
+  // `undefined` if the store does not answer.
   #write(): Promise<Written | undefined> {
     const { values, name } = this.#parts;
     return values.queue(name, () => this.#writeFitting());
@@ -173,8 +179,8 @@ export class Claim {
     };
     const written = await values.attempt("set", write);
     if (!isTooLarge) return written;
-    // The result is too large for the store. Record that the handler has run, so that a repeated call does not run it
-    // again.
+    // The result is too large for the store. Record that the handler has run, so that a repeated call does not run the
+    // handler again.
     this.#record = { ...this.claimed, lost: true };
     return await values.attempt("set", write);
   }
@@ -191,12 +197,12 @@ export class Claim {
           return {};
         }
       } else if (typeof version === "string" && await values.delete(name, version)) return {};
-      // An earlier write that got no answer may have succeeded.
+      // An earlier write may have succeeded even if the store did not answer it.
       const found = await values.get(name);
       if (!found && !this.#record) return {};
       const other = found && readRecord(found.value);
       if (found && other?.claim !== this.#id) return { other };
-      // Without a version, create the record again, because the store may have lost the record.
+      // If no record was found, `null` creates the record again, because the store may have lost it.
       version = found?.version ?? null;
     }
     throw new Error(`Cannot write the record of an idempotency key: ${ATTEMPTS} other changes came first`);
@@ -210,7 +216,7 @@ const RENEWALS = 3;
 const REPEAT_MS = 1000;
 
 /**
- * Number of attempts to replace a record. While the process of a claim lives, no other process changes the record, so
- * further attempts would fail too.
+ * Number of attempts to replace a record. More attempts would not help, because no other process changes the record
+ * while the process of the claim lives.
  */
 const ATTEMPTS = 5;

@@ -1,5 +1,5 @@
 /**
- * The records of idempotency keys, and the errors of calls that get no result because of such a record.
+ * The records of idempotency keys, and the errors for calls that cannot get the result of a key.
  *
  * @module
  */
@@ -37,7 +37,7 @@ export type KeptRecord = Claimed & { readonly result: Result; readonly type?: st
 /** The handler has run, but its result exceeded a limit and was not kept. */
 export type LostRecord = Claimed & { readonly lost: true };
 
-/** The record of a key as it is in the store. */
+/** The record of a key, as stored. */
 export type ClaimRecord = RunningRecord | KeptRecord | LostRecord;
 
 /** Creates the fields that all records of a run have. */
@@ -52,7 +52,6 @@ export function readRecord(value: unknown): ClaimRecord | undefined {
   return value as unknown as ClaimRecord;
 }
 
-/** Whether two inputs are the same. */
 export function isSame(one: Fingerprint, other: Fingerprint): boolean {
   return one.raw === other.raw || one.valid !== undefined && one.valid === other.valid;
 }
@@ -69,7 +68,7 @@ export function toConflict({ key, tool: { place } }: Keyed): McpError {
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
-/** Code of the error for a call if it is unknown whether the handler has run, or what it returned. */
+/** Error code of a call for which it is unknown whether the handler has run, or what the handler has returned. */
 const UNKNOWN = -31_409;
 
 /** Creates the error for a key if it is unknown whether its handler has run. */
@@ -94,7 +93,7 @@ export function toUnkept({ key, tool: { place } }: Keyed): McpError {
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "done" });
 }
 
-/** Creates the error for a handle that the client cannot use. */
+/** Creates the error for a call whose result is a handle that the client cannot use. */
 export function toForeignHandle({ key, tool: { place } }: Keyed): McpError {
   const words = `the call with the idempotency key ${quote(key)} continues in the background, and only a client that ` +
     "declares the extension gets its handle; declare the extension, or use another key";

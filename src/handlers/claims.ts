@@ -1,6 +1,6 @@
 /**
- * Runs a handler once per idempotency key. On one instance, calls with the same key take turns. Among instances, the first
- * call claims the key in the store.
+ * Runs a handler once per idempotency key. On one instance, calls with the same key run one after the other. Across
+ * instances, the first call claims the key in the store.
  *
  * @module
  */
@@ -45,7 +45,7 @@ export interface KeyedCall {
 
 /** The turn of one call. On this instance, calls with the same key run one after the other. */
 interface Turn {
-  /** The input that the handler runs with, here or on another instance. */
+  /** The input with which the handler runs, on this instance or another instance. */
   input?: Fingerprint;
   /** Settles when the handler starts. */
   readonly running: PromiseWithResolvers<void>;
@@ -64,7 +64,6 @@ export class Claims {
     return isLeft ? SWEEP_MS : undefined;
   };
 
-  /** Creates an empty set of keys. */
   constructor(ticker: Ticker) {
     this.#ticker = ticker;
     this.#local = new LocalValues(ticker.clock);
@@ -84,7 +83,7 @@ export class Claims {
     }
   }
 
-  // A turn lasts until its handler has ended, even if the call is cancelled before. Otherwise the next call with the
+  // A turn lasts until its handler has ended, even if the call is cancelled earlier. Otherwise the next call with the
   // key would run the handler at the same time.
   async #takeTurn(keyed: KeyedCall): Promise<Result> {
     const turn: Turn = { running: Promise.withResolvers(), over: Promise.withResolvers() };
@@ -104,7 +103,9 @@ export class Claims {
     turn.over.resolve(undefined);
   }
 
-  /** Claims the key. If another call with the key has run on any instance, returns its kept record instead. */
+  /**
+   * Claims the key. If another call with the key has run on any instance, returns the kept record of that call instead.
+   */
   async #claim(keyed: KeyedCall, turn: Turn): Promise<Claim | KeptRecord> {
     const { call, core: { shared, limits }, tool, token, input } = keyed;
     const ttlMs = Math.min(tool.ttlMs, MAX_TTL_MS);
@@ -169,7 +170,7 @@ export class Claims {
     let handle: KeptRecord | undefined;
     let isOver = false;
     call.identifyEffects(token, async (result, type) => {
-      // After the handler has ended, its result is kept, and the handle is no longer needed.
+      // After the handler has ended, its result is kept instead of the handle.
       if (isOver) return;
       handle = { ...claim.claimed, result: toCopy(result), type };
       await claim.replace(handle);
@@ -209,7 +210,7 @@ export class Claims {
   }
 }
 
-/** The stored values, the name of the record, and the claim to record. */
+/** Parameters of `#findOrTake`. */
 interface Place {
   readonly values: SharedValues;
   readonly name: string;
@@ -222,20 +223,20 @@ interface Place {
 interface Done {
   readonly turn: Turn;
   readonly result: Result;
-  /** The handle that was sent to the client in place of the result. */
+  /** The handle that the client got instead of the result. */
   readonly handle?: KeptRecord;
 }
 
 /** Milliseconds between two reads of a key whose handler runs on another instance. */
 const POLL_MS = 250;
 
-/** Longest time to live in a store, in milliseconds: a year. */
+/** Maximum time to live of a record, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;
 
 /** Milliseconds between two searches for expired keys. */
 const SWEEP_MS = 10_000;
 
-/** Lets waiting calls compare inputs, so that a call with a different input fails at once. */
+/** Lets waiting calls compare inputs, so that a call with a different input fails immediately. */
 function begin(turn: Turn, input: Fingerprint): void {
   turn.input = input;
   turn.running.resolve();
@@ -256,7 +257,8 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   const { client, home, internal } = call;
   if (!isSame(input, keyed.input)) throw toConflict(keyed);
   if (type === undefined) return toCopy(result);
-  // The extension that made the handle runs the handler again, such as after the instance that first ran it has ended.
+  // The extension that created the handle calls the handler again, for example if the instance that first ran the
+  // handler has ended.
   if (internal) {
     call.identifyEffects(token);
     return await start();
@@ -268,7 +270,7 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   throw toForeignHandle(keyed);
 }
 
-// Copy the result, because middleware may change the result of one call, which would change the kept result.
+// Copy the result. Otherwise middleware that changes the result of one call would change the kept result too.
 function toCopy(result: Result): Result {
   return JSON.parse(JSON.stringify(result));
 }

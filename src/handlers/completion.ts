@@ -23,18 +23,21 @@ import { bindQuota, type BoundQuota, type Quota } from "../core/visibility/quota
 import type { NoServices } from "../core/call/service.ts";
 import { attempt } from "./attempt.ts";
 
-/** Suggestions, best first: all of them, or some with their total. The server sends at most 100. */
+/**
+ * Suggestions, best first: an array of all suggestions, or an object with some of the suggestions. The server sends at
+ * most 100 suggestions.
+ */
 export type Completion = readonly string[] | {
   readonly values: readonly string[];
-  /** Number of all suggestions, including those that are not returned. */
+  /** Number of all suggestions, including suggestions that are not in `values`. */
   readonly total?: number;
   /** Whether more suggestions exist. */
   readonly hasMore?: boolean;
 };
 
 /**
- * Suggests values for one argument. `value` is the user's input so far. `others` are the other arguments with a value.
- * `S` has the services of the handler.
+ * Suggests values for one argument. `value` is the user's input so far. `others` contains the other arguments that
+ * already have a value. `S` is the type of the handler's services.
  *
  * The library does not filter the suggestions by `value`, so that you can choose prefixes, fuzzy matches or synonyms.
  */
@@ -59,16 +62,16 @@ interface CompletionOptions {
   readonly complete?: Completers<string, never>;
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
-  /** Limits of the prompt or template. */
+  /** Quota of the prompt or template. */
   readonly quota?: Quota;
   /** Services that the completers use. */
   readonly services?: Binding;
   readonly mapError?: MapError;
-  /** Matches a URI of the template. Returns `undefined` for another URI. */
+  /** Matches a URI against the template. Returns `undefined` if the URI does not match. */
   readonly match?: (uri: string) => unknown;
 }
 
-/** Completers as the registry needs them. */
+/** The completers of one prompt or template, in the registry. */
 interface Definition extends Omit<CompletionOptions, "quota"> {
   readonly quota?: BoundQuota;
 }
@@ -77,10 +80,10 @@ interface Definition extends Omit<CompletionOptions, "quota"> {
 const MAX_VALUES = 100;
 
 /**
- * Creates the completion handler of a prompt or a template. It is created even without completers, so that a client
- * gets an empty list and not an error.
+ * Creates the completion handler of a prompt or template. Also needed without completers, so that clients get an empty
+ * list instead of an error.
  *
- * @throws {TypeError} if a completer is not a function, or its argument does not exist.
+ * @throws {TypeError} if a completer is not a function, or is for an argument that does not exist.
  */
 export function completion(definition: CompletionOptions): Handler {
   const { place, type, name, names, complete = {} } = definition;
@@ -110,7 +113,7 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
   return given as Record<string, string>;
 }
 
-/** The feature that serves all completers. It is set up only if a handler has a completer. */
+/** The feature that serves all completers. */
 const completions: Feature = {
   name: "completions",
   compile(handlers, core): Compiled {

@@ -1,5 +1,6 @@
 /**
- * Asks the user before a tool runs. Loaded with the first call of such a tool, by `value_room.ts`.
+ * Asks the user for consent before a tool runs. `value_room.ts` loads this file when a tool with `confirm` is first
+ * called.
  *
  * @module
  */
@@ -8,7 +9,7 @@ import type { Run } from "../core/visibility/run_steps.ts";
 import { isQuestion } from "../core/call/question.ts";
 import { isMcpError, ToolError } from "../protocol/errors.ts";
 
-/** A tool that asks the user before it runs. */
+/** The parts of a tool that {@linkcode runConfirmed} needs. */
 export interface Confirmed {
   readonly name: string;
   /** The question, or a function that creates the question from the input. */
@@ -44,7 +45,7 @@ async function ask(ctx: Context<never>, name: string, message: string): Promise<
     return await ctx.elicit("tool.confirm", { message, schema: { type: "object", properties: {} }, singleUse: true });
   } catch (error) {
     if (!isMcpError(error) || isQuestion(error) || ctx.signal.aborted) throw error;
-    // Either the client does not support forms, or the request has no session.
+    // The client does not support forms, or the request has no session.
     throw new ToolError(
       `${name} did not run: it needs the consent of the user, and this client does not support elicitation. Use another client.`,
     );

@@ -15,7 +15,7 @@ import { loadValues } from "./value_room.ts";
 
 /** Options of {@linkcode media}. */
 export interface MediaOptions {
-  /** URI of the data. Required unless it is an image or audio. */
+  /** URI of the data. Required unless the data is an image or audio. */
   readonly uri?: string;
   /** Hints for clients, such as the audience. */
   readonly annotations?: Annotations;
@@ -24,7 +24,7 @@ export interface MediaOptions {
 const MEDIA: KnownOptions<keyof MediaOptions> = { names: { uri: true, annotations: true } };
 
 /**
- * Creates a content block from bytes: an image, audio, or an embedded resource for any other media type.
+ * Creates a content block from bytes: an image block, an audio block, or an embedded resource for any other media type.
  *
  * ```ts
  * import { media } from "@x/mcp";
@@ -42,7 +42,7 @@ export function media(
   const data = toBase64(bytes);
   if (mimeType.startsWith("image/")) return { type: "image", data, mimeType, annotations };
   if (mimeType.startsWith("audio/")) return { type: "audio", data, mimeType, annotations };
-  if (!uri) throw new TypeError(`Cannot send ${mimeType}: it is neither image nor audio, so it needs { uri }`);
+  if (!uri) throw new TypeError(`Cannot send ${mimeType}: the media type is neither an image nor audio; pass { uri }`);
   return { type: "resource", resource: { uri, mimeType, blob: data }, annotations };
 }
 
@@ -76,8 +76,8 @@ export function resourceLink(uri: string, options: Partial<Omit<ResourceLink, "t
 }
 
 /**
- * Loads the encoder of values for which {@linkcode toJson} returns `undefined`. Ignores rejections of promises in
- * `given`, which may occur before the encoder rejects these promises.
+ * Loads the encoder for values for which {@linkcode toJson} returns `undefined`. Ignores rejections of promises in
+ * `given`, because a promise may reject before the encoder has reported the promise as an invalid value.
  */
 export async function loadResults(sending: Sending, given: unknown): Promise<EncodedResults> {
   ignoreRejections(given);

@@ -1,5 +1,5 @@
 /**
- * Tests of content blocks, and of values that JSON represents.
+ * Checks whether a value is a content block, and whether JSON can represent a value.
  *
  * @module
  */
@@ -35,22 +35,22 @@ export function isDoubtful({ type, annotations }: Content): boolean {
  */
 export function toJson(value: unknown): string | undefined {
   try {
-    // Loops and `includes` instead of callbacks and patterns, because this code runs for every structured result: it
-    // halves the cost of a small result. `for…of` is used because `Object.values` of an array is ten times slower on
-    // one runtime.
+    // This code runs for every structured result. Loops and `includes` halve the cost of a small result, compared with
+    // callbacks and regular expressions. Arrays need `for…of`, because `Object.values` of an array is ten times slower
+    // on one runtime.
     if (isOdd(value)) return;
     if (Array.isArray(value)) { for (const item of value) if (isOdd(item)) return; }
     else if (isObject(value)) { for (const key of Object.keys(value)) if (isOdd(value[key])) return; }
     const text = JSON.stringify(value);
-    // Maps, streams and similar values become `{}`, and bytes become `{"0":…}`.
+    // In JSON, maps, streams and similar values become `{}`, and bytes become `{"0":…}`.
     return text && !text.includes("{}") && !text.includes('{"0":') ? text : undefined;
   } catch {
     // The value contains a bigint or a cycle, or its own toJSON() throws.
   }
 }
 
-// Built-in objects have their own tag. Dates and URLs have a toJSON() with a useful result. Headers and byte arrays
-// have toJSON() only on some runtimes, and its result is not useful. Therefore the tag of these objects decides.
+// The tag identifies built-in objects. Whether an object has toJSON() does not suffice: dates and URLs have a toJSON()
+// with a useful result, but on some runtimes headers and byte arrays have a toJSON() without a useful result.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) {
     return typeof value === "function" || typeof value === "symbol" || typeof value === "bigint";

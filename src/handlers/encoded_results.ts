@@ -21,18 +21,21 @@ export interface Sending {
   readonly core: FeatureParts;
   /** The text copy of structured content. Defaults to the server's option. */
   readonly text?: TextCopy;
-  /** Media type of a resource. Defaults to the type of its contents. */
+  /** Media type of a resource. Defaults to the media type of the contents. */
   readonly mimeType?: string;
 }
 
-/** The tools that build a result. */
+/** The sending context, and the functions that build a result. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
 }
 
 /** Facts about a tool's result before it is encoded. */
 export interface ToolResultOptions {
-  /** The full result that the handler returned. The value to encode is then only its structured content. */
+  /**
+   * The full result, if the handler returned a full result. The value to encode is then only the structured content of
+   * that result.
+   */
   readonly full?: ToolResult;
   readonly output?: CompiledSchema;
   /** Problem that validation against the output schema found before the value was encoded. */
@@ -47,7 +50,6 @@ export class EncodedResults {
     this.#tools = tools;
   }
 
-  /** Returns the result of a tool. */
   async ofTool(given: unknown, { full, output, problem }: ToolResultOptions): Promise<Record<string, unknown>> {
     // A raw JSON Schema describes the value as sent. Any other schema describes the value that the handler returned.
     if (problem !== undefined && !output?.isRaw) {
@@ -88,8 +90,8 @@ export class EncodedResults {
   }
 
   /**
-   * Returns the result for an object that JSON writes as a string, such as a date, if a handler may return such a
-   * value.
+   * Returns the result for a value that JSON represents as a string, such as a date. Prompts cannot return such a
+   * value, so their value is returned unchanged.
    */
   ofScalar(value: unknown): unknown {
     const { call: { method, params }, mimeType = "application/json" } = this.#tools;
@@ -154,7 +156,7 @@ export class EncodedResults {
     return result;
   }
 
-  /** Returns the contents of a resource, or `undefined` without contents. */
+  /** Returns the contents of a resource, or `undefined` if the value has no contents. */
   async ofResource(
     given: unknown,
     options: { readonly uri: string; readonly mimeType?: string },
@@ -180,7 +182,7 @@ export class EncodedResults {
     ];
   }
 
-  /** Returns the messages of a prompt, or the texts and content blocks that messages are made from. */
+  /** Returns the messages of a prompt, or the texts and content blocks from which the caller creates messages. */
   async ofPrompt(given: unknown): Promise<unknown> {
     return this.#toMessages(await this.#encode(given));
   }

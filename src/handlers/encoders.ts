@@ -10,7 +10,7 @@ import { countIndexes } from "../protocol/weight.ts";
 
 /** Limits and services for encoding one value. */
 export interface EncodeOptions {
-  /** Aborts when the call has ended. Reading of streams and iterables is then cancelled. */
+  /** Aborts when the call ends, and cancels the reading of streams and iterables. */
   readonly signal: AbortSignal;
   /** Maximum bytes of the value as JSON text: `calls.resultBytes`. */
   readonly maxBytes: number;
@@ -23,23 +23,21 @@ export interface EncodeOptions {
 
 /** Bytes or named text, sent in addition to the JSON value. */
 export interface Media {
-  /** Path in the value, such as `rows[1].chart`. Empty for the value itself. */
+  /** Path in the value, such as `rows[1].chart`. Empty if the medium is the whole value. */
   readonly path: string;
   readonly text?: string;
   /** Bytes in base64. */
   readonly blob?: string;
   readonly mimeType?: string;
-  /**
-   * Content block: an image, audio, or an embedded resource. The resource has the URI `result:` followed by its name.
-   */
+  /** Content block: an image, audio, or an embedded resource whose URI is `result:` followed by its name. */
   readonly block: Content;
 }
 
 /** The encoded form of a value. */
 export interface Encoded {
-  /** The JSON value. Media are references such as `result:chart`. */
+  /** The JSON value. References such as `result:chart` replace the media. */
   readonly value?: unknown;
-  /** The value as text: a string unchanged, any other value as JSON. `undefined` without a value. */
+  /** The value as text: a string unchanged, any other value as JSON. `undefined` if there is no value. */
   readonly text?: string;
   /** Media in the value, in order. */
   readonly media: readonly Media[];
@@ -49,7 +47,7 @@ export interface Encoded {
   readonly isPlain?: boolean;
   /** Whether the value is an HTTP response with an error status. */
   readonly isError?: boolean;
-  /** The part of the value that JSON would lose, and the remedy. */
+  /** Describes the part of the value that JSON would lose, and the remedy. */
   readonly lost?: string;
 }
 
@@ -67,7 +65,7 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
   }
 }
 
-/** Why a value cannot be sent. */
+/** The reason why a value cannot be sent. */
 class Lost extends Error {}
 
 /** One kind of value: its conversion to JSON, text or {@linkcode Media}, or the remedy if it cannot be sent. */
@@ -77,7 +75,7 @@ interface Kind {
   readonly remedy?: string;
 }
 
-/** Where a value is within the value that a handler returned. */
+/** The position of a value within the value that a handler returned. */
 interface Place {
   readonly path: string;
   readonly depth: number;
@@ -95,7 +93,7 @@ const KINDS: readonly Kind[] = [
     is: (value, tag) => ArrayBuffer.isView(value) || /^(Shared)?ArrayBuffer$/.test(tag),
     encode: (encoder, value, { path }) => encoder.toMedia(toBytes(value), { path }),
   },
-  // Both tags, because one runtime tags a `File` as `Blob`.
+  // Both tags are needed, because one runtime tags a `File` as `Blob`.
   encodeTag<Blob>(/^(Blob|File)$/, (encoder, value, place) => encoder.readBlob(value, place)),
   encodeTag<Response>(/^Response$/, (encoder, value, place) => encoder.readResponse(value, place)),
   encodeTag<ReadableStream>(/^ReadableStream$/, (encoder, value, place) => encoder.readStream(value, place)),
@@ -118,35 +116,36 @@ const KINDS: readonly Kind[] = [
   byTag(/^Symbol$/, "return its description"),
   {
     is: (value) => Symbol.asyncIterator in value,
-    // Safe, because of the test above.
+    // Safe, because `is` found the async iterator.
     encode: (encoder, value, place) => encoder.readIterable(value as AsyncIterable<unknown>, place),
   },
   {
     is: (value) => Symbol.iterator in value && isBare(value),
-    // Safe, because of the test above.
+    // Safe, because `is` found the iterator.
     encode: (encoder, value, place) => encoder.toList(value as Iterable<unknown>, place),
   },
   { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
 ];
 
-/** Media types of text. */
+/** Media types that are sent as text. */
 const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson|x-www-form-urlencoded)\b)/i;
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
-// The default limit of nested levels in a message. Encoding a deeper value could overflow the stack.
+// Maximum number of nested levels. Equals the default limit for messages. Encoding a deeper value could overflow the
+// stack.
 const MAX_DEPTH = 128;
-// `calls.resultBytes` allows one value per 16 bytes. While it is encoded, a value takes up to 140 bytes of memory,
-// however short its text, so many short values could exhaust the memory.
+// Bytes of `calls.resultBytes` per allowed value. During encoding, a value takes up to 140 bytes of memory, even if its
+// text is short. Without this limit, many short values could exhaust the memory.
 const VALUE_BYTES = 16;
-// Maximum number of keys that are small numbers in one JSON text. For each such key, one engine may allocate 8,300
-// bytes.
+// Maximum number of object keys in one JSON text that are small integers. One engine may allocate 8,300 bytes for each
+// of these keys.
 const MAX_INDEXES = 10_000;
-// Maximum number of characters of a path. A longer path is truncated, because the path of each part repeats the keys
-// above it.
+// Maximum length of a path, in characters. Longer paths are truncated, because the path of each nested value repeats
+// all keys above the value.
 const MAX_PATH = 500;
-// Maximum number of objects of a value that are searched for streams to cancel.
+// Maximum number of objects in a value that are searched for streams to cancel.
 const MAX_RELEASED = 10_000;
-// Milliseconds after which reading yields to other calls. Otherwise a source that never waits would block the other
-// calls.
+// Milliseconds of reading after which other calls get a turn. Otherwise a source that never waits for I/O would block
+// the other calls.
 const MAX_PAUSE = 20;
 
 /** Reads a source piece by piece. */
@@ -273,7 +272,7 @@ class Encoder {
     return named.length === entries.length ? await this.#toObject(named, place) : await this.toList(entries, place);
   }
 
-  /** Converts bytes by their media type. Invalid text stays bytes. */
+  /** Converts bytes according to their media type. Bytes that are not valid text remain bytes. */
   toMedia(
     bytes: Uint8Array,
     { path, mimeType, name }: { readonly path: string; readonly mimeType?: string; readonly name?: string },
@@ -307,8 +306,8 @@ class Encoder {
   }
 
   /**
-   * Converts the body of a response by its media type. If the response is the whole value and its status is an error,
-   * the result is an error.
+   * Converts the body of a response according to its media type. If the response is the whole value and its status is
+   * an error, the result is an error.
    */
   async readResponse(response: Response, place: Place): Promise<unknown> {
     const { path } = place;
@@ -327,7 +326,7 @@ class Encoder {
         made = await this.toPart(JSON.parse(content), place);
       } catch (error) {
         if (error instanceof Lost) throw error;
-        // The body is not JSON in spite of its media type, and is sent as text.
+        // The body is not valid JSON, although its media type is JSON. Send the body as text.
       }
     }
     if (ok) return made;
@@ -344,7 +343,10 @@ class Encoder {
     return countIndexes(text) <= MAX_INDEXES;
   }
 
-  /** Reads a whole stream: bytes by their media type, texts joined, and any other items as a list. */
+  /**
+   * Reads a stream to its end. Bytes are converted according to their media type, strings are joined, and any other
+   * items become a list.
+   */
   async readBody(reader: Reader, { place, mimeType, mayBeText }: BodyOptions): Promise<unknown> {
     const { path } = place;
     const items: unknown[] = [];
@@ -375,7 +377,7 @@ class Encoder {
     if (kind === "values") return items;
     if (kind === "bytes") {
       const bytes = buffer.subarray(0, length);
-      // The type may be missing: one runtime does not set the type of a response that is made from text.
+      // The type may be missing: one runtime does not set the type of a response that was created from text.
       return this.toMedia(bytes, {
         path,
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
@@ -385,7 +387,7 @@ class Encoder {
     return text;
   }
 
-  /** Reads an iterable to a list. A Node.js stream is read like a web stream. */
+  /** Reads an iterable into a list. A Node.js stream is read like a web stream. */
   async readIterable(iterable: AsyncIterable<unknown>, place: Place): Promise<unknown> {
     const reader = toReader(iterable);
     if ("pipe" in iterable) return await this.readBody(reader, { place });
@@ -421,7 +423,7 @@ class Encoder {
     this.#stopTimer ??= startTimer(stop, readMs);
   }
 
-  /** Waits for a source, or until reading stops. */
+  /** Waits for the next item of a source. Rejects if reading is stopped. */
   #wait<T>(coming: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
@@ -437,7 +439,9 @@ class Encoder {
 
   readonly #abort = (): void => this.#stop(this.#options.signal.reason);
 
-  /** Lets other calls run from time to time. A source that never waits for I/O would block them otherwise. */
+  /**
+   * Lets other calls run from time to time. Otherwise a source that never waits for I/O would block the other calls.
+   */
   async #pause(): Promise<void> {
     if (performance.now() - this.#lastPause < MAX_PAUSE) return;
     await new Promise((resolve) => setTimeout(resolve));
@@ -450,7 +454,7 @@ class Encoder {
     this.#used += bytes;
   }
 
-  /** Throws if this number of additional bytes exceeds the limit. */
+  /** Throws if this number of additional bytes would exceed the limit. */
   #expect(bytes: number, path: string): void {
     const { maxBytes } = this.#options;
     if (this.#used + bytes > maxBytes) {
@@ -472,12 +476,12 @@ class Encoder {
   }
 
   #taken(value: object, { path }: Place): Lost {
-    return new Lost(`it returned ${toName(value)}${at(path)} that was read already; return the value that was read`);
+    return new Lost(`it returned ${toName(value)}${at(path)} that was already read; return the value that was read`);
   }
 
   /**
-   * Converts a list to content blocks if it contains content blocks or media, and apart from them only texts. Returns
-   * `undefined` for any other list.
+   * Converts a list of content blocks, media and texts to content blocks. Returns `undefined` if the list contains any
+   * other item, or only texts.
    */
   #toBlocks(list: readonly unknown[]): Content[] | undefined {
     const { isContent } = this.#options;
@@ -505,7 +509,7 @@ class Encoder {
   }
 }
 
-/** Media, at the place in the value where they were found. */
+/** A placeholder for media in the value. `#refer` replaces the placeholder with the URI. */
 class Found {
   readonly media: Media;
   readonly uri: string;
@@ -529,7 +533,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   if (typeof value !== "object" || !value) return;
   const tag = toTag(value);
   if (tag === "ReadableStream" || tag === "Response") {
-    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // Safe, because of the tag.
+    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // Safe, because the tag identifies the type.
     if (stream && !stream.locked) quietly(() => stream.cancel());
     return;
   }
@@ -543,7 +547,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   }
 }
 
-/** Runs code of the returned value, such as a getter. Its errors become errors about the value. */
+/** Runs code of the returned value, such as a getter. An error from that code becomes an error about the value. */
 function ask<T>(run: () => T, { path }: Place): T {
   try {
     return run();
@@ -582,7 +586,10 @@ function toUri(name: string): string {
   return `result:${encodeURIComponent(name.slice(0, 200).toWellFormed())}`;
 }
 
-/** Decodes bytes as text. Returns `undefined` if they do not match their type. */
+/**
+ * Decodes bytes as text, in the charset of the media type. Returns `undefined` if the bytes are invalid in that
+ * charset.
+ */
 function toText(bytes: Uint8Array, mimeType: string): string | undefined {
   try {
     const [, charset = "utf-8"] = /charset="?([^\s;"]+)/i.exec(mimeType) ?? [];
@@ -592,13 +599,13 @@ function toText(bytes: Uint8Array, mimeType: string): string | undefined {
   }
 }
 
-/** Whether bytes are UTF-8 text without control characters. Text files do not contain control characters. */
+/** Whether bytes are UTF-8 text. Bytes with control characters count as binary, except for white space and ESC. */
 function isText(bytes: Uint8Array): boolean {
   return !bytes.some((byte) => byte < 32 && (byte < 9 || byte > 13) && byte !== 27) &&
     toText(bytes, "text/plain") !== undefined;
 }
 
-/** Returns the tag of an object. Unlike `instanceof`, the tag also recognises objects of other realms. */
+/** Returns the tag of an object. Unlike `instanceof`, the tag also identifies objects from other realms. */
 function toTag(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1);
 }
@@ -611,7 +618,7 @@ function isBytes(value: unknown): value is object {
 function toBytes(value: object): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-    : new Uint8Array(value as ArrayBuffer); // Safe, because only buffers are left.
+    : new Uint8Array(value as ArrayBuffer); // Safe, because the caller passes only views and buffers.
 }
 
 /**

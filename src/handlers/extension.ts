@@ -47,10 +47,10 @@ import { requireCapabilities } from "../core/call/question.ts";
 import { attempt } from "./attempt.ts";
 import { ServerLives } from "./extension_lives.ts";
 
-/** Schemas by the name of a method, a notification or a filter key. */
+/** Schemas, keyed by the name of a method, notification or filter key. */
 export type Schemas = { readonly [name: string]: Schema };
 
-/** The parameters that a schema describes, or any parameters if there is no schema. */
+/** Type of the parameters that a schema describes. Without a schema, any parameters. */
 export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;
 
 /** A method of an extension. */
@@ -58,16 +58,16 @@ export interface ExtensionMethod<P extends Schema = Schema> {
   /** Schema of the parameters, which must be an object. They do not contain `_meta`. Defaults to any object. */
   readonly params?: P;
   /**
-   * The parameter that HTTP clients repeat in the header `Mcp-Name`, such as `taskId`. A call whose header is missing or
-   * different fails with code -32020.
+   * Name of the parameter that HTTP clients repeat in the `Mcp-Name` header, such as `taskId`. If the header is missing
+   * or differs from the parameter, the call fails with code -32020.
    */
   readonly subject?: keyof InferParams<P> & string;
-  /** Quota of the method, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  /** Quota of the method, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
-   * Runs the method. Its result is sent unchanged. If it throws an `McpError`, the client gets it. For any other error,
-   * the client gets an id. `server` is the argument that `start` received, and `undefined` if the extension has no
-   * `start`.
+   * Runs the method. The returned result is sent unchanged. If `run` throws an `McpError`, the client gets that error.
+   * For any other error, the client gets only an error id. `server` is the argument that `start` received, or
+   * `undefined` if the extension has no `start`.
    */
   readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => Result | Promise<Result>;
 }
@@ -76,7 +76,9 @@ export interface ExtensionMethod<P extends Schema = Schema> {
 export interface ExtensionNotification<P extends Schema = Schema> {
   /** Schema of the parameters, which must be an object. Notifications that do not match the schema are dropped. */
   readonly params?: P;
-  /** Handles the notification. Unexpected errors are reported, because a notification gets no response. */
+  /**
+   * Handles the notification. Unexpected errors only go to `observer.fault`, because a notification has no response.
+   */
   readonly run: (params: InferParams<P>, ctx: Context, server: ExtensionServer | undefined) => void | Promise<void>;
 }
 
@@ -92,8 +94,8 @@ export interface ExtensionListen<F extends Schema = Schema> {
    */
   readonly grant?: (value: Infer<F>, ctx: Context, server: ExtensionServer | undefined) => unknown;
   /**
-   * Called when a topic gets its first subscriber on this server. Returns a function that is called after the last
-   * subscriber of the topic has left. Use it to do work only while the topic has subscribers.
+   * Called when a topic gets its first subscriber on this server. Returns a function that is called after the topic has
+   * lost its last subscriber. Use it to do work only while the topic has subscribers.
    */
   readonly watch?: WatchTopic;
 }
@@ -104,24 +106,30 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   readonly id: string;
   /** Settings that clients see: a JSON object. Defaults to `{}`. */
   readonly settings?: Params;
-  /** Methods by their names, such as `audit/get`. They exist only for clients that declared the extension. */
+  /**
+   * Methods, keyed by name, such as `audit/get`. Unless `undeclared` is set, the methods exist only for clients that
+   * declared the extension.
+   */
   readonly methods?: { readonly [K in keyof M]: ExtensionMethod<M[K]> };
-  /** Notifications of clients by their names, such as `notifications/audit/seen`. */
+  /** Notifications that clients send, keyed by name, such as `notifications/audit/seen`. */
   readonly notifications?: { readonly [K in keyof N]: ExtensionNotification<N[K]> };
   /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
   /**
-   * Whether clients of revisions with sessions can use the extension too. They can use its methods and notifications,
-   * but not its subscriptions and result types. `initialize` then lists the extension. Defaults to `false`. An
-   * extension that has neither methods nor subscriptions is always listed.
+   * Whether clients that use a revision with sessions can use the extension too. These clients can use the methods and
+   * notifications of the extension, but not its subscriptions and result types. `initialize` then lists the extension.
+   * Defaults to `false`. An extension that has neither methods nor subscriptions is always listed.
    */
   readonly sessions?: boolean;
   /**
-   * Whether clients that did not declare the extension may call its methods too, because its specification asks only the
-   * server to declare it. Defaults to `false`.
+   * Whether clients that did not declare the extension can call its methods too. Set this option if the specification
+   * of the extension requires only the server to declare the extension. Defaults to `false`.
    */
   readonly undeclared?: boolean;
-  /** Starts the extension with its server. Returns the function that stops the extension. */
+  /**
+   * Starts the extension on a server, with the first request of the server. Returns a function that stops the
+   * extension, or nothing.
+   */
   readonly start?: StartExtension;
 }
 
@@ -175,7 +183,7 @@ export interface ExtensionEvent {
   readonly topic?: string;
   /** Method of the notification, such as `notifications/audit`. */
   readonly method: string;
-  /** Parameters of the notification, as JSON. */
+  /** Parameters of the notification: a JSON object. */
   readonly params?: Params;
 }
 
@@ -184,15 +192,15 @@ export interface Extension<Keys extends string = string> extends Handler {
   /** Identifier, such as `com.example/audit`. */
   readonly id: string;
   /**
-   * Creates an attribute, which changes one handler. Put it into the `extensions` of the handler.
+   * Creates an attribute, which changes one handler. Add the attribute to the `extensions` option of the handler.
    *
    * @throws {TypeError} if an option is unknown or invalid.
    */
   attribute(options?: AttributeOptions): Attribute;
   /**
    * Notifies the subscribers of a topic: the subscribers of all servers in this process that have this extension, and
-   * the subscribers of other instances with the same store. While a client cannot receive, only the newest notification
-   * of each method and topic is kept for it.
+   * the subscribers of other instances with the same store. If a client reads too slowly, the server keeps only the
+   * newest notification per method and topic for this client.
    *
    * @throws {TypeError} if the key is unknown, or the parameters are not JSON.
    */
@@ -273,7 +281,8 @@ export function extension<
 }
 
 /**
- * Creates a handler that clients do not see. It runs `start` with its server. Another handler registers it.
+ * Creates a handler that clients do not see, and that another handler registers. Its server calls `start` like the
+ * `start` of an extension.
  *
  * @internal
  */
@@ -285,27 +294,30 @@ export function watcher(id: string, start: StartExtension): Handler {
 /** The feature for watchers. It adds nothing to the protocol. */
 const watchers: Feature = { name: "watchers", compile: () => ({ capabilities: {}, methods: {} }) };
 
-/** An extension that its handlers register. Several handlers of a server may register the same extension. */
+/**
+ * Creates the extension that a handler registers through its attribute. Several handlers of a server can register the
+ * same extension.
+ */
 function toRegistered(definition: Definition, place: string): Handler {
   const { id } = definition;
   return { name: id, [INTERNALS]: { feature: extensions, key: `${id} of ${place}`, definition } };
 }
 
-// The pattern of a key of `_meta`: a prefix and a name.
+// Matches a key of `_meta`: a prefix and a name.
 const ID = /^[a-z](?:[a-z\d-]*[a-z\d])?(?:\.[a-z](?:[a-z\d-]*[a-z\d])?)*\/[a-z\d](?:[\w.-]*[a-z\d])?$/i;
 
-/** Methods that belong to the protocol in any revision. */
+/** Methods that any revision of the protocol defines. */
 const METHODS =
   /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
 
-/** Notifications that belong to the protocol in any revision. */
+/** Notifications that any revision of the protocol defines. */
 const NOTIFICATIONS =
   /^notifications\/(initialized|cancelled|progress|message|(tools|prompts|resources|roots)\/list_changed|resources\/updated|elicitation\/complete|subscriptions\/.*)$/;
 
-/** Keys of subscriptions that belong to the protocol. */
+/** Keys of the subscription filter that the protocol defines. */
 const KEYS = ["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"];
 
-/** An extension for the registry, without its type parameters. */
+/** An extension in the registry, without type parameters. */
 interface Definition {
   readonly id: string;
   readonly settings: Params;
@@ -366,7 +378,7 @@ function define<M extends Schemas, N extends Schemas, L extends Schemas>(
   };
 }
 
-/** A method or a notification, without its type parameters. */
+/** The options of a method or notification, without type parameters. */
 interface Form {
   readonly params?: Schema;
   readonly subject?: string;
@@ -375,7 +387,7 @@ interface Form {
   readonly run: (params: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
 }
 
-/** A key of subscriptions, without its type parameters. */
+/** The options of a subscription key, without type parameters. */
 interface FormListen {
   readonly filter: Schema;
   readonly grant?: (value: never, ctx: Context, server: ExtensionServer | undefined) => unknown;
@@ -456,7 +468,8 @@ function findServer(call: Call, id: string): ExtensionServer | undefined {
 
 function toGranted(granted: unknown, key: string): Granted {
   const refuse = (state: string) => new TypeError(`Cannot open the subscription: grant of ${key}: ${state}`);
-  // Reject a `Set`. As JSON it would be an object, which stands for the topic "".
+  // Reject a `Set`. In JSON, a `Set` becomes an object, which would subscribe to the topic "" instead of the topics in
+  // the `Set`.
   const { value } = toJson({ value: granted }, refuse);
   if (!Array.isArray(value)) return { value, topics: [""] };
   if (value.every((topic) => typeof topic === "string")) return { value, topics: [...new Set(value)] };
@@ -508,9 +521,10 @@ async function takeNotification(
 ): Promise<Reply> {
   const text = JSON.stringify(params);
   const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
-  // Metadata is optional in notifications. If the client sends its capabilities, it must have declared the extension.
+  // Metadata is optional in notifications. If the metadata contains capabilities, these capabilities must declare the
+  // extension.
   const declared = isObject(capabilities) ? capabilities : { extensions: { [extension]: {} } };
-  // `NaN`, which equals no other id, because a client cannot cancel a notification.
+  // `NaN` does not equal any id, so a client cannot cancel the notification.
   const request = { kind: "request" as const, id: NaN, method: name, params, weight };
   const call = open(request, { version, capabilities: declared });
   try {
@@ -521,7 +535,7 @@ async function takeNotification(
   return {};
 }
 
-/** Code for attributes that wrap calls, and for calls without a request. Most extensions need neither part. */
+/** The code for attributes that wrap calls, and for calls without a request. Most extensions need neither. */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(
@@ -565,7 +579,7 @@ function combine(
   };
 }
 
-/** The options of a handler that attributes read. */
+/** The handler options that attributes read. */
 interface HandlerOptions {
   readonly name?: string;
   readonly uri?: string;

@@ -1,6 +1,6 @@
 /**
- * Runs calls within attributes of extensions, which may redirect the messages of a handler, and let the handler
- * continue after the response.
+ * Runs calls within attributes of extensions. An attribute can redirect the messages of a handler, and can let the
+ * handler continue after the response.
  *
  * @module
  */
@@ -56,7 +56,7 @@ export async function runWrapped(
   return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
 }
 
-/** The functions by which a layer handles the messages, questions and state of its handler. */
+/** The functions with which a layer handles the messages, questions and state of its handler. */
 interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
@@ -100,7 +100,7 @@ class LayerCall extends Call {
     return this.#says.takesAllProgress();
   }
 
-  // Report this to the outer calls too, because any of their attributes may answer with a handle.
+  // Identify the effects to the outer calls too, because the attribute of any outer call may answer with a handle.
   override identifyEffects(token: string, onHandle?: OnHandle): void {
     super.identifyEffects(token, onHandle);
     this.#says.identify(token, onHandle);
@@ -135,7 +135,7 @@ class Layer {
   readonly #started = Promise.withResolvers<void>();
   /** Settles with the result or the error of the handler. */
   readonly #running = Promise.withResolvers<Result>();
-  /** Settles with the result that `next` returns. Rejects when the inner call is cancelled. */
+  /** Settles with the result that `next` resolves to. Rejects when the inner call is cancelled. */
   readonly #ended = Promise.withResolvers<Result>();
   readonly #made: OnceValues;
   readonly #answers = new Answers();
@@ -203,10 +203,14 @@ class Layer {
     } finally {
       outer?.signal.removeEventListener("abort", onAbort);
       if (!this.#isDetached) {
-        // Cancel a handler that still runs, because after the response no slot and no client would be charged for it.
+        // Cancel a handler that is still running. After the response, the handler would no longer count against the
+        // limits of the client.
         if (this.#isPending) {
           inner.cancel(
-            new CancelError("extension", "Cannot continue the handler: the response was sent; call detach() before"),
+            new CancelError(
+              "extension",
+              "Cannot continue the handler: the response was sent; call detach() before wrap returns",
+            ),
           );
         }
         inner.end();
@@ -258,8 +262,12 @@ class Layer {
   #toResult(resultType: string, fields: Params): Result {
     const refuse = (state: string) =>
       new TypeError(`Cannot answer with the result type ${quote(resultType)}: ${state}`);
-    if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) throw refuse("it is not a valid name");
-    if (resultType === "complete" || resultType === "input_required") throw refuse("it belongs to the protocol");
+    if (typeof resultType !== "string" || !/^[\w./-]+$/.test(resultType)) {
+      throw refuse('it is not a valid name; use letters, digits, ".", "/", "_" and "-"');
+    }
+    if (resultType === "complete" || resultType === "input_required") {
+      throw refuse("it belongs to the protocol; choose another name");
+    }
     if (!this.#declared) throw refuse(`the client did not declare ${this.#attribute.id}; return the result of next()`);
     if (!this.#inner.home.hasResultTypes) {
       throw refuse("clients with sessions do not support result types; return the result of next()");
@@ -299,8 +307,8 @@ class Layer {
       throw refuse("timeoutMs is not a positive number of milliseconds");
     }
     if (this.#inner.ended) throw this.#inner.reason ?? refuse("the call has ended");
-    // A question is sent with this response. The client would send its answer with a retry, which the detached handler
-    // never gets.
+    // This response sends the question to the client. The client answers by retrying the request, and the detached
+    // handler would never get that answer.
     if (this.#isAsking) {
       throw refuse("a question to the client is open; return the result of next() while call.isAsking");
     }
@@ -319,7 +327,7 @@ class Layer {
     });
   }
 
-  /** Whether a question of this request is waiting for its answer. */
+  /** Whether a question of this request is still unanswered. */
   get #isAsking(): boolean {
     const outer = this.#outer;
     return !!outer && (outer.isAsking || !!outer.asking);
@@ -333,8 +341,8 @@ class Layer {
     const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
     const toHost = () => this.#outer && !this.#redirect.ask ? host : alone;
     return {
-      // In development, `reruns` warns about work before a question, because a retry of the client repeats it. There is
-      // no retry if the extension answers the questions, or after the handler was detached.
+      // In development, `reruns` warns about work before a question, because the client's retry repeats this work. The
+      // client does not retry if the extension answers the questions, or if the handler was detached.
       get host() {
         return toHost();
       },
@@ -384,7 +392,7 @@ class Layer {
   async #askClient(key: string, question: Question): Promise<unknown> {
     const outer = this.#outer;
     if (outer) return await outer.untilAnswered(outer.askClient(key, question));
-    throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the response of the request was already sent`);
+    throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the response to the request was already sent`);
   }
 
   // Keep the value here too, so that it outlives the request.
@@ -394,13 +402,13 @@ class Layer {
 }
 
 /**
- * Bytes that extensions may keep for all clients of a server, such as the results of tasks. One client may use a
- * quarter. The bytes are kept for hours. Without this limit, a client could fill the memory or the store. Without the
- * share, one client could use up the limit.
+ * Maximum bytes that extensions keep for all clients of a server, such as the results of tasks. Extensions may keep the
+ * bytes for hours, so without this limit clients could fill the memory or the store. A single client can use at most a
+ * quarter of the limit.
  */
 const KEPT_BYTES = 134_217_728;
 
-/** A client that holds more bytes than this cannot use the reserve. This suffices for a few tasks. */
+/** Clients that hold more bytes cannot use the reserve. The amount suffices for a few tasks. */
 const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {

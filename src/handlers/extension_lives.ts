@@ -27,7 +27,6 @@ export class ServerLives implements LivesSet {
   #isKept = false;
   #isStopping = false;
 
-  /** Creates an empty set for a server. */
   constructor(engine: Engine, call: CallInternally) {
     this.#engine = engine;
     this.#call = call;
@@ -90,7 +89,7 @@ export class ServerLives implements LivesSet {
     await Promise.all([...this.#extensions.values()].map((extension) => extension.stop()));
   }
 
-  // Report the error here too, because no call may be waiting for the extension.
+  // Report the error here too, because there may be no call that waits for the extension.
   #start(id: string): void {
     if (this.#isStopping) return;
     this.until(id)?.catch((error) => this.#engine.core.report(error, { subject: `extension ${quote(id)}` }));
@@ -140,7 +139,8 @@ class LivingExtension {
   }
 
   /**
-   * Starts the extension once. Starts it again after a failure. Returns `undefined` if the extension has no `start`.
+   * Starts the extension, unless it has already started. After a failed start, the next call starts the extension
+   * again. Returns `undefined` if the extension has no `start`.
    */
   start(): Promise<void> | undefined {
     if (!this.life.start || this.#end) return;
@@ -151,10 +151,10 @@ class LivingExtension {
   }
 
   abort(): void {
-    this.#controller.abort(new CancelError("closing", "Cannot go on: the extension is stopping"));
+    this.#controller.abort(new CancelError("closing", "Cannot continue: the extension is stopping"));
   }
 
-  /** Stops the extension. It can be started again. */
+  /** Stops the extension. `start` can start it again. */
   async stop(): Promise<void> {
     this.abort();
     const { ticker, report } = this.#engine.core;
@@ -204,8 +204,8 @@ class LivingExtension {
     await end?.();
   }
 
-  // The set keeps its servers in memory. It therefore contains a server only while the server has subscribers or can
-  // publish to other instances. Otherwise an extension would keep each server that ever used it.
+  // The `servers` of an extension contain a server only while the server has subscribers or can publish to other
+  // instances. Otherwise the extension would keep every server in memory that ever used the extension.
   #listen(): void {
     const { servers } = this.life;
     if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);

@@ -8,8 +8,8 @@ import type { ExtensionStore } from "../core/extension.ts";
 import type { Store, StoredEntry } from "../core/store.ts";
 
 /**
- * Returns a view of a store that contains only the keys, logs and topics of one extension of one server. Servers with
- * another name, path or tenant that use the same store have other views.
+ * Returns a view of a store that contains only the keys, logs and topics of one extension of one server. Servers that
+ * use the same store with another name, path or tenant get separate views.
  */
 export async function openExtensionStore(store: Store, realm: string, id: string): Promise<ExtensionStore> {
   const bytes = new TextEncoder().encode(JSON.stringify([realm, "extension", id]));

@@ -25,7 +25,7 @@ export interface Guarded {
   readonly services?: Binding;
   /** Describes unexpected errors of the handler. */
   readonly mapError?: MapError;
-  /** Set if the handler has idempotency keys. `onRun` is then called later, when the key has been claimed. */
+  /** Set if the handler has idempotency keys. `onRun` is then called only after the key has been claimed. */
   readonly idempotency?: object;
 }
 
@@ -63,8 +63,8 @@ async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx:
   // Safe, because the type of the handler requires guards that return its input type.
   for (const guard of (guards?.input ?? []) as readonly ((value: unknown, ctx: Context<never>) => unknown)[]) {
     const passed = await guard(value, ctx);
-    // Reject `true` and `false`. A guard that returns them to allow or refuse the call would let every call pass, with
-    // the boolean as its input.
+    // Reject booleans. Otherwise a guard that returns `true` or `false` to allow or refuse a call would let every call
+    // pass, and replace the input with the boolean.
     if (typeof passed === "boolean" && typeof value !== "boolean") {
       const remedy = "throw a ToolError to refuse the call, or return nothing to let it pass";
       throw new TypeError(`Cannot guard the input: a guard returned ${passed}; ${remedy}`);
@@ -87,8 +87,9 @@ const guardedErrors = new WeakSet<object>();
 class OutputGuards {
   readonly #guarded: Guarded;
   readonly #run: FilteredRun;
-  /** The guards of the handler, and then the guards of the server. */
+  /** The guards of the handler. They run before the guards of the server. */
   readonly #own: readonly Guard[];
+  /** The guards of the server. */
   readonly #outer: readonly Guard[];
 
   constructor(guarded: Guarded, run: FilteredRun) {
@@ -122,7 +123,7 @@ class OutputGuards {
     });
   }
 
-  // Copy plain data, so that a guard that changes it does not change an object that the handler keeps.
+  // Copy plain data, so that a guard cannot change an object that the handler keeps.
   async #encode(
     value: unknown,
     sending: FilteredResult,
@@ -152,7 +153,10 @@ class OutputGuards {
     return value;
   }
 
-  /** Runs a function. Its errors pass the guards unless they reach the client only as an id. */
+  /**
+   * Runs a function, and passes its errors through the guards. An error of which the client gets only an id does not
+   * pass the guards.
+   */
   async guardErrors<T>(ctx: Context<never>, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
@@ -173,7 +177,7 @@ class OutputGuards {
     if (!isToolError(error) && !isMcpError(error)) {
       const reported = core.report(error, { method, subject });
       if (isResultError(error)) return reported;
-      // The client gets the description by `mapError`, or else an id.
+      // The client gets the description that `mapError` returns, or only an error id.
       const said = describe({ call, core, mapError: this.#guarded.mapError }, error);
       const isText = typeof said === "string";
       if (!isText && !isToolError(said) && !isMcpError(said)) return toUnexpected(reported, call);
@@ -186,8 +190,8 @@ class OutputGuards {
     try {
       return await this.#guardWords(words, ctx);
     } catch (failed) {
-      // A ToolError or McpError from a guard replaces the error. Any other error from a guard is a fault. The unchecked
-      // text must then not be sent.
+      // A ToolError or McpError from a guard replaces the error. Any other error from a guard is a fault, and the
+      // client gets only an error id, because the guard has not checked the text.
       if (isToolError(failed) || isMcpError(failed)) return failed;
       return toUnexpected(core.report(failed, { method, subject }), call);
     }
@@ -208,7 +212,7 @@ class OutputGuards {
 }
 
 const NO_WORDS =
-  "Cannot send an error: an output guard returned no message for it; return a string, a result or the error";
+  "Cannot send an error: an output guard returned no message for the error; return a string, a result or the error";
 
 /** Returns the error that a client gets in place of an unexpected error. */
 function toUnexpected(reported: McpError, { method }: Call): Error {
@@ -223,7 +227,7 @@ function toError(left: unknown): ToolError {
   throw new TypeError(NO_WORDS);
 }
 
-// Maximum number of nested levels, the same as for the built-in encoders.
+// Maximum number of nested levels. Equals the limit of the built-in encoders.
 const MAX_DEPTH = 128;
 
 /** Applies the encoders of the server to one value. */
@@ -236,12 +240,12 @@ class OwnEncoder {
     this.#encoders = encoders;
   }
 
-  /** Returns the given value itself if no encoder applies to it or to a part of it. */
+  /** Returns `value` itself if no encoder applies to the value or to any of its parts. */
   encode(value: unknown): unknown {
     if (value === null || ["string", "number", "boolean", "undefined"].includes(typeof value)) return value;
     const encoder = this.#encoders.find((each) => readSyncVerdict(each.test(value), "test of an encoder"));
-    // The result of an encoder is not tested again, but its parts are. The cast is safe, because `test` accepted the
-    // value.
+    // Encoders also apply to the parts of an encoder's result, but not to the result itself. The cast is safe, because
+    // `test` accepted the value.
     const made = encoder ? encoder.encode(value as never) : value;
     if (typeof made !== "object" || made === null) return made;
     // The built-in encoders reject values that are too deep or contain themselves.
@@ -270,10 +274,10 @@ class OwnEncoder {
     }
     // Values with a toJSON() method convert themselves. The built-in encoders read Node.js streams.
     if ("toJSON" in value || "pipe" in value || ArrayBuffer.isView(value)) return value;
-    // Safe, because of the test.
+    // Safe, because the test found the async iterator.
     if (Symbol.asyncIterator in value) return this.#iterate(value as AsyncIterable<unknown>);
     const tag = Object.prototype.toString.call(value);
-    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // Safe, because of the tag.
+    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // Safe, because the tag identifies a generator.
     if (tag !== "[object Object]") return value;
     const keys = Object.keys(value);
     const parts = this.#encodeAll(Object.values(value));

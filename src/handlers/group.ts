@@ -16,13 +16,14 @@ import { readVerdict } from "../core/call/verdict.ts";
 /** Options of a group. All are optional. */
 export interface GroupOptions {
   /**
-   * Middleware for all handlers of the group, around the middleware of each handler. The first one is the outermost.
+   * Middleware for all handlers of the group. It runs around the middleware of each handler. The first middleware is
+   * the outermost.
    */
   readonly use?: readonly Middleware[];
   /** Labels that all handlers of the group get in addition to their own labels. */
   readonly tags?: readonly string[];
   /**
-   * Decides whether a caller may see and use the group. If a handler has its own `allow` too, both must allow the
+   * Decides whether a caller may see and use the group. If a handler has an `allow` too, both functions must allow the
    * caller.
    */
   readonly allow?: Allow;
@@ -39,7 +40,7 @@ const OPTIONS: KnownOptions<keyof GroupOptions> = {
 /** A group of handlers, for `handlers`. */
 export interface Group<Name extends string = string, Handlers = unknown>
   extends Handler, Typed<{ readonly kind: "group"; readonly name: Name; readonly handlers: Handlers }> {
-  /** The handlers, with the names that they have in the group. */
+  /** The handlers, with their names in the group. */
   readonly handlers: readonly Handler[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Reads the options of tools with idempotency keys. The code that runs them is loaded with the first call.
+ * Reads the idempotency options of tools. The code that runs calls with a key is loaded with the first of these calls.
  *
  * @module
  */
@@ -9,7 +9,7 @@ import type { KnownOptions } from "../core/call/known_options.ts";
 import type { Callable } from "./callable.ts";
 import type { IdempotencyOptions, IdempotentTool } from "./idempotent_tool.ts";
 
-/** The fields of the option `idempotency`. */
+/** The known fields of the `idempotency` option. */
 export const IDEMPOTENCY: KnownOptions<keyof NonNullable<IdempotencyOptions["idempotency"]>> = {
   names: { key: "function", rerun: "boolean", ttlMs: true },
 };
@@ -29,7 +29,7 @@ export function readIdempotency(
   }
   if (!idempotency) return;
   throw new TypeError(
-    `Cannot make ${tool.place}: idempotency needs a key and a ttlMs above 0, and replaces idempotencyKey`,
+    `Cannot make ${tool.place}: idempotency needs a key and a ttlMs above 0, and cannot be combined with idempotencyKey`,
   );
 }
 

@@ -21,7 +21,7 @@ import type { IdempotentTool } from "./idempotent_tool.ts";
  */
 const allClaims = new WeakMap<Ticker, Claims>();
 
-/** Runs a call. If its key is known, returns the result of the first call. */
+/** Runs a call, or returns the result of the first call with the same key. */
 export async function runIdempotent(
   tool: IdempotentTool,
   invoke: Callable["invoke"],
@@ -64,7 +64,8 @@ function checkKey(key: unknown, { place }: IdempotentTool, { limits }: FeaturePa
   );
 }
 
-// The owner is part of the key. Otherwise a caller would get the result of another caller who used the same key.
+// Returns the owner of a key. Without the owner in the key, a caller would get the result of another caller that used
+// the same key.
 function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly string[] {
   if (principal) return ["principal", principal.id];
   if (link.owner !== undefined) return ["connection", link.owner];
@@ -83,8 +84,8 @@ async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprin
 }
 
 /**
- * Maximum number of JSON values of an input that are compared. The limit stops the comparison of a value that contains
- * itself or repeats a shared part.
+ * Maximum number of JSON values of an input that are compared. The limit stops the comparison of values that contain
+ * themselves, or that contain one object many times.
  */
 const MAX_VALUES = 200_000;
 

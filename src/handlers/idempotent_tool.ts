@@ -1,5 +1,5 @@
 /**
- * The contract of a tool whose calls may have an idempotency key.
+ * The types of a tool whose calls can have an idempotency key.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export interface IdempotencyOptions {
 /** Returns the key of a call. */
 export type ReadKey = (input: never, ctx: Context<never>) => unknown;
 
-/** A tool whose calls may have an idempotency key. */
+/** A tool whose calls can have an idempotency key. */
 export interface IdempotentTool {
   /** Kind and name for messages, such as `tool "pay"`. */
   readonly place: string;
@@ -27,7 +27,9 @@ export interface IdempotentTool {
   readonly services?: Binding;
   /** Returns the key of a call. */
   readonly key: ReadKey;
-  /** Whether the handler runs again after the instance that ran it has ended. */
+  /**
+   * Whether a repeated call runs the handler again if the instance that ran the handler ended before it kept a result.
+   */
   readonly rerun?: boolean;
   /** Milliseconds for which a key is remembered. */
   readonly ttlMs: number;

@@ -1,5 +1,5 @@
 /**
- * Counts the bytes that this process keeps for the idempotency keys of clients, until they expire.
+ * Counts the bytes that this process keeps for the idempotency keys of clients, until the keys expire.
  *
  * @module
  */
@@ -38,14 +38,14 @@ export class KeptKeys {
     return kept;
   }
 
-  /** Releases the bytes of expired keys. Returns whether any other keys will expire later. */
+  /** Releases the bytes of expired keys. Returns whether any keys have not expired yet. */
   sweep(now: number): boolean {
     for (const [kept, time] of this.#expiring) if (time <= now) kept.end();
     return this.#expiring.size > 0;
   }
 }
 
-/** The bytes that one key reserves in the pot, and in the memory of the process. */
+/** The bytes that one key reserves in the shared limit, and in the memory of the process if the server has no store. */
 class Kept {
   readonly #account: Account;
   readonly #pot: Pot;
@@ -76,7 +76,7 @@ class Kept {
   }
 }
 
-/** Bytes that a key takes without its result: its record and its entries in maps. */
+/** Bytes that a key needs in addition to its result, for its record and its map entries. */
 const KEY_BYTES = 512;
 
 /** Clients that hold more bytes than this cannot use the reserve. The amount suffices for a few keys. */

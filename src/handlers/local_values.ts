@@ -13,14 +13,13 @@ interface LocalValue {
   readonly until: number;
 }
 
-/** Values in memory. They end with this process, so the lease of the process is always held. */
+/** Values in memory. The lease is always held, because the values cannot outlive this process. */
 export class LocalValues implements SharedValues {
   readonly lease: SharedValues["lease"] = { id: "", hold: () => Promise.resolve(() => {}), isHeld: () => true };
   readonly #clock: Clock;
   readonly #values = new Map<string, LocalValue>();
   #writes = 0;
 
-  /** Creates an empty set of values. */
   constructor(clock: Clock) {
     this.#clock = clock;
   }

@@ -22,7 +22,7 @@ export const HANDLER = {
   quota: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
-/** Options that describe a handler to clients. */
+/** Options that clients see in lists. */
 export const DESCRIPTION = {
   title: true,
   description: true,
@@ -30,7 +30,7 @@ export const DESCRIPTION = {
   _meta: true,
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
-/** Option names of other libraries, with the name to use instead. They apply to all handlers. */
+/** Option names of other libraries, each with the name to use instead. The hints apply to all kinds of handlers. */
 export const HANDLER_HINTS = {
   middleware: "use",
   middlewares: "use",

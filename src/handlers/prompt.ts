@@ -44,13 +44,13 @@ import type { Sending } from "./encoded_results.ts";
 import { runGuarded } from "./value_room.ts";
 import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
 
-/** A message that a prompt returns. Its text may be a plain string. */
+/** A message that a prompt returns. Its content can be a plain string. */
 export interface PromptMessageReturn {
   /** Sender of the message. */
   readonly role: "user" | "assistant";
   /** Text, or a content block. */
   readonly content: string | Content;
-  /** Distinguishes messages from content blocks. */
+  /** Always omitted, because only content blocks have a type. */
   readonly type?: undefined;
 }
 
@@ -58,7 +58,7 @@ export interface PromptMessageReturn {
  * The return value of a prompt.
  *
  * - A string, a content block, bytes, a `Blob` or a `File` becomes one user message.
- * - Several content blocks become one user message each.
+ * - Each of several content blocks becomes a user message.
  * - Messages and full results are sent unchanged.
  */
 export type PromptReturn =
@@ -80,7 +80,7 @@ export type PromptReturn =
   | readonly (Content | PromptMessageReturn)[]
   | { readonly description?: string; readonly messages: readonly PromptMessageReturn[] };
 
-/** Property names of a schema's input. A raw JSON Schema allows any name. */
+/** Names of the arguments that a schema accepts. A raw JSON Schema allows any name. */
 export type ArgumentNames<I extends Schema> = Extract<
   keyof (unknown extends InferInput<I> ? Infer<I> : InferInput<I>),
   string
@@ -90,66 +90,75 @@ export type ArgumentNames<I extends Schema> = Extract<
 export interface PromptOptions<I extends Schema, S extends Services = NoServices, N extends string = string> {
   /** Name of the prompt, unique in the server. */
   readonly name: N;
-  /** Name for people. */
+  /** Display name. */
   readonly title?: string;
-  /** Description of the prompt. */
+  /** Description that clients show to the user. */
   readonly description?: string;
   /**
-   * Schema of the arguments: an object whose properties accept strings, and may transform them. Without it, `run` gets
-   * an empty object.
+   * Schema of the arguments: an object whose properties accept strings, and can convert the strings. Without `input`,
+   * `run` gets an empty object.
    */
   readonly input?: I;
-  /** Completers for arguments, by argument name. */
+  /** Completers, keyed by argument name. */
   readonly complete?: Completers<ArgumentNames<I>, ServiceValues<S>>;
   /** Icons that clients show in lists. */
   readonly icons?: readonly Icon[];
-  /** Metadata for programs, as `_meta` in lists. */
+  /** Metadata for programs, which lists contain as `_meta`. */
   readonly _meta?: Meta;
-  /** Middleware for this prompt. The first one is the outermost. */
+  /** Middleware for this prompt. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Services that `run`, `complete` and `allow` use, by name. They are made after the arguments are validated. */
+  /**
+   * Services that `run`, `complete` and `allow` use, by name. The services are created after the arguments are
+   * validated.
+   */
   readonly services?: S;
-  /** Guards of the arguments and of the value that `run` returns. The guards of the server run around them. */
+  /**
+   * Guards of the arguments and of the return value of `run`. The guards of the server run around the guards of the
+   * prompt.
+   */
   readonly guards?: Guards<Infer<I>, PromptReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
-   * Describes an unexpected error of this prompt. If it is missing or returns `undefined`, the server's `mapError`
-   * describes the error.
+   * Describes an unexpected error of this prompt. If this function is missing or returns `undefined`, the server's
+   * `mapError` describes the error.
    */
   readonly mapError?: MapError;
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
-   * Decides whether a caller may see and get the prompt. For other callers it does not exist. It cannot use services
-   * that live for one call.
+   * Decides whether a caller may see and get the prompt. For other callers, the prompt does not exist. `allow` cannot
+   * use services that live for one call.
    */
   readonly allow?: Allow<SharedServiceValues<S>>;
   /**
-   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
-   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
    */
   readonly scopes?: readonly string[];
   /**
-   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
-   * code -32021, over HTTP with status 400, and the handler does not run.
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails
+   * before the handler runs, with code -32021, and over HTTP with status 400.
    *
-   * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
+   * Defaults to none: a call then fails only if the handler uses a capability that the client lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Attributes, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  /**
+   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps calls is the
+   * outermost.
+   */
   readonly extensions?: readonly Attribute[];
   /**
-   * Quota of the prompt, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. Completions of its arguments have a
-   * quota of their own with the same values.
+   * Quota of the prompt, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the arguments have a
+   * separate quota with the same values.
    */
   readonly quota?: Quota;
   /**
-   * Returns the messages. If it throws a `ToolError`, the client gets its text. For any other error, the client gets an
-   * id.
+   * Returns the messages. If `run` throws a `ToolError`, the client gets the text of that error. For any other error,
+   * the client gets only an error id.
    */
   readonly run: (input: Infer<I>, ctx: Context<ServiceValues<S>>) => PromptReturn | Promise<PromptReturn>;
 }
 
-// `Object.assign` and not a spread, because bundlers do not remove an unused spread: it could run a getter.
+// `Object.assign` instead of a spread, because bundlers do not remove an unused spread, which could run a getter.
 const OPTIONS: KnownOptions<keyof PromptOptions<Schema>> = {
   names: /* @__PURE__ */ Object.assign({}, HANDLER, DESCRIPTION, { input: true, complete: true, run: true } as const),
   hints: /* @__PURE__ */ Object.assign(
@@ -194,7 +203,7 @@ export interface Prompt<Name extends string = string, Input = never, S = never, 
  * });
  * ```
  *
- * @throws {TypeError} if an option is unknown or invalid, or a completer's argument does not exist.
+ * @throws {TypeError} if an option is unknown or invalid, or if a completer is for an argument that does not exist.
  */
 export function prompt<
   const N extends string,
@@ -221,7 +230,7 @@ export function prompt<
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
-/** An argument, as clients see it. */
+/** An argument in a list of prompts. */
 interface Argument {
   readonly name: string;
   readonly title?: unknown;
@@ -229,7 +238,7 @@ interface Argument {
   readonly required?: boolean;
 }
 
-/** A prompt for the registry, without its type parameters. Its schema validates at runtime. */
+/** A prompt in the registry, without type parameters, because its schema validates the arguments at runtime. */
 interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly inputs: readonly Argument[];
@@ -302,7 +311,7 @@ const prompts: Feature = {
   },
 };
 
-/** The runner of a prompt. */
+/** A prompt that a call has found by name. */
 interface Found extends Runner {
   readonly allow?: Allow;
 }
@@ -327,8 +336,8 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   });
 }
 
-// A shape of several schemas is always validated asynchronously. Test the schema of the one argument instead, because
-// the test is synchronous.
+// An object of schemas is always validated asynchronously. Test only the schema of the argument instead, because the
+// test must be synchronous.
 function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
   if (input.isRaw || "~standard" in Object(schema)) return input;
   return {
@@ -341,8 +350,7 @@ function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSc
   };
 }
 
-// In the protocol, arguments are always strings. Reject a schema that accepts no string, because no call could satisfy
-// it.
+// In the protocol, arguments are always strings. Reject a schema that accepts no string, because every call would fail.
 function toArguments(input: CompiledSchema, place: string): Argument[] {
   const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -363,14 +371,14 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
 // A schema such as z.coerce.number() has the same JSON Schema as z.number(). To tell them apart, a number and its text
-// are validated: only a coercing schema reports the same issues for both. The other arguments are omitted, because
-// their issues are the same in both cases.
+// are validated: only a coercing schema reports the same issues for both. The test passes no other arguments, because
+// their issues are the same for the number and its text.
 function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;
   try {
     const [given, asText] = [sample, String(sample)].map((value) => input.validate({ [name]: value }));
-    // An asynchronous schema cannot be tested here, because definitions are made synchronously.
+    // An asynchronous schema cannot be tested here, because `prompt()` is synchronous.
     if (given instanceof Promise || asText instanceof Promise) {
       Promise.allSettled([given, asText]);
       return false;

@@ -33,52 +33,56 @@ import { type Definition, type ResourceEntry, type ResourcePage, resources } fro
 
 /**
  * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
- * template, or a URI. It is `undefined` if the question is about all resources of a template or a provider, such as for
- * lists.
+ * template, or a URI. `subject` is `undefined` if `allow` decides about all resources of a template or provider, such
+ * as for lists.
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
 /** Options of all resources. `Input` is the type of the first argument of `read`. */
 export interface ResourceCommonOptions<S extends Services = NoServices, Input = string> {
-  /** Name for users and models. */
+  /** Name that users and models see. */
   readonly name: string;
   /**
-   * Media type, unless `read` returns one. Defaults to `text/plain`, `application/json` or `application/octet-stream`.
+   * Media type of contents for which `read` returns no media type. Defaults to `text/plain`, `application/json` or
+   * `application/octet-stream`.
    */
   readonly mimeType?: string;
-  /** Middleware for reads of this resource. The first one is the outermost. */
+  /** Middleware for reads of this resource. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
   /** Services that the functions of this resource use, by name. */
   readonly services?: S;
   /**
-   * Describes an unexpected error of this resource. If it is missing or returns `undefined`, the server's `mapError`
-   * describes the error.
+   * Describes an unexpected error of this resource. If this function is missing or returns `undefined`, the server's
+   * `mapError` describes the error.
    */
   readonly mapError?: MapError;
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and read the resource. For other callers the resource does not exist, and they are
-   * not notified of its changes. It cannot use services that live for one call.
+   * not notified of its changes. `allow` cannot use services that live for one call.
    */
   readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**
-   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
-   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
    */
   readonly scopes?: readonly string[];
   /**
-   * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails with
-   * code -32021, over HTTP with status 400, and the handler does not run.
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A read by any other client fails before
+   * the handler runs, with code -32021, and over HTTP with status 400.
    *
-   * Defaults to none. Then the read fails only where the handler uses a capability that the client lacks.
+   * Defaults to none: a read then fails only if the handler uses a capability that the client lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Attributes, made by `attribute` of an extension. The first attribute that wraps reads is the outermost. */
+  /**
+   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps reads is the
+   * outermost.
+   */
   readonly extensions?: readonly Attribute[];
   /**
-   * Quota of the resource, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. Completions of its variables have a
-   * quota of their own with the same values.
+   * Quota of the resource, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. Completions of the variables have
+   * a separate quota with the same values.
    */
   readonly quota?: Quota;
   /** Milliseconds for which clients may cache the contents. Defaults to the server's `ttlMs`. */
@@ -89,16 +93,22 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
 
 /** Options of a fixed resource. Only `uri`, `name` and `read` are required. */
 export interface ResourceFixedOptions<S extends Services = NoServices> extends ResourceCommonOptions<S>, ResourceEntry {
-  /** Guards of the URI and of the value that `read` returns. The guards of the server run around them. */
+  /**
+   * Guards of the URI and of the return value of `read`. The guards of the server run around the guards of the
+   * resource.
+   */
   readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /**
-   * Reads the resource. If it throws a `ToolError`, the client gets its text. For any other error, the client gets an
-   * id.
+   * Reads the resource. If `read` throws a `ToolError`, the client gets the text of that error. For any other error,
+   * the client gets only an error id.
    */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-/** The type of the variables that `read` of a template gets: the output of `params`, or else strings. */
+/**
+ * The type of the variables that a template's `read` gets: the output type of `params`, or strings if there is no
+ * `params`.
+ */
 export type ReadVariables<U extends string, P extends Schema | undefined = undefined> = P extends Schema ? Infer<P>
   : TemplateVariables<U>;
 
@@ -111,20 +121,23 @@ export interface ResourceTemplateOptions<
   /** URI template, such as `repo://{owner}/{name}{?ref}`. */
   readonly uri: U;
   /**
-   * Schema of the variables, which converts and checks them, such as `z.object({ id: z.coerce.number() })`. If the
-   * schema rejects the variables of a URI, the resource does not exist. Defaults to accepting any text.
+   * Schema of the variables, which converts and checks the variables, such as `z.object({ id: z.coerce.number() })`. If
+   * the schema rejects the variables of a URI, the resource does not exist. Defaults to accepting any text.
    */
   readonly params?: P;
-  /** Completers for variables. */
+  /** Completers, keyed by variable name. */
   readonly complete?: Completers<Extract<keyof TemplateVariables<U>, string>, ServiceValues<S>>;
   /**
-   * Lists the resources of this template. Without it, clients see only the template. It cannot use services that live
-   * for one call.
+   * Lists the resources of this template. Without `list`, clients see only the template. `list` cannot use services
+   * that live for one call.
    */
   readonly list?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => readonly ResourceEntry[] | Promise<readonly ResourceEntry[]>;
-  /** Guards of the variables and of the value that `read` returns. The guards of the server run around them. */
+  /**
+   * Guards of the variables and of the return value of `read`. The guards of the server run around the guards of the
+   * template.
+   */
   readonly guards?: Guards<ReadVariables<U, P>, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
   /** Reads a resource, given the values of its variables. */
   readonly read: (
@@ -139,32 +152,39 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   readonly scheme: string;
   /**
    * Lists resources page by page. `cursor` is the `nextCursor` of the previous page, and `undefined` for the first
-   * page. It passes through the client, so treat it as untrusted input. The function cannot use services that live for
-   * one call.
+   * page. The cursor passes through the client, so treat it as untrusted input. `list` cannot use services that live
+   * for one call.
    */
   readonly list?: (
     cursor: string | undefined,
     ctx: Context<SharedServiceValues<S>>,
   ) => ResourcePage | Promise<ResourcePage>;
   /**
-   * Called when a URI of the scheme gets its first subscriber. Start to watch the resource here, and call
-   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for it. Errors go to `observer.fault`.
+   * Called when a URI of the scheme gets its first subscriber. Start watching the resource here, and call
+   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Its errors go to
+   * `observer.fault`.
    *
    * Subscribers from which `allow` hides the provider do not count.
    */
   readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
   /**
    * Called when a URI has lost its last subscriber: the subscriber has unsubscribed, its connection or session has
-   * ended, or the server closes. It is called after `subscribe` has settled.
+   * ended, or the server closes. `unsubscribe` is called only after `subscribe` has settled.
    */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /** Guards of the URI and of the value that `read` returns. The guards of the server run around them. */
+  /**
+   * Guards of the URI and of the return value of `read`. The guards of the server run around the guards of the
+   * provider.
+   */
   readonly guards?: Guards<string, ResourceReturn, SharedServiceValues<S>, ServiceValues<S>>;
-  /** Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if encoded. */
+  /**
+   * Reads a URI of the scheme. The server rejects URIs with NUL or a `..` segment, even if NUL or `..` is
+   * percent-encoded.
+   */
   readonly read: (uri: string, ctx: Context<ServiceValues<S>>) => ResourceReturn | Promise<ResourceReturn>;
 }
 
-// `Object.assign` and not a spread, because bundlers do not remove an unused spread: it could run a getter.
+// `Object.assign` instead of a spread, because bundlers do not remove an unused spread, which could run a getter.
 const RESOURCE = /* @__PURE__ */ Object.assign(
   { mimeType: true, ttlMs: true, cacheScope: ["public", "private"], read: true } as const,
   HANDLER,
@@ -260,11 +280,11 @@ export interface FixedResource<S = never> extends Resource<string, S> {
   readonly uri: () => string;
 }
 
-/** The resources of a URI template. `Read` is the type of the values that `read` gets. */
+/** The resources of a URI template. `Read` is the type of the first argument of `read`. */
 export interface ResourceTemplate<Variables, S = never, Read = Variables> extends Resource<Read, S> {
   /**
-   * Builds the URI of a resource of this template. Values are percent-encoded as needed. Reading the URI returns the
-   * same values.
+   * Builds the URI of a resource of this template. Values are percent-encoded as needed, so that `read` gets the same
+   * values for this URI.
    *
    * @throws {TypeError} if a variable is missing or unknown, or if its value is not a string or would change when the
    * URI is read.
@@ -291,7 +311,7 @@ export interface ResourceTemplate<Variables, S = never, Read = Variables> extend
  * if (readme.uri({ owner: "ada", name: "my notes" }) !== "repo://ada/my%20notes/readme") throw new Error("not encoded");
  * ```
  *
- * @throws {TypeError} if an option is unknown or invalid, or a completer's variable does not exist.
+ * @throws {TypeError} if an option is unknown or invalid, or if a completer is for a variable that does not exist.
  */
 export function resource<
   const U extends string,
@@ -302,7 +322,7 @@ export function resource<
 ): ResourceOf<U, S, P> {
   const isTemplate = /[{}]/.test(String(Object(options).uri));
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
-  // Safe, because all options have this shape. `define` finds out whether the options have a template.
+  // Safe, because all options have this shape. `define` checks whether `uri` is a template.
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
@@ -345,7 +365,7 @@ export function resourceProvider<S extends Services = NoServices>(
 interface Made {
   readonly remake: Remake;
   readonly also?: readonly Handler[];
-  /** Returns or builds the URI of a resource. */
+  /** Returns the URI of a fixed resource, or builds a URI of a template. */
   readonly uri?: (values: Readonly<Record<string, string>>) => string;
 }
 

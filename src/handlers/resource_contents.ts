@@ -17,10 +17,9 @@ import type { ToolReturn } from "./tool.ts";
  */
 export type ResourceReturn = Exclude<ToolReturn, number | boolean>;
 
-/** The URI, and the media type for contents without a media type. */
 export interface ContentsOptions {
   readonly uri: string;
-  /** Media type, unless `read` returns one. */
+  /** Media type of contents for which `read` returns no media type. */
   readonly mimeType?: string;
 }
 

@@ -35,21 +35,21 @@ export type ResourceEntry = Omit<ResourceLink, "type">;
 
 /** A page of resources. */
 export interface ResourcePage {
-  /** The resources, at most some hundreds. */
+  /** The resources of the page. Return at most a few hundred. */
   readonly resources: readonly ResourceEntry[];
-  /** Cursor of the next page, in a form of your choice. Without it, this is the last page. */
+  /** Cursor of the next page, in a format of your choice. Omit the cursor on the last page. */
   readonly nextCursor?: string;
 }
 
-/** A resource for the registry, without its type parameters. */
+/** A resource in the registry, without type parameters. */
 export interface Definition extends Entry {
   readonly allow?: BoundAllow;
   readonly kind: "fixed" | "template" | "provider";
   /** Names of the template's variables. */
   readonly variables: readonly string[];
-  /** Matches a URI. The result goes to `invoke`. Returns `undefined` if the URI does not match. */
+  /** Matches a URI, and returns the value for `convert` or `invoke`. Returns `undefined` if the URI does not match. */
   readonly match: (uri: string) => unknown;
-  /** Converts and checks what `match` returned. Throws if the resource does not exist. */
+  /** Converts and checks the value that `match` returned. Throws if the resource does not exist. */
   readonly convert?: (uri: string, matched: unknown) => Promise<unknown>;
   /** Reads the resource. Throws if the resource does not exist. */
   readonly invoke: (
@@ -150,15 +150,16 @@ interface Found {
   readonly matched: unknown;
 }
 
-// Asks `allow` about the URI of this call.
+// The `allow` of the result gets the matched value as its subject.
 function toFound(definition: Definition, matched: unknown): Found {
   const { allow } = definition;
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };
 }
 
-// Lists fixed resources, and then the resources of templates and providers, on the same page while there is room. A
-// cursor of the second part starts with a line break, which no URI contains, and then names the source at which to
-// continue. After another line break follows the source's own cursor.
+// Lists fixed resources, and then the resources of templates and providers, which can share a page with the last fixed
+// resources. A cursor for the second part consists of a line break, the name of the template or provider at which to
+// continue, another line break and the cursor of that template or provider. The first line break distinguishes it from
+// the cursors of fixed resources, because no URI contains a line break.
 function listResources(fixed: readonly Definition[], all: readonly Definition[], core: FeatureParts): Method {
   const sources = all.flatMap(({ key, allow, list, mapError }) => list ? { key, allow, list, mapError } : []);
   if (!sources.length) return toMethod(createList("resources", fixed, core), { stable: true });

@@ -64,10 +64,10 @@ import { DESCRIPTION, HANDLER, HANDLER_HINTS } from "./option_names.ts";
  * - A `Response` becomes a value, text or media by its content type. An error status makes the result an error.
  * - A `Map`, `Set`, `Date`, `URL`, `bigint`, generator or async iterable becomes JSON of its content. A map whose keys
  *   are not all strings becomes an array of pairs. A bigint beyond the safe integers becomes a string.
- * - `undefined` becomes no content.
+ * - `undefined` becomes an empty list of content.
  *
- * The same applies within objects and arrays. Media in an array of texts, content blocks and media stay in their order.
- * Elsewhere the JSON contains their URI, such as `result:chart`, and the media follow as content.
+ * The same applies within objects and arrays. An array of texts, content blocks and media becomes content in the same
+ * order. Elsewhere, the JSON contains the URI of the media, such as `result:chart`, and the media follow as content.
  *
  * Reading is limited to `limits.calls.resultBytes` bytes and 60 seconds. Any other value is an error, whose message
  * contains its type.
@@ -109,13 +109,13 @@ export interface ToolOptions<
 > {
   /** Name of the tool, unique in the server: 1 to 128 letters, digits, `_`, `-` and `.`. */
   readonly name: N;
-  /** Name for people. */
+  /** Display name. */
   readonly title?: string;
   /** Description for the model, which uses it to decide whether to call the tool. */
   readonly description?: string;
   /**
-   * Schema of the arguments, which must be an object. Without it, `run` gets an empty object, even if the client sends
-   * arguments.
+   * Schema of the arguments, which must be an object. Without `input`, `run` gets an empty object, even if the client
+   * sends arguments.
    */
   readonly input?: I;
   /**
@@ -134,79 +134,85 @@ export interface ToolOptions<
   readonly text?: "full" | "summary" | "none";
   /** Hints about the tool's behavior. */
   readonly annotations?: ToolAnnotations;
-  /** Icons of the tool. */
+  /** Icons that clients show in lists. */
   readonly icons?: readonly Icon[];
-  /** Metadata for lists. */
+  /** Metadata for programs, which lists contain as `_meta`. */
   readonly _meta?: Meta;
-  /** Middleware for this tool. The first one is the outermost. */
+  /** Middleware for this tool. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Services that `run`, `allow` and the guards use, by name. They are made after the input is validated. */
+  /**
+   * Services that `run`, `allow` and the guards use, by name. The services are created after the input is validated.
+   */
   readonly services?: S;
-  /** Guards of the input and of the value that `run` returns. The guards of the server run around them. */
+  /**
+   * Guards of the input and of the return value of `run`. The guards of the server run around the guards of the tool.
+   */
   readonly guards?: Guards<Infer<I>, ToolResultOf<O>, SharedServiceValues<S>, ServiceValues<S>>;
   /**
-   * Describes an unexpected error of this tool. If it is missing or returns `undefined`, the server's `mapError`
-   * describes the error.
+   * Describes an unexpected error of this tool. If this function is missing or returns `undefined`, the server's
+   * `mapError` describes the error.
    */
   readonly mapError?: MapError;
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
   /**
-   * Changes what a caller sees of the tool: its description, or its input. The calls of that caller are validated
-   * against the changed input. If `forCaller` throws, the tool does not exist for this caller. Lists with such a tool
-   * are private to caches.
-   *
-   * Return the same schema object each time, because each object is compiled once.
+   * Changes the description, input schema or other properties that one caller sees of the tool. Calls from that caller
+   * are validated against the changed input schema. If `forCaller` throws, the tool does not exist for this caller.
+   * Lists that contain such a tool have the cache scope `"private"`. Always return the same schema object, because the
+   * server compiles each schema object once.
    */
   readonly forCaller?: (
     ctx: Context<SharedServiceValues<S>>,
   ) => ToolVariant<Infer<I>> | undefined | Promise<ToolVariant<Infer<I>> | undefined>;
   /**
-   * Decides whether a caller may see and call the tool. For other callers it does not exist. It cannot use services
-   * that live for one call.
+   * Decides whether a caller may see and call the tool. For other callers, the tool does not exist. `allow` cannot use
+   * services that live for one call.
    */
   readonly allow?: Allow<SharedServiceValues<S>>;
   /**
-   * Scopes that the caller must have, such as `["notes:write"]`. For any other caller, the request fails with code
-   * -31403, over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
+   * Scopes that the caller must have, such as `["notes:write"]`. A request from any other caller fails with code
+   * -31403, and over HTTP with status 403. Use `allow` to hide the handler too. Defaults to none.
    */
   readonly scopes?: readonly string[];
   /**
-   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails with
-   * code -32021, over HTTP with status 400, and the handler does not run.
+   * Capabilities that the client must have declared, such as `["elicitation"]`. A call from any other client fails
+   * before the handler runs, with code -32021, and over HTTP with status 400.
    *
-   * Defaults to none. Then the call fails only where the handler uses a capability that the client lacks.
+   * Defaults to none: a call then fails only if the handler uses a capability that the client lacks.
    */
   readonly requires?: readonly Requirement[];
-  /** Attributes, made by `attribute` of an extension. The first attribute that wraps calls is the outermost. */
+  /**
+   * Attributes, created with the `attribute` method of an extension. The first attribute that wraps calls is the
+   * outermost.
+   */
   readonly extensions?: readonly Attribute[];
   /**
-   * Cache of the values that `run` returns, such as `cache({ ttlMs: 60_000 })` of `@x/mcp/handlers`. It is read after
-   * the services are made. The tool needs `readOnlyHint: true`.
+   * Cache of the values that `run` returns, such as `cache({ ttlMs: 60_000 })` from `@x/mcp/handlers`. The cache is
+   * read after the services are created. The tool needs `readOnlyHint: true`.
    */
   readonly cache?: Step<"cache">;
   /**
-   * Retries of `run`, such as `retry({ attempts: 3 })` of `@x/mcp/handlers`. The tool needs `readOnlyHint: true` or
+   * Retries of `run`, such as `retry({ attempts: 3 })` from `@x/mcp/handlers`. The tool needs `readOnlyHint: true` or
    * `idempotentHint: true`.
    */
   readonly retry?: Step<"retry">;
-  /** Circuit breaker of `run`, such as `circuit({ failures: 5 })` of `@x/mcp/handlers`. */
+  /** Circuit breaker around `run`, such as `circuit({ failures: 5 })` from `@x/mcp/handlers`. */
   readonly circuit?: Step<"circuit">;
   /**
-   * A question to the user, such as `"Delete all notes?"`, or a function that makes it from the input. The user is
-   * asked for each call, and the tool runs only if the user accepts. Otherwise, or if the client does not support
-   * elicitation, the result tells the model why the tool did not run.
+   * A question to the user, such as `"Delete all notes?"`, or a function that creates the question from the input. The
+   * client shows the question for each call, and the tool runs only if the user accepts. Otherwise, or if the client
+   * does not support elicitation, the result tells the model why the tool did not run.
    *
    * @see specification/2026-07-28/client/elicitation
    */
   readonly confirm?: string | ((input: Infer<I>, ctx: Context<ServiceValues<S>>) => string | Promise<string>);
-  /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` of `@x/mcp/quota`. */
+  /** Quota of the tool, such as `quota({ timeoutMs: 5000 })` from `@x/mcp/quota`. */
   readonly quota?: Quota;
   /**
    * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key.
    * If the same caller repeats a call with the same key and the same input within ten minutes, the repeated call gets
    * the result of the first call, even while the first call is still running. With a store, this applies to all
-   * instances. Errors are not kept. Short for `idempotency: { key }`.
+   * instances. Errors are not kept. This option is short for `idempotency: { key }`.
    */
   readonly idempotencyKey?: (
     input: Infer<I>,
@@ -220,12 +226,12 @@ export interface ToolOptions<
       ctx: Context<SharedServiceValues<S>>,
     ) => string | undefined | Promise<string | undefined>;
     /**
-     * Whether the handler runs again if the instance that ran it ended before it kept a result. The next call with the
-     * key then runs it. Use `ctx.idempotencyToken` to make a repeated effect safe, because the first run may have had
-     * the effect already. Defaults to `false`: such a call fails with code -31409, because its outcome is unknown.
+     * Whether the next call with the key runs the handler again if the instance that ran the handler ended before it
+     * kept a result. Use `ctx.idempotencyToken` to make a repeated effect safe, because the first run may have had the
+     * effect already. Defaults to `false`: such a call fails with code -31409, because its outcome is unknown.
      */
     readonly rerun?: boolean;
-    /** Milliseconds for which a key is remembered after its call. At most a year. Defaults to 600,000. */
+    /** Milliseconds for which a key is remembered after its call. At most one year. Defaults to 600,000. */
     readonly ttlMs?: number;
   };
   /**
@@ -248,7 +254,7 @@ const ANNOTATIONS: KnownOptions<keyof ToolAnnotations> = {
   },
 };
 
-/** The options of a tool. */
+/** The known options of a tool. */
 export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   names: {
     ...HANDLER,
@@ -284,7 +290,7 @@ export const TOOL: KnownOptions<keyof ToolOptions<Schema, Schema>> = {
   },
 };
 
-/** The value that `run` of a tool returns, as inferred from its output schema. */
+/** The type that a tool's `run` returns, as inferred from the output schema. */
 export type ToolResultOf<O extends Schema> = Schema extends O ? ToolReturn : InferInput<O> | ToolResult;
 
 /**
@@ -301,10 +307,10 @@ export interface Tool<Name extends string = string, Input = never, Output = unkn
   readonly run: (input: Input, ctx: Context<Services>) => unknown;
 }
 
-/** The structured content of a tool's results, as inferred from its output schema. */
+/** The type of a tool's structured content, as inferred from the output schema. */
 export type OutputOf<O extends Schema> = Schema extends O ? unknown : Infer<O>;
 
-/** The arguments of a tool or prompt as clients send them, as inferred from its input schema. */
+/** The type of the arguments that clients send to a tool or prompt, as inferred from the input schema. */
 export type SentOf<I extends Schema> = Schema extends I ? Readonly<Record<string, never>>
   : unknown extends InferInput<I> ? Infer<I>
   : InferInput<I>;
@@ -331,7 +337,7 @@ export interface ToolFactory {
   from(listed: ListedTool, run: RunListed): Tool<string, Params>;
 }
 
-/** Runs a tool of another server, with the arguments as the client sent them. */
+/** Calls a tool of another server with the arguments that the client sent. */
 export type RunListed = ToolOptions<StandardSchema<Params, Params>, StandardSchema>["run"];
 
 /**
@@ -378,7 +384,7 @@ function makeTool<
   return withInternals({ name, run, allow, tags: options.tags }, internals);
 }
 
-/** A tool for the registry, without its type parameters. Its schemas validate at runtime. */
+/** A tool in the registry, without type parameters, because its schemas validate the values at runtime. */
 export interface Definition extends Callable {
   readonly input?: CompiledSchema;
   readonly lenient?: boolean;
@@ -400,8 +406,8 @@ function define<I extends Schema, O extends Schema, S extends Services>(
   // of accepting all arguments.
   const input = options.input === undefined ? undefined : compileSchema(options.input, { use: "input", place });
   const output = options.output === undefined ? undefined : compileSchema(options.output, { use: "output", place });
-  // Write the JSON Schema now. Otherwise every tools/list would fail because of a schema that cannot be written as JSON
-  // Schema.
+  // Convert the schema to JSON Schema now, so that a failure throws here. Otherwise every tools/list request would
+  // fail.
   output?.json();
   const run = confirmFirst(options, wrapRun(options, place));
   const invoke = (
@@ -422,7 +428,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       ? call.watched.time(() => run(value as never, ctx)) // Safe, see above.
       : run(value as never, ctx);
     // Wait for thenables too, because a query builder is a thenable but not a promise. `isPromiseLike` is not used,
-    // because each further function adds to the cost of a call.
+    // because another function would increase the cost of each call.
     return typeof Object(returned).then === "function" ? Promise.resolve(returned).then(answer) : answer(returned);
   };
   const injected = services?.inject(invoke) ?? invoke;
@@ -460,7 +466,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
       icons,
       _meta,
     }),
-    // Apply the key within the middleware, so that the middleware runs for a repeated call too.
+    // Check the idempotency key inside the middleware, so that the middleware also runs for repeated calls.
     invoke: compose(use, idempotency ? runOnce(idempotency, injected) : injected),
   };
 }
@@ -474,8 +480,8 @@ function toPublic(schema: CompiledSchema | undefined, publish: PublishSchema | u
 
 function toHeaders(input: CompiledSchema): readonly HeaderParam[] | undefined {
   const schema = input.json();
-  // Search the text first, because few schemas have such annotations, and writing the text costs a fraction of a walk
-  // through the schema.
+  // Search the JSON text first, because few schemas have such annotations, and serializing a schema is much faster than
+  // searching its nodes.
   const headers = JSON.stringify(schema).includes('"x-mcp-header"') ? findHeaderParams(schema) : [];
   return headers.length ? headers : undefined;
 }
@@ -521,7 +527,6 @@ interface Found extends Runner {
   readonly vary?: Definition["vary"];
 }
 
-/** The runner of a tool. */
 class ToolRunner implements Found {
   readonly allow?: Allow;
   readonly headers?: readonly HeaderParam[];

@@ -1,5 +1,5 @@
 /**
- * Creates tools that another server offers.
+ * Converts a tool that another server lists to the options of a tool.
  *
  * @module
  */

@@ -15,10 +15,13 @@ export interface TopicHost {
   readonly server: ChangeNotifier;
 }
 
-/** Called for the first subscriber of a topic. Returns a function that is called after the last subscriber has left. */
+/**
+ * Called for the first subscriber of a topic. Returns a function that is called after the topic has lost its last
+ * subscriber.
+ */
 type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
 
-/** Receives the notifications of a topic. */
+/** Called with each notification of a topic. */
 export type Deliver = (published: Published) => void;
 
 /** The subscribers of an extension on one server. */
@@ -27,9 +30,7 @@ export class Topics {
   readonly #subscribers: Subscribers;
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
 
-  /**
-   * Creates an empty set. `watched` contains the function that is called for the first subscriber of a topic, by key.
-   */
+  /** `watched` contains, for each key, the function that is called for the first subscriber of a topic. */
   constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, Watch | undefined>) {
     this.#subscribers = new Subscribers(core, server);
     this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && toHooks(key, watch)]));

@@ -9,7 +9,7 @@ import type { Run } from "../core/visibility/run_steps.ts";
 import type { Confirmed } from "./confirm.ts";
 import type { FilteredRun, Guarded } from "./filters.ts";
 
-/** Loads the encoding of values. */
+/** Loads the guards, encoders and questions. */
 export const loadValues = (): Promise<typeof import("./values.ts")> => import("./values.ts");
 
 /** Runs a handler within its guards and encoders. */

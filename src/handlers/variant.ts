@@ -11,13 +11,13 @@ import { checkOptions, type KnownOptions } from "../core/call/known_options.ts";
 import type { ToolAnnotations } from "../protocol/types.ts";
 import type { Schema } from "../schema/schema.ts";
 
-/** The parts of a tool that differ for one caller. Missing parts are the same as for all callers. */
+/** The parts of a tool that differ for one caller. Omitted parts remain as in the options of the tool. */
 export interface ToolVariant<Input = unknown> {
-  /** Name for people. */
+  /** Display name. */
   readonly title?: string;
   /** Description for the model. */
   readonly description?: string;
-  /** Schema of the arguments. Its values have the type that `run` takes. */
+  /** Schema of the arguments. Its output must have the type that `run` takes. */
   readonly input?: Schema<Input>;
   /** Hints about the tool's behavior. */
   readonly annotations?: ToolAnnotations;

@@ -487,7 +487,7 @@ Deno.test("invalid idempotency options are refused", () => {
     assertThrows(() => tool({ name: "pay", run, ...options }), TypeError, message);
   refuse({ idempotencyKey: "a" }, 'idempotencyKey is "a"; it must be a function');
   refuse({ idempotency: key }, "idempotency");
-  const needs = "idempotency needs a key and a ttlMs above 0, and replaces idempotencyKey";
+  const needs = "idempotency needs a key and a ttlMs above 0, and cannot be combined with idempotencyKey";
   refuse({ idempotency: {} }, needs);
   refuse({ idempotency: { key, rerun: 1 } }, "idempotency.rerun is 1; it must be true or false");
   refuse(

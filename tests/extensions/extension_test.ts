@@ -392,7 +392,10 @@ behaviour("a wrap that returns too early or returns nothing affects no other cal
   const { client, takeFaults } = await connect({ handlers: [audit, early, nothing, twice] });
   await client.callTool("early");
   await until(() => reason !== undefined, "the abort");
-  assertEquals(Object(reason).message, "Cannot continue the handler: the response was sent; call detach() before");
+  assertEquals(
+    Object(reason).message,
+    "Cannot continue the handler: the response was sent; call detach() before wrap returns",
+  );
   await assertRejects(() => client.callTool("nothing"), McpError, "Internal error");
   await assertRejects(() => client.callTool("twice"), McpError, "Internal error");
   assertEquals(takeFaults().length, 2);
@@ -457,7 +460,7 @@ behaviour("a detached handler sends only redirected messages, and cannot ask the
   const { client } = await connect({ handlers: [audit, work] }, { capabilities: { roots: {} }, logLevel: "debug" });
   await client.callTool("work", {}, { onProgress: () => outcomes.push("progress") });
   await until(() => outcomes.length > 0, "the outcome");
-  const text = '[[1,1],"Cannot ask \\"roots\\": the response of the request was already sent"]';
+  const text = '[[1,1],"Cannot ask \\"roots\\": the response to the request was already sent"]';
   assertEquals(outcomes, [{ content: [{ type: "text", text }] }]);
   assertEquals(client.received, []);
 });

@@ -212,14 +212,14 @@ Deno.test("encoded values: a body or a stream that was already read is refused, 
   };
   assertStringIncludes(
     (await send(read)).told[0],
-    "it returned a Response that was read already; return the value that was read",
+    "it returned a Response that was already read; return the value that was read",
   );
   const locked = () => {
     const body = stream("x");
     body.getReader();
     return { a: [body] };
   };
-  assertStringIncludes((await send(locked)).told[0], "it returned a ReadableStream at a[0] that was read already");
+  assertStringIncludes((await send(locked)).told[0], "it returned a ReadableStream at a[0] that was already read");
   assertStringIncludes((await send(() => stream("x", 1))).told[0], "a stream of text and of values; send one kind");
 });
 

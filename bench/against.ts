@@ -21,9 +21,9 @@ import { open as openPiped, sendAll, startPiped, toCalls } from "./stdio.ts";
 import { type Row, toTable } from "./table.ts";
 import { copyTrees, type Tree, type Trees } from "./trees.ts";
 
-/** The highest ratio that is not a regression. It differs between the runtimes, because their noise differs. */
+/** Ratios above this limit count as a regression. The limit is higher on Bun, because measurements vary more on Bun. */
 const LIMITS: Readonly<Record<Runtime, number>> = { deno: 1.03, bun: 1.05 };
-/** Milliseconds of work for each copy within one pair. */
+/** Duration of each copy's work within one pair, in milliseconds. */
 const SLICE = 40;
 /**
  * Number of processes. Each process arranges code and memory differently, which makes one of two equal copies faster by
@@ -51,7 +51,7 @@ const root = new URL("../", import.meta.url).pathname;
 const program = new URL("programs/pairs.ts", import.meta.url).pathname;
 
 /**
- * Runs pairs of one workload in several processes. `uses` lists the optional parts that the server of the working tree
+ * Measures pairs of one workload in several processes. `uses` lists the optional parts that the working tree's server
  * uses.
  */
 async function compareCalls(
@@ -84,8 +84,9 @@ async function runPairs(runtime: Runtime, args: readonly string[]): Promise<read
 }
 
 /**
- * Starts both copies in turns: once as a file with `serveStdio`, and once as a file for the command line. Also starts
- * the file with the npm package of the working tree, to compare this start with the sources of the other copy.
+ * Starts the two copies alternately: as a file that calls `serveStdio`, and as a file that the command line serves.
+ * Also starts the first file with the npm package of the working tree, and compares this start with a start from the
+ * other copy's sources.
  */
 async function compareStarts(
   { folder, own, other }: Trees,
@@ -107,26 +108,26 @@ async function compareStarts(
   ], pairs);
   const [ownFile, otherFile, ownCommand, otherCommand, npmFile] = times.map((series) => series.map(({ cpu }) => cpu));
   return new Map([
-    ["start, file with serveStdio, CPU", toRatios(ownFile, otherFile)],
-    ["start, through the command line, CPU", toRatios(ownCommand, otherCommand)],
-    ["start, file with serveStdio, npm package / source, CPU", toRatios(npmFile, otherFile)],
+    ["start of a file that calls serveStdio, CPU", toRatios(ownFile, otherFile)],
+    ["start of a file that the command line serves, CPU", toRatios(ownCommand, otherCommand)],
+    ["start with the npm package / start of the source, CPU", toRatios(npmFile, otherFile)],
   ]);
 }
 
 /**
- * Processes of each copy that serve pipelined calls. Several processes are needed, because equal processes differ by a
- * few percent.
+ * Number of processes per copy that serve pipelined calls. One process is not enough, because processes with equal code
+ * differ by a few percent.
  */
 const PIPED_PROCESSES = 4;
 /**
- * Turns before the measured turns, in which engines compile the code. With a quarter of these turns, the results for
- * equal code would differ by a tenth.
+ * Number of warm-up turns, in which engines compile the code. With a quarter of these turns, the results for equal code
+ * would differ by 10 %.
  */
 const PIPED_WARM_UP = 12;
-/** Pipelined calls in one turn. */
+/** Number of pipelined calls in one turn. */
 const PIPED_CALLS = 20_000;
 
-/** Sends calls through the pipes of two processes in turns, without waiting for results. */
+/** Sends pipelined calls to two stdio servers alternately, and compares their CPU time. */
 async function comparePiped(
   { own, other }: Trees,
   runtime: Runtime,
@@ -161,8 +162,8 @@ async function comparePiped(
 const USES_LIMIT = 1.1;
 
 /**
- * Measures the processor time per request over sockets, of a server with optional parts and of a server without them,
- * in turns.
+ * Measures the CPU time per request over sockets. A server with optional parts and a server without optional parts take
+ * turns.
  */
 export async function compareSockets(runtime: Runtime, uses: string, turns: number): Promise<Ratios> {
   const words = [`uses:${uses}`, "call"].map((what) => toWords(runtime, "programs/ours.ts", [what]));
@@ -173,7 +174,7 @@ export async function compareSockets(runtime: Runtime, uses: string, turns: numb
     const { headers, body } = toModernAsk("tools/call", { name: "add", arguments: { a: 1, b: 2 } });
     const ask = { headers: { ...headers, ...KEYED }, body };
     for (const { port } of servers) await readAnswer(port, ask, "add");
-    for (const { port } of servers) await load(port, ask, 32, 2); // Run until the code is compiled.
+    for (const { port } of servers) await load(port, ask, 32, 2); // Warm up, so that the engine compiles the code.
     for (let turn = 0; turn < turns; turn++) {
       for (const i of turn % 2 ? [1, 0] : [0, 1]) {
         const { pid, port } = servers[i];
@@ -238,7 +239,7 @@ export async function measureUses(runtimes: readonly Runtime[], pairs: number): 
   }
 }
 
-/** Compares the working tree with a revision. Prints a Markdown table. Returns whether nothing is slower. */
+/** Compares the working tree with a revision. Prints a Markdown table. Returns `false` if any workload is slower. */
 export async function measureAgainst(
   revision: string,
   runtimes: readonly Runtime[],
@@ -274,7 +275,12 @@ export async function measureAgainst(
       console.error(`comparing starts on ${runtime} …`);
       for (const [name, ratios] of await compareStarts(trees, runtime, pairs)) add(name, runtime, ratios);
     }
-    console.log(toTable(`this / ${revision}, ${pairs} interleaved pairs; alarm at 3 % on Deno, 5 % on Bun`, rows));
+    console.log(
+      toTable(
+        `Working tree / ${revision}, ${pairs} interleaved pairs; slower means over 3 % on Deno, 5 % on Bun`,
+        rows,
+      ),
+    );
     return isGood;
   } finally {
     await trees.remove();

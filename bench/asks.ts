@@ -1,7 +1,7 @@
-// The measured messages, and a first exchange with each server to check its responses.
+// The messages that the benchmarks send, and a check of each server's first response.
 import type { Ask } from "./load.ts";
 
-/** The method of a server to measure. */
+/** The call to measure: the tool `add`, the tool `count` with progress notifications, or `tools/list`. */
 export type Subject = "add" | "count" | "list";
 
 /**
@@ -20,7 +20,7 @@ const envelope = {
 };
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** Returns a message. Its id is replaced by the id of each call. */
+/** Returns a message as JSON. Load generators replace the default id with a unique id for each call. */
 export function toMessage(subject: Subject, manner: Manner, id = 1_000_000): string {
   const _meta = {
     ...manner === "modern" ? envelope : {},
@@ -39,14 +39,14 @@ export function toInitialize(id = 1): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method: "initialize", params });
 }
 
-/** The client's message after the handshake. */
+/** The notification that the client sends after `initialize`. */
 export const INITIALIZED: string = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
 
 function toMethod(subject: Subject): string {
   return subject === "list" ? "tools/list" : "tools/call";
 }
 
-/** Returns an independent request with any parameters. */
+/** Returns a request of revision 2026-07-28, with any parameters. */
 export function toModernAsk(method: string, params: Readonly<Record<string, unknown>> = {}): Ask {
   const names: Record<string, string> = typeof params.name === "string" ? { "mcp-name": params.name } : {};
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1_000_000, method, params: { ...params, _meta: envelope } });
@@ -82,7 +82,7 @@ function post(port: number, { headers, body }: Ask): Promise<Response> {
   return fetch(`http://127.0.0.1:${port}/mcp`, { method: "POST", headers, body });
 }
 
-/** Returns the messages in a server's response. Throws if they are not as expected. */
+/** Sends a request, and returns the messages in the server's response. Throws if the messages are not as expected. */
 export async function readAnswer(port: number, ask: Ask, subject: Subject): Promise<string[]> {
   const response = await post(port, ask);
   const text = await response.text();

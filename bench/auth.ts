@@ -1,5 +1,5 @@
-// The cost of authentication: compares calls with a known token with calls of a server without `auth`, in turns in one
-// process. Prints one line, and fails if the cost exceeds the aim.
+// Measures the cost of authentication. Compares calls with an already verified token with calls of a server without
+// `auth`. The two servers run in one process and take turns. Prints one line, and fails if the cost exceeds the target.
 //
 //     deno run -A --no-check bench/auth.ts
 //     bun bench/auth.ts
@@ -10,7 +10,7 @@ import { oauth } from "../src/auth/oauth/oauth.ts";
 import { toRequest } from "../tests/support/requests.ts";
 import { toRatios, toSpread } from "./ratios.ts";
 
-/** The highest allowed cost of a call with a known token, relative to a call of a server without `auth`. */
+/** Target: the maximum cost of a call with an already verified token, relative to a call of a server without `auth`. */
 const AIM = 1.15;
 const PAIRS = 40;
 const TURNS = 60;
@@ -40,7 +40,7 @@ const open = createServer(base);
 const known = createServer({ ...base, auth: oauth({ resource, issuers: [issuer], fetch: respond }) });
 const signed = { authorization: `Bearer ${token}` };
 
-/** Makes one turn of calls. Returns the microseconds of processor time per call. */
+/** Makes the calls of one turn. Returns the CPU time per call in microseconds. */
 async function drive(server: Server, headers: Record<string, string>): Promise<number> {
   const requests = Array.from(
     { length: CALLS },
@@ -56,7 +56,7 @@ async function drive(server: Server, headers: Record<string, string>): Promise<n
   return (user + system) / CALLS;
 }
 
-/** Returns the mean of the middle half, which excludes garbage collection. */
+/** Returns the mean of the middle half, because slow turns contain garbage collections. */
 function toMiddle(times: readonly number[]): number {
   const middle = [...times].sort((a, b) => a - b).slice(times.length / 4, times.length * 3 / 4);
   return middle.reduce((sum, each) => sum + each, 0) / middle.length;
@@ -66,12 +66,11 @@ const times = { open: [] as number[], known: [] as number[] };
 for (let pair = -5; pair < PAIRS; pair++) {
   const turns = { open: [] as number[], known: [] as number[] };
   for (let turn = 0; turn < TURNS; turn++) {
-    // Alternate the order, because the first of two turns finds the processor caches in the state that the other turn
-    // left.
+    // Alternate the order, because each turn changes the CPU caches for the next turn.
     const order = turn % 2 ? ["open", "known"] as const : ["known", "open"] as const;
     for (const name of order) turns[name].push(await (name === "open" ? drive(open, {}) : drive(known, signed)));
   }
-  // Ignore the first pairs, which warm up.
+  // Ignore the warm-up pairs.
   if (pair < 0) continue;
   times.open.push(toMiddle(turns.open));
   times.known.push(toMiddle(turns.known));
@@ -79,7 +78,9 @@ for (let pair = -5; pair < PAIRS; pair++) {
 const ratios = toRatios(times.known, times.open);
 const micros = (list: readonly number[]) => `${toMiddle(list).toFixed(1)} µs`;
 console.log(
-  `a call with a known token, to one without auth: ${ratios.median.toFixed(3)} (${toSpread(ratios)}), aim ≤ ${AIM}; ` +
+  `a call with a verified token / a call without auth: ${ratios.median.toFixed(3)} (${
+    toSpread(ratios)
+  }), target ≤ ${AIM}; ` +
     `${micros(times.known)} and ${micros(times.open)}; the token has ${token.length} characters`,
 );
 if (ratios.median > AIM) process.exitCode = 1;

@@ -1,8 +1,8 @@
-// Bundles programs for both runtimes, as a user would for a short start.
+// Bundles programs for both runtimes, as users do to start a program faster.
 import type { Runtime } from "./machine.ts";
 
 /**
- * The place of code that is loaded on demand: in the single file of the bundle, or in separate files. A Bun executable
+ * Where the bundle contains code that is loaded on demand: in its single file, or in separate files. A Bun executable
  * contains the runtime and compiled code.
  */
 export type Layout = "single" | "split" | "executable";
@@ -15,7 +15,7 @@ export async function bundle(
   folder: string,
   { runtime, layout }: { readonly runtime: Runtime; readonly layout: Layout },
 ): Promise<string> {
-  // Deno runs bundles for Node.
+  // Bundles for Deno have the target `node`, because Deno runs Node programs.
   const target = runtime === "bun" ? "bun" : "node";
   const options = ["--minify", `--target=${target}`, ...toOutput(layout, folder)];
   const { success, stderr } = await new Deno.Command("bun", { args: ["build", ...options, file] }).output();

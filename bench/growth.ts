@@ -1,4 +1,4 @@
-// W8: the cost of a call, a page and a notification as the number of tools, items and listeners grows.
+// W8: the cost of a call, a list page and a notification, by the number of tools, list items and subscribers.
 import { toModernAsk } from "./asks.ts";
 import { type Ask, load } from "./load.ts";
 import { measure, readRunTime, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
@@ -7,16 +7,16 @@ import { startVisitor } from "./visitor.ts";
 
 const OURS = "programs/ours_grown.ts";
 
-/** A request to one of several servers, which take turns. */
+/** A request to one of several servers. The servers take turns. */
 interface Turn {
   readonly server: Server;
   readonly ask: Ask;
-  /** Microseconds of processor time per request, by slice. */
+  /** CPU time per request in microseconds, by slice. */
   readonly cpu: number[];
 }
 
 async function takeTurns(turns: readonly Turn[], slices: number): Promise<void> {
-  for (const { server, ask } of turns) await load(server.port, ask, 32, 2); // Run until the code is compiled.
+  for (const { server, ask } of turns) await load(server.port, ask, 32, 2); // Warm up, so that the engine compiles the code.
   for (let slice = 0; slice < slices; slice++) {
     for (const { server, ask, cpu } of turns) {
       const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
@@ -55,7 +55,7 @@ async function measureTools(runtimes: readonly Runtime[], slices: number): Promi
       row?.set(`${runtime}: µs CPU`, toMedian(cpu).toFixed(1)).set(`${runtime}: × 1 tool`, toRatio(cpu, turns[0].cpu));
     });
   }
-  return toTable("W8 tools/call among more tools", rows);
+  return toTable("W8 tools/call, by the number of tools", rows);
 }
 
 /** Returns the cursor of a list's last page. */
@@ -70,7 +70,7 @@ async function findLast(port: number, method: string): Promise<string> {
   }
 }
 
-/** Measures one page of long and short lists. Returns a Markdown table. */
+/** Measures the first and the last page of long and short lists. Returns a Markdown table. */
 async function measurePages(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const rows = new Map<string, Row>();
   const counts = [100, 10_000];
@@ -97,24 +97,24 @@ async function measurePages(runtimes: readonly Runtime[], slices: number): Promi
     }
     for (const [name, [few, many]] of turns) {
       const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
-      row?.set(`${runtime}: µs CPU of 100`, toMedian(few.cpu).toFixed(1));
-      row?.set(`${runtime}: of 10,000`, toMedian(many.cpu).toFixed(1));
+      row?.set(`${runtime}: µs CPU, 100 entries`, toMedian(few.cpu).toFixed(1));
+      row?.set(`${runtime}: µs CPU, 10,000 entries`, toMedian(many.cpu).toFixed(1));
       row?.set(`${runtime}: ratio`, toRatio(many.cpu, few.cpu));
     }
   }
-  return toTable("W8 one page of a list, 100 and 10,000 entries", rows);
+  return toTable("W8 one page of a list with 100 or 10,000 entries", rows);
 }
 
 const LISTENERS = [10, 100, 1000, 10_000];
 /**
- * The number of notifications that are measured together, because a single notification to few listeners is too short
- * to measure.
+ * Number of notifications per measurement, for each number of listeners. A single notification to few listeners takes
+ * too little time to measure.
  */
 const NEWS = [100, 50, 20, 5];
 const crowds = [
   ["@x/mcp: subscriptions", OURS, "listen"],
   ["@x/mcp: GET streams of sessions", OURS, "get"],
-  ["floor: one frame to bare streams", "programs/floor_streams.ts", "listen"],
+  ["floor: writes one event to all streams", "programs/floor_streams.ts", "listen"],
 ] as const;
 
 /** Measures notifications to a growing number of listeners. Returns a Markdown table. */
@@ -132,7 +132,7 @@ async function measureNews(runtimes: readonly Runtime[], slices: number): Promis
         const cpu = crowds.map(() => [] as number[]);
         for (const [i, { visitor }] of running.entries()) {
           await visitor.open(crowds[i][2], more);
-          await visitor.touch(NEWS[stage]); // Run until the code is compiled.
+          await visitor.touch(NEWS[stage]); // Warm up, so that the engine compiles the code.
         }
         for (let slice = 0; slice < slices; slice++) {
           for (const [i, { server, visitor }] of running.entries()) {
@@ -154,10 +154,13 @@ async function measureNews(runtimes: readonly Runtime[], slices: number): Promis
       }
     }
   }
-  return toTable("W8 one resource update, µs CPU per listener (× floor), among so many listeners", rows);
+  return toTable(
+    "W8 notification of a resource update: µs CPU per listener (× floor), by the number of listeners",
+    rows,
+  );
 }
 
-/** Measures growth. Returns Markdown tables. */
+/** Measures workload W8. Returns Markdown tables. */
 export async function measureAllGrowth(runtimes: readonly Runtime[], slices: number): Promise<string> {
   const tools = await measureTools(runtimes, slices);
   const news = await measureNews(runtimes, slices);

@@ -18,27 +18,27 @@ export const workloads: Readonly<Record<string, Workload>> = {
   W1: { title: "tools/call", subject: "add", manner: "modern", floors: ["json", "read"] },
   W2: { title: "tools/call in a session", subject: "add", manner: "session", floors: ["json", "read"] },
   W3: {
-    title: "tools/list, 100 tools of 6 properties",
+    title: "tools/list, 100 tools with 6 properties each",
     subject: "list",
     manner: "modern",
     floors: ["text", "bytes", "json"],
   },
-  W4: { title: "a call with 10 progress notifications", subject: "count", manner: "modern", floors: ["frames"] },
+  W4: { title: "tools/call with 10 progress notifications", subject: "count", manner: "modern", floors: ["frames"] },
 };
 
 const FLOORS = {
-  json: "floor: req.json(), Response.json",
-  read: "the same, and what must be checked is read",
-  text: "floor: id spliced into a text",
-  bytes: "floor: id spliced into bytes",
-  frames: "floor: ready frames",
+  json: "floor: parses and writes JSON, checks nothing",
+  read: "floor that also reads all parts to check",
+  text: "floor: inserts the id into a ready string",
+  bytes: "floor: inserts the id into ready bytes",
+  frames: "floor: writes ready events",
 };
 
 interface Runner {
   readonly name: string;
   readonly server: Server;
   readonly ask: Ask;
-  /** Microseconds of processor time per request, by slice. The next two fields also have one value per slice. */
+  /** CPU time per request in microseconds, by slice. */
   readonly cpu: number[];
   readonly rate: number[];
   readonly latency: number[];
@@ -72,7 +72,7 @@ async function run(workload: Workload, runtime: Runtime, peers: readonly Peer[],
       const runner = await add(peer.name, peer.file, [manner === "session" ? peer.session : what], peerManner);
       await readAnswer(runner.server.port, runner.ask, subject);
     }
-    for (const { server, ask } of runners) await load(server.port, ask, 32, 2); // Run until the code is compiled.
+    for (const { server, ask } of runners) await load(server.port, ask, 32, 2); // Warm up, so that the engine compiles the code.
     for (let slice = 0; slice < slices; slice++) {
       for (const { server, ask, cpu, rate } of runners) {
         const { cpu: used, value } = await measure(server.pid, () => load(server.port, ask, 32));
@@ -109,7 +109,7 @@ export async function measureHttp(
       row?.set(`${runtime}: ratio`, toMedian(cpu.map((each, i) => floor.cpu[i] / each)).toFixed(3));
       row?.set(`${runtime}: µs CPU`, toMedian(cpu).toFixed(1));
       row?.set(`${runtime}: req/s`, Math.round(toMedian(rate)).toString());
-      row?.set(`${runtime}: µs at 1`, Math.round(toMedian(latency)).toString());
+      row?.set(`${runtime}: µs latency`, Math.round(toMedian(latency)).toString());
     }
   }
   return toTable(`${name} ${workload.title}`, rows);

@@ -1,5 +1,5 @@
-// Sends requests to a server for a while. Uses wrk if it is installed, and otherwise the generator in
-// `programs/load.ts`, which is slower and uses more of the machine.
+// Sends requests to a server for a number of seconds. Uses wrk if it is installed. Otherwise uses the generator in
+// `programs/load.ts`, which is slower and takes more CPU time.
 import { LOAD_CORE, pinned } from "./machine.ts";
 
 /** One request of a workload. The body contains its id as 1000000. */
@@ -8,7 +8,7 @@ export interface Ask {
   readonly body: string;
 }
 
-/** The result of a load of one or more seconds. */
+/** The result of a load test of one or more seconds. */
 export interface Load {
   readonly requests: number;
   readonly micros: number;
@@ -35,12 +35,12 @@ async function findWrk(): Promise<boolean> {
 
 let nextId = 1_000_000;
 
-/** Sends a request repeatedly on several connections, for whole seconds. */
+/** Sends a request repeatedly on several connections, for a number of seconds. */
 export async function load(port: number, ask: Ask, connections: number, seconds = 1): Promise<Load> {
   const file = await Deno.makeTempFile();
   const lines = Object.entries(ask.headers).map(([name, value]) => `${name}: ${value}`);
   await Deno.writeTextFile(file, `${lines.join("\n")}\n\n${ask.body}\n`);
-  // Ids have seven digits, and are used only once.
+  // Start again at the first id of seven digits before the ids get longer.
   if (nextId > 8_000_000) nextId = 1_000_000;
   const words = hasWrk
     ? ["wrk", "-t1", `-c${connections}`, `-d${seconds}s`, "-s", lua, `http://127.0.0.1:${port}`, file, `${nextId}`]
@@ -49,9 +49,9 @@ export async function load(port: number, ask: Ask, connections: number, seconds 
   await Deno.remove(file);
   const text = new TextDecoder().decode(stdout);
   const json = /JSON (.*)/.exec(text)?.[1];
-  if (!json) throw new Error(`Cannot read what the load generator printed: ${text}`);
+  if (!json) throw new Error(`Cannot read the output of the load generator: ${text}`);
   const result: Load = JSON.parse(json);
-  if (!result.requests) throw new Error("Cannot measure the server: it answered nothing for a whole slice");
+  if (!result.requests) throw new Error("Cannot measure the server: it sent no response during a whole slice");
   if (result.failed) {
     throw new Error(`Cannot trust the figures: ${result.failed} of ${result.requests} requests failed`);
   }

@@ -1,10 +1,10 @@
-// The activity of the machine: the processor time of processes, which Linux reports, and the work of other processes.
+// Measures CPU time and memory of processes with the figures of Linux, and detects the CPU use of unrelated processes.
 
-/** The core of the servers. Their clients run on the other core. */
+/** The CPU core on which servers run. Clients run on the other core. */
 export const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
-const TICK = 0.01; // In seconds. Linux reports times in hundredths of a second.
+const TICK = 0.01; // In seconds: Linux reports CPU times in units of 10 ms.
 const folder = new URL(".", import.meta.url).pathname;
 
 /** Returns the fields of /proc/<pid>/stat from the third field on. The second field may contain spaces. */
@@ -13,15 +13,15 @@ function readStat(pid: number | "self"): number[] {
   return text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
 }
 
-/** Returns the processor time of a process in seconds, user and system, of all threads. */
+/** Returns the CPU time of a process in seconds: user and system time of all threads. */
 export function readCpu(pid: number): number {
   const stat = readStat(pid);
   return (stat[11] + stat[12]) * TICK;
 }
 
 /**
- * Like {@linkcode readCpu}, but with a resolution of nanoseconds, and only for threads that still exist. Use it for
- * work of a few hundredths of a second.
+ * Returns the CPU time like {@linkcode readCpu}, but with a resolution of nanoseconds, and without threads that have
+ * ended. Use this function for work that takes less than about 100 ms.
  */
 export function readRunTime(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/task`)].reduce(
@@ -30,12 +30,14 @@ export function readRunTime(pid: number): number {
   );
 }
 
-/** Returns the memory of a process in bytes. */
+/** Returns the resident memory of a process in bytes. */
 export function readRss(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }
 
-/** Returns the seconds of work on all cores together, and of this process with its awaited children. */
+/**
+ * Returns CPU times in seconds: of all processes on all cores, and of this process with its awaited child processes.
+ */
 function readWork(): { readonly all: number; readonly own: number } {
   const [user, nice, system, , , irq, softirq, steal] = Deno.readTextFileSync("/proc/stat").split("\n", 1)[0].split(
     /\s+/,
@@ -48,12 +50,10 @@ function readWork(): { readonly all: number; readonly own: number } {
   };
 }
 
-/** The number of measured slices, and of slices in which other processes used more than a tenth of a core. */
+/** Number of measured slices, and number of slices in which unrelated processes used more than 10 % of a core. */
 export const slices = { all: 0, shared: 0 };
 
-/**
- * Measures one slice of time: its seconds, the server's processor time, and whether other processes used the machine.
- */
+/** Measures one slice of work: its duration, the server's CPU time, and whether unrelated processes used the CPU. */
 export async function measure<T>(
   pid: number,
   work: () => Promise<T>,
@@ -68,19 +68,19 @@ export async function measure<T>(
   return { cpu, wall, value };
 }
 
-/** Keeps all threads of this process off the servers' core. */
+/** Moves all threads of this process to the clients' core. */
 export async function pinSelf(): Promise<void> {
   await new Deno.Command("taskset", { args: ["-acp", `${LOAD_CORE}`, `${Deno.pid}`], stdout: "null" }).output();
 }
 
-/** Returns a command that runs on one core. */
+/** Returns a command that is pinned to a CPU core. */
 export function pinned(core: number, words: readonly string[], options: Deno.CommandOptions = {}): Deno.Command {
   return new Deno.Command("taskset", { args: ["-c", `${core}`, ...words], cwd: folder, ...options });
 }
 
 export type Runtime = "deno" | "bun";
 
-/** Returns the command that runs a program on a runtime. */
+/** Returns the command line that runs a program on a runtime. */
 export function toWords(runtime: Runtime, file: string, args: readonly string[]): string[] {
   return runtime === "deno" ? [Deno.execPath(), "run", "-A", "--quiet", file, ...args] : ["bun", "run", file, ...args];
 }
@@ -92,7 +92,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a server on the servers' core. Waits until it prints its port. */
+/** Starts a server on the servers' core, and waits until the server prints its port. */
 export async function startServer(words: readonly string[]): Promise<Server> {
   const child = pinned(SERVER_CORE, words, { stdin: "null", stdout: "piped", stderr: "null" }).spawn();
   const reader = child.stdout.getReader();
@@ -120,7 +120,7 @@ export function toMedian(values: readonly number[]): number {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Describes the machine and the versions on one line. */
+/** Returns the CPU, the kernel, and the versions of the runtimes on one line. */
 export async function describeMachine(): Promise<string> {
   const model = /model name\s*: (.*)/.exec(Deno.readTextFileSync("/proc/cpuinfo"))?.[1] ?? "unknown processor";
   const bun = new TextDecoder().decode((await new Deno.Command("bun", { args: ["--version"] }).output()).stdout).trim();

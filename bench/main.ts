@@ -1,7 +1,7 @@
-// Measures this library against a minimal server. With `--peers`, measures other libraries too. With `--against`,
-// measures another revision of this library. `deno task bench -- --help` lists all options.
+// Compares this library with a minimal server, with other libraries (`--peers`), or with another revision of this
+// library (`--against`). `deno task bench -- --help` lists all options.
 //
-// Figures are written to standard output as Markdown, and progress to standard error.
+// Writes the results to standard output as Markdown, and its progress to standard error.
 import { readNumber } from "../tests/support/options.ts";
 import { measureAgainst, measureUses } from "./against.ts";
 import { measureAllGrowth } from "./growth.ts";
@@ -18,18 +18,19 @@ import { measureStdio } from "./stdio.ts";
 
 const options = readTaskOptions(Deno.args, {
   name: "bench",
-  summary: "Measures what this library costs. Prints Markdown tables.",
+  summary: "Measures the cost of this library. Prints Markdown tables.",
   values: {
     "--against REV": "Compare this tree with a git revision; exit code 1 if it is slower",
-    "--pairs N": "Pairs of a comparison, and starts of --starts; default: 40",
-    "--only W1,W5": "Measure these workloads only: W1 to W8 and size",
+    "--pairs N": "Number of pairs in a comparison, or of starts with --starts; default: 40",
+    "--only W1,W5": "Measure only these workloads, of W1 to W8 and size",
     "--runtime deno,bun": "Measure on these runtimes; default: both",
-    "--slices N": "Slices of a second for each workload; default: 6",
+    "--slices N": "Number of slices per workload, of one second each; default: 6",
   },
   flags: {
-    "--uses": "Compare a server with a service, an API key and an observer to one without; exit code 1 above 10 %",
-    "--starts": "Measure starts over stdio and bundles, with their aims",
-    "--peers": "Measure other libraries too, installed into a temporary folder",
+    "--uses":
+      "Compare a server with a service, an API key and an observer with a server without them; exit code 1 above 10 %",
+    "--starts": "Measure starts over stdio and bundle sizes, and compare them with their targets",
+    "--peers": "Also measure other libraries, which are installed into a temporary folder",
   },
 });
 const count = orUsageError(() => readNumber(options, "--slices", 6));
@@ -78,7 +79,7 @@ async function measureParts(): Promise<void> {
     await remove();
   }
   if (slices.shared) {
-    console.log(`Warning: in ${slices.shared} of ${slices.all} slices other processes used the machine.`);
+    console.log(`Warning: in ${slices.shared} of ${slices.all} slices, other processes used the CPU.`);
   }
 }
 

@@ -1,20 +1,19 @@
-// W7: resident memory of idle streams, and of a server after many requests.
+// W7: the resident memory of a server with idle streams, and after many requests.
 import { readRss, type Runtime, type Server, startServer, toMedian, toWords } from "./machine.ts";
 import { type Row, toTable } from "./table.ts";
 import { startVisitor, type Visitor } from "./visitor.ts";
 
 const STREAMS = 5000;
 const ROUNDS = 3;
-const FLOOR = "floor: a bare stream";
 const OURS = ["@x/mcp", "programs/ours_grown.ts"] as const;
-const kinds = [["an idle subscription", "listen"], ["an idle GET stream, with its session", "get"]] as const;
+const kinds = [["an idle subscription", "listen"], ["an idle GET stream with its session", "get"]] as const;
 
 interface Pair {
   readonly server: Server;
   readonly visitor: Visitor;
 }
 
-/** Starts a server and its clients, calls `use`, and ends them. */
+/** Starts a server and its clients, calls `use`, and stops the server and the clients. */
 async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) => Promise<T>): Promise<T> {
   const server = await startServer(toWords(runtime, file, []));
   const visitor = startVisitor(server.port);
@@ -26,7 +25,7 @@ async function withServer<T>(runtime: Runtime, file: string, use: (pair: Pair) =
   }
 }
 
-/** Returns KiB for each of many streams. Waits until every stream has sent a keep-alive. */
+/** Returns the resident memory per stream in KiB, after every stream has got a keep-alive comment. */
 function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): Promise<number> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     await visitor.send("call", 1000);
@@ -39,7 +38,7 @@ function weighStreams(runtime: Runtime, file: string, kind: "listen" | "get"): P
   });
 }
 
-/** Measures idle streams. Returns a Markdown table. */
+/** Measures the memory of idle streams. Returns a Markdown table. */
 async function measureStreams(runtimes: readonly Runtime[]): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -53,14 +52,16 @@ async function measureStreams(runtimes: readonly Runtime[]): Promise<string> {
         own.push(each);
         floor.push(least);
       }
-      for (const [name, sizes] of [[`${OURS[0]}: ${title}`, own], [`${FLOOR}, ${kind}`, floor]] as const) {
+      for (
+        const [name, sizes] of [[`${OURS[0]}: ${title}`, own], [`floor for ${title}: a bare stream`, floor]] as const
+      ) {
         const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
         row?.set(`${runtime}: KiB`, toMedian(sizes).toFixed(1));
         row?.set(`${runtime}: × floor`, toMedian(sizes.map((size, i) => size / floor[i])).toFixed(2));
       }
     }
   }
-  return toTable(`W7 resident memory of ${STREAMS} idle streams, for each`, rows);
+  return toTable(`W7 resident memory per idle stream, with ${STREAMS} streams`, rows);
 }
 
 const STEP = 10_000;
@@ -72,7 +73,7 @@ const jobs = [
   ["floor: tools/call", "programs/floor_streams.ts", "call"],
 ] as const;
 
-/** Returns the bytes of resident memory after each step. */
+/** Returns the resident memory in bytes after each step of requests. */
 function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshake" | "call"): Promise<number[]> {
   return withServer(runtime, file, async ({ server, visitor }) => {
     const sizes = [];
@@ -84,7 +85,7 @@ function sendMany(runtime: Runtime, file: string, what: "initialize" | "handshak
   });
 }
 
-/** Returns the growth of memory in bytes for each request of the second half: the slope of the best fit. */
+/** Returns the memory growth per request in bytes: the slope of a linear fit to the second half of the sizes. */
 function toSlope(sizes: readonly number[]): number {
   const half = sizes.slice(sizes.length >> 1);
   const middle = (half.length - 1) / 2;
@@ -96,7 +97,7 @@ function toSlope(sizes: readonly number[]): number {
   return rise / run / STEP;
 }
 
-/** Measures memory over many requests. Returns a Markdown table. */
+/** Measures the memory of a server that gets many requests. Returns a Markdown table. */
 async function measureGrowth(runtimes: readonly Runtime[]): Promise<string> {
   const rows = new Map<string, Row>();
   for (const runtime of runtimes) {
@@ -106,21 +107,24 @@ async function measureGrowth(runtimes: readonly Runtime[]): Promise<string> {
         [`${((step + 1) * STEP).toLocaleString("en")}`, (size / 2 ** 20).toFixed(1)] as const
       );
       for (
-        const [name, text] of [...cells, ["bytes a request, second half", toSlope(columns[i]).toFixed(1)] as const]
+        const [name, text] of [
+          ...cells,
+          ["bytes per request, in the second half", toSlope(columns[i]).toFixed(1)] as const,
+        ]
       ) {
         const row = rows.get(name) ?? rows.set(name, new Map()).get(name);
         row?.set(`${runtime}: ${title}`, text);
       }
     });
   }
-  return toTable("W7 resident memory in MiB after so many requests over HTTP", rows);
+  return toTable("W7 resident memory in MiB, by the number of HTTP requests", rows);
 }
 
 function rest(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Measures memory. Returns Markdown tables. */
+/** Measures workload W7. Returns Markdown tables. */
 export async function measureMemory(runtimes: readonly Runtime[]): Promise<string> {
   return await measureStreams(runtimes) + "\n" + await measureGrowth(runtimes);
 }

@@ -1,7 +1,8 @@
-// Starts of a served file by the program of the npm package, up to the first response over stdio, interleaved with a bare
-// loop that loads zod: on Node, with a JavaScript and a TypeScript file, on Bun and on Deno.
+// Measures starts of the npm package's command line with a server file, up to the first response over stdio. Starts of
+// a minimal stdio server that loads zod alternate with these starts. Runs a JavaScript and a TypeScript file on Node,
+// Bun and Deno.
 //
-//   deno run -A bench/node_starts.ts [starts of each]
+// deno run -A bench/node_starts.ts [number of starts]
 import { install } from "../tests/release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../tests/support/node_versions.ts";
 import { toMedian } from "./machine.ts";
@@ -22,7 +23,7 @@ const add = tool({ name: "add", input: ${SCHEMA}, run: ({ a, b }) => a + b });
 export default createServer({ name: "calc", version: "1.0.0", handlers: [add] });
 `;
 
-/** Returns the command that starts a file, by runtime. */
+/** Returns the command lines that run a file, keyed by runtime. */
 async function listRunners(): Promise<ReadonlyMap<string, readonly string[]>> {
   const runners = new Map<string, readonly string[]>();
   for (const version of NODE_VERSIONS) {
@@ -61,7 +62,7 @@ try {
       rows.set(`${name}, .${type}`, row);
     }
   }
-  console.log(toTable("Start of a file served by the npm package", rows));
+  console.log(toTable("Start of a file that the command line of the npm package serves", rows));
 } finally {
   await Deno.remove(folder, { recursive: true });
 }

@@ -1,20 +1,21 @@
-// Options of long-running tasks. Unknown options are rejected before the task begins, and `--help` lists all options.
+// Reads the command-line options of long-running tasks. Rejects unknown options before the task begins, and prints all
+// options for `--help`.
 import { readOptions } from "../tests/support/options.ts";
 
-/** A task with its options and their explanations. */
+/** A task with its options and their help texts. */
 export interface Task {
-  /** The name in deno.json. */
+  /** The name of the task in deno.json. */
   readonly name: string;
   /** A summary in one sentence. */
   readonly summary: string;
-  /** Options with a value, such as `"--only W1,W5"`, with their explanations. */
+  /** Help texts of options with a value, keyed by the option and its value, such as `"--only W1,W5"`. */
   readonly values?: Readonly<Record<string, string>>;
   readonly flags?: Readonly<Record<string, string>>;
 }
 
 /**
- * Reads `--name value`, `--name=value` and flags. The value of a flag is the empty string. Ends the process after
- * `--help`, and with exit code 2 for an unknown option.
+ * Reads `--name value`, `--name=value` and flags. The value of a flag is the empty string. Exits after `--help`. Exits
+ * with code 2 for an unknown option.
  */
 export function readTaskOptions(args: readonly string[], task: Task): ReadonlyMap<string, string> {
   const { values = {}, flags = {} } = task;
@@ -32,7 +33,7 @@ export function readTaskOptions(args: readonly string[], task: Task): ReadonlyMa
   return orUsageError(() => readOptions(words, { values: names, flags: Object.keys(flags) }));
 }
 
-/** Runs a check of options. If it throws, ends the process with its message and exit code 2. */
+/** Calls a function that reads options. If the function throws, prints the error message and exits with code 2. */
 export function orUsageError<T>(read: () => T): T {
   try {
     return read();

@@ -1,4 +1,4 @@
-// Other libraries. They are installed into a temporary folder for each run.
+// The other libraries to measure. Each run installs the libraries into a temporary folder.
 import type { Manner } from "./asks.ts";
 
 /** Another library to measure. */
@@ -6,7 +6,7 @@ export interface Peer {
   readonly name: string;
   readonly file: string;
   readonly package: string;
-  /** The mode of requests that the library accepts outside of a session. */
+  /** The mode of requests that the library accepts without a session. */
   readonly manner: Manner;
   /** The program argument that makes the library serve sessions. */
   readonly session: string;
@@ -26,7 +26,7 @@ const known = [
   { name: "mcp-lite", file: "mcp_lite.ts", package: "mcp-lite", manner: "plain", session: "session", stdio: false },
 ] as const;
 
-/** Installs the peers. Returns them with the paths of their programs. */
+/** Installs the other libraries, and returns them with the paths of their programs. */
 export async function installPeers(): Promise<{ readonly peers: readonly Peer[]; remove(): Promise<void> }> {
   const here = new URL(".", import.meta.url).pathname;
   const folder = await Deno.makeTempDir({ prefix: "mcp-bench-" });

@@ -1,9 +1,9 @@
-// Statistics of two interleaved series of measurements.
+// Compares two interleaved series of measurements.
 import { toMedian } from "./machine.ts";
 
 /**
- * The quartiles of the ratios of each pair. The measurements of a pair are close in time, so they were made under the
- * same conditions.
+ * The quartiles of the ratios of all pairs. The two measurements of a pair are close in time, so their conditions are
+ * the same.
  */
 export interface Ratios {
   readonly lower: number;
@@ -11,7 +11,7 @@ export interface Ratios {
   readonly upper: number;
 }
 
-/** Compares two series. Elements at the same index are pairs. */
+/** Returns the quartiles of `own / base`. Elements at the same index form a pair. */
 export function toRatios(own: readonly number[], base: readonly number[]): Ratios {
   const sorted = own.map((each, i) => each / base[i]).sort((a, b) => a - b);
   const at = (part: number) => sorted[Math.round((sorted.length - 1) * part)];

@@ -1,17 +1,18 @@
-// Server files to start: one tool with a zod schema, with any copy of the library.
+// Sources of server files whose starts are measured. Each server has one tool with a zod schema, and imports a given
+// copy of the library.
 
-/** The entry points of a copy of the library, as paths. */
+/** The paths of the entry points of a copy of the library. */
 export interface Entries {
   readonly library: string;
   readonly stdio: string;
 }
 
-/** Returns a file that serves itself over stdio. */
+/** Returns the source of a file that calls `serveStdio`. */
 export function toStdioFile({ library, stdio }: Entries): string {
   return `${toServer(library)}import { serveStdio } from ${JSON.stringify(stdio)};\n\nawait serveStdio(server);\n`;
 }
 
-/** Returns a file for the command line, whose default export is the server. */
+/** Returns the source of a file for the command line: its default export is the server. */
 export function toServerFile({ library }: Entries): string {
   return `${toServer(library)}\nexport default server;\n`;
 }

@@ -1,4 +1,4 @@
-// The size of a server, and the time to check its types.
+// Measures the bundle size of a server, and the time to check its types.
 import { BUNDLE_KIB, weighServer } from "../tests/architecture/budget_size.ts";
 import { bundleEntries } from "../tests/release/npm_package.ts";
 import { toMedian } from "./machine.ts";
@@ -6,7 +6,7 @@ import { type Row, toTable } from "./table.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 
-/** Measures the bundle of a server. Returns a Markdown table. */
+/** Measures the bundle size of a one-tool server. Returns a Markdown table. */
 export async function measureBundles(): Promise<string> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
   try {
@@ -15,7 +15,7 @@ export async function measureBundles(): Promise<string> {
       ["from source", (await weigh("mod.ts")).set("KiB allowed", `${BUNDLE_KIB}`)],
       ["from the npm package", await weigh(`${folder}/index.js`)],
     ]);
-    return toTable("Size of a one-tool HTTP server, without zod", rows);
+    return toTable("Bundle size of an HTTP server with one tool, without zod", rows);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
@@ -32,10 +32,10 @@ function toKb(bytes: number): string {
 
 const COUNT = 300;
 const LIBRARY = `import { createServer, tool } from "${root}mod.ts";`;
-const FLOOR = "plain objects, beside the library";
-/** The beginning of a file, and the beginning and end of one of its tools. */
+const FLOOR = "plain objects, with the library imported";
+/** The first lines of a file, and the text before and after the object of each tool. */
 const files: Readonly<Record<string, readonly [head: string, before: string, after: string]>> = {
-  "plain objects, no library": ["", "(", ")"],
+  "plain objects, without the library": ["", "(", ")"],
   [FLOOR]: [LIBRARY, "(", ")"],
   "tool()": [LIBRARY, "tool(", ")"],
 };
@@ -57,21 +57,21 @@ function toSource([head, before, after]: readonly [string, string, string], roun
   return `import { z } from "zod";\n${head}\n// round ${round}\n${used}${tools.join("")}`;
 }
 
-/** Returns the processor time of all awaited child processes in seconds. */
+/** Returns the CPU time of all awaited child processes in seconds. */
 function readChildren(): number {
   const text = Deno.readTextFileSync("/proc/self/stat");
   const stat = text.slice(text.lastIndexOf(")") + 2).split(" ").map(Number);
   return (stat[13] + stat[14]) / 100;
 }
 
-/** Measures type checks. Returns a Markdown table. */
+/** Measures the CPU time of type checks. Returns a Markdown table. */
 async function measureChecks(count: number): Promise<string> {
   const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
   const times = new Map(Object.keys(files).map((name) => [name, [] as number[]]));
   try {
     for (let round = 0; round < count; round++) {
       for (const [name, parts] of Object.entries(files)) {
-        // Use a new file for each round, because checked files are cached.
+        // Use a new file for each round, because Deno caches the check of a file.
         const file = `${folder}/${times.size}_${round}_${name.length}.ts`;
         await Deno.writeTextFile(file, toSource(parts, Date.now()));
         const before = readChildren();
@@ -88,12 +88,12 @@ async function measureChecks(count: number): Promise<string> {
   const rows = new Map<string, Row>();
   for (const [name, seconds] of times) {
     const ratio = toMedian(seconds.map((each, i) => each / floor[i])).toFixed(2);
-    rows.set(name, new Map([["s CPU", toMedian(seconds).toFixed(2)], ["× plain", ratio]]));
+    rows.set(name, new Map([["s CPU", toMedian(seconds).toFixed(2)], ["× plain objects", ratio]]));
   }
-  return toTable(`deno check of ${COUNT} tools with a zod schema of four properties`, rows);
+  return toTable(`Time of deno check for ${COUNT} tools, each with a zod schema of four properties`, rows);
 }
 
-/** Measures the size of a server. Returns Markdown tables. */
+/** Measures bundles and type checks. Returns Markdown tables. */
 export async function measureSize(count: number): Promise<string> {
   return await measureBundles() + "\n" + await measureChecks(count);
 }

@@ -10,7 +10,7 @@ const question = new TextEncoder().encode(toInitialize() + "\n");
 /** The cost of one start up to the first response. */
 export interface StartTime {
   readonly ms: number;
-  /** Milliseconds of processor time. Other processes disturb this measurement less than the elapsed time. */
+  /** CPU time in milliseconds. Other processes affect the CPU time less than the elapsed time. */
   readonly cpu: number;
 }
 
@@ -23,18 +23,18 @@ async function time(words: readonly string[]): Promise<StartTime> {
   const ms = performance.now() - start;
   const cpu = readRunTime(server.pid) * 1000;
   await server.stop();
-  if (!line.includes("protocolVersion")) throw new Error(`Cannot measure a server that answers ${line}`);
+  if (!line.includes("protocolVersion")) throw new Error(`Cannot measure the server: its response is ${line}`);
   return { ms, cpu };
 }
 
 /**
- * Starts programs in turns. Returns the times of each program, in the order of the arguments. The first starts are
- * ignored, because they fill the caches.
+ * Starts the programs alternately. Returns the times of each program, in the order of `programs`. The first two rounds
+ * are ignored, because these starts fill the caches.
  */
 export async function timeStarts(programs: readonly (readonly string[])[], count: number): Promise<StartTime[][]> {
   const times: StartTime[][] = programs.map(() => []);
   for (let round = -2; round < count; round++) {
-    // Alternate the order, so that each program is the first as often as the last.
+    // Alternate the order, so that no program is always started first.
     const order = [...programs.keys()];
     for (const i of round % 2 ? order : order.reverse()) {
       const each = await time(programs[i]);
@@ -44,7 +44,7 @@ export async function timeStarts(programs: readonly (readonly string[])[], count
   return times;
 }
 
-/** Writes the response of the minimal server. Returns the path of the file. */
+/** Writes the response of the minimal server to a temporary file. Returns the path of the file. */
 export async function writeAnswer(): Promise<string> {
   const answer = await Deno.makeTempFile({ suffix: ".json" });
   const result = { protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "bench", version: "1.0.0" } };
@@ -52,7 +52,7 @@ export async function writeAnswer(): Promise<string> {
   return answer;
 }
 
-/** Measures starts. Returns a Markdown table. */
+/** Measures workload W6. Returns a Markdown table. */
 export async function measureStart(
   runtimes: readonly Runtime[],
   peers: readonly Peer[],
@@ -60,12 +60,12 @@ export async function measureStart(
 ): Promise<string> {
   const answer = await writeAnswer();
   const subjects: readonly (readonly [name: string, file: string, args: readonly string[], floor: string])[] = [
-    ["floor: loop", "programs/floor_stdio.ts", [answer], "floor: loop"],
-    ["@x/mcp", "programs/start.ts", [], "floor: loop"],
-    ["floor: loop that loads zod", "programs/floor_stdio.ts", [answer, "zod"], "floor: loop that loads zod"],
-    ["@x/mcp with zod", "programs/ours.ts", ["stdio"], "floor: loop that loads zod"],
+    ["floor", "programs/floor_stdio.ts", [answer], "floor"],
+    ["@x/mcp", "programs/start.ts", [], "floor"],
+    ["floor that loads zod", "programs/floor_stdio.ts", [answer, "zod"], "floor that loads zod"],
+    ["@x/mcp with zod", "programs/ours.ts", ["stdio"], "floor that loads zod"],
     ...peers.filter(({ stdio }) => stdio).map((peer) =>
-      [peer.name, peer.file, ["stdio"], "floor: loop that loads zod"] as const
+      [peer.name, peer.file, ["stdio"], "floor that loads zod"] as const
     ),
   ];
   const rows = new Map<string, Row>(subjects.map(([name]) => [name, new Map()]));
@@ -78,5 +78,5 @@ export async function measureStart(
     }
   }
   await Deno.remove(answer);
-  return toTable("W6 start of the process to the first answer over stdio", rows);
+  return toTable("W6 time from the start of a process to its first response over stdio", rows);
 }

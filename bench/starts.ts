@@ -1,5 +1,5 @@
-// Measures starts of processes up to the first response over stdio, interleaved with a bare loop that loads zod.
-// Compares the results with their targets.
+// Measures the time from the start of a process to its first response over stdio, and compares the results with their
+// targets. Starts of a minimal stdio server that loads zod alternate with the measured starts.
 import { bundleEntries } from "../tests/release/npm_package.ts";
 import { bundle } from "./bundle.ts";
 import { type Runtime, toMedian, toWords } from "./machine.ts";
@@ -11,12 +11,15 @@ import { type Row, toTable } from "./table.ts";
 
 const root = new URL("../", import.meta.url).pathname;
 const ENTRIES = { library: `${root}mod.ts`, stdio: `${root}src/transports/stdio/stdio.ts` };
-const FLOOR = "floor: bare loop that loads zod";
+const FLOOR = "floor that loads zod";
 const BUNDLED_FLOOR = "floor, bundled";
 const EXECUTABLE_FLOOR = "floor, as an executable";
-const FILE = "(a) file with serveStdio";
+const FILE = "(a) file that calls serveStdio";
 
-/** The program to start, its reference, and the highest ratio that meets the target. */
+/**
+ * A program to start, the name of the program that it is compared with, and the target: the maximum ratio of their
+ * times.
+ */
 interface Start {
   readonly name: string;
   readonly words: readonly string[];
@@ -45,15 +48,15 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   const starts = [
     toStart(FLOOR, floor, [answer], FLOOR),
     toStart(FILE, `${folder}/file.ts`, [], FLOOR, runtime === "deno" ? 1.6 : 1.3),
-    toStart("(a) with the npm package", `${folder}/npm_file.ts`, [], FLOOR, 1.5),
-    toStart("(b) through the command line", ENTRIES.library, [`${folder}/server.ts`], FILE, 1.2),
+    toStart("(a) with the npm package instead of the source", `${folder}/npm_file.ts`, [], FLOOR, 1.5),
+    toStart("(b) file that the command line serves", ENTRIES.library, [`${folder}/server.ts`], FILE, 1.2),
     toStart(BUNDLED_FLOOR, bundledFloor, [answer], BUNDLED_FLOOR),
-    toStart("(c) file with serveStdio, bundled", bundledFile, [], BUNDLED_FLOOR, 1.5),
+    toStart("(c) file that calls serveStdio, bundled", bundledFile, [], BUNDLED_FLOOR, 1.5),
   ];
   // Only Bun compiles the code when it creates an executable.
   if (runtime === "deno") return starts;
   const compile = (file: string, name: string) => bundle(file, `${folder}/${name}`, { runtime, layout: "executable" });
-  const [base, name] = [EXECUTABLE_FLOOR, "(d) the same as an executable"];
+  const [base, name] = [EXECUTABLE_FLOOR, "(d) file that calls serveStdio, as an executable"];
   return [
     ...starts,
     { name: base, words: [await compile(floor, "executable_floor"), answer], base },
@@ -61,11 +64,11 @@ async function listStarts(runtime: Runtime, folder: string, answer: string): Pro
   ];
 }
 
-/** Measures starts and bundles. Returns Markdown tables. */
+/** Measures starts and bundle sizes. Returns Markdown tables. */
 export async function measureStarts(runtimes: readonly Runtime[], count: number): Promise<string> {
   const rows = new Map<string, Row>();
   const answer = await writeAnswer();
-  // Create the folder inside the project, so that zod is found.
+  // Create the folder inside the project, so that the runtimes find zod.
   const folder = await Deno.makeTempDir({ dir: root, prefix: ".bench-" });
   try {
     for (const runtime of runtimes) {
@@ -81,7 +84,7 @@ export async function measureStarts(runtimes: readonly Runtime[], count: number)
         const cpu = toRatios(toTimes(name, "cpu"), toTimes(base, "cpu"));
         row?.set(`${runtime}: ratio`, ratios.median.toFixed(2)).set(`${runtime}: quartiles`, toSpread(ratios));
         row?.set(`${runtime}: CPU ratio`, cpu.median.toFixed(2));
-        row?.set(`${runtime}: aim`, `≤ ${aim} × ${base === FILE ? "(a)" : "floor"}`);
+        row?.set(`${runtime}: target`, `≤ ${aim} × ${base === FILE ? "(a)" : "floor"}`);
         row?.set(`${runtime}: verdict`, ratios.median <= aim ? "met" : "**missed**");
       }
     }
@@ -89,6 +92,6 @@ export async function measureStarts(runtimes: readonly Runtime[], count: number)
     await Deno.remove(folder, { recursive: true });
     await Deno.remove(answer);
   }
-  const title = `Start to the first answer over stdio, ${count} starts each, interleaved`;
+  const title = `Time from the start of a process to its first response over stdio, ${count} starts each`;
   return `${toTable(title, rows)}\n${await measureBundles()}`;
 }

@@ -1,4 +1,4 @@
-// W5: calls over stdio, pipelined and one by one. Servers take turns. The server whose turn it is not waits for input.
+// W5: calls over stdio, pipelined and one by one. The servers take turns; the other servers wait for input.
 import { INITIALIZED, type Manner, toInitialize, toMessage } from "./asks.ts";
 import { measure, pinned, type Runtime, SERVER_CORE, toMedian, toWords } from "./machine.ts";
 import type { Peer } from "./peers.ts";
@@ -8,11 +8,11 @@ const CALLS = 50_000;
 const PINGS = 2000;
 const encoder = new TextEncoder();
 
-/** A server at the other end of two pipes. */
+/** A server process that is connected by its stdin and stdout. */
 export interface Piped {
   readonly pid: number;
   send(bytes: Uint8Array): Promise<void>;
-  /** Waits for the given number of lines. Returns the last line. */
+  /** Reads the given number of lines. Returns the last line. */
   receive(lines: number): Promise<string>;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export function startPiped(words: readonly string[], core = SERVER_CORE): Piped 
           from = at + 1;
         }
         const { done, value } = await reader.read();
-        if (done) throw new Error(`Cannot measure "${words.join(" ")}": it ended before it had answered`);
+        if (done) throw new Error(`Cannot measure "${words.join(" ")}": the process ended before it had responded`);
         const left = rest.subarray(from);
         rest = left.length ? new Uint8Array([...left, ...value]) : value;
       }
@@ -50,7 +50,7 @@ export function startPiped(words: readonly string[], core = SERVER_CORE): Piped 
   };
 }
 
-/** Opens a session. Returns the response to one call. */
+/** Initializes a session if `manner` is `session`. Sends one call, and returns its response. */
 export async function open(server: Piped, manner: Manner): Promise<string> {
   if (manner === "session") {
     await server.send(encoder.encode(toInitialize() + "\n"));
@@ -59,20 +59,20 @@ export async function open(server: Piped, manner: Manner): Promise<string> {
   }
   await server.send(encoder.encode(toMessage("add", manner) + "\n"));
   const line = await server.receive(1);
-  if (!/"sum":3|"text":"3"/.test(line)) throw new Error(`Cannot measure a server that answers ${line}`);
+  if (!/"sum":3|"text":"3"/.test(line)) throw new Error(`Cannot measure the server: its response is ${line}`);
   return line;
 }
 
 let nextId = 1_000_000;
 
-/** Returns the bytes of calls, each with its own id. */
+/** Encodes `calls` tool calls as newline-delimited JSON, each call with a unique id. */
 export function toCalls(manner: Manner, calls: number = CALLS): Uint8Array {
   if (nextId > 9_000_000) nextId = 1_000_000;
   const texts = Array.from({ length: calls }, () => toMessage("add", manner, nextId++) + "\n");
   return encoder.encode(texts.join(""));
 }
 
-/** Sends calls without waiting for results. Then waits for all results. */
+/** Sends all calls without waiting for results, and reads all results. */
 export async function sendAll(server: Piped, bytes: Uint8Array, calls: number = CALLS): Promise<void> {
   const answered = server.receive(calls);
   for (let at = 0; at < bytes.length; at += 65_536) await server.send(bytes.subarray(at, at + 65_536));
@@ -95,8 +95,8 @@ interface Runner {
   readonly name: string;
   readonly server: Piped;
   /**
-   * How often the calls are repeated in one slice. Repetitions are needed, because processor time is counted in
-   * hundredths of a second.
+   * Number of times that the calls are repeated in one slice. One repetition would be too short, because CPU time has a
+   * resolution of 10 ms.
    */
   readonly rounds: number;
   readonly cpu: number[];
@@ -143,9 +143,9 @@ async function run(manner: Manner, runtime: Runtime, peers: readonly Peer[], sli
   }
 }
 
-const FLOOR = "floor: batched loop";
+const FLOOR = "floor: loop that batches responses";
 
-/** Measures calls over stdio. Returns a Markdown table. */
+/** Measures workload W5. Returns a Markdown table. */
 export async function measureStdio(
   manner: Manner,
   runtimes: readonly Runtime[],
@@ -161,10 +161,10 @@ export async function measureStdio(
       row?.set(`${runtime}: ratio`, toMedian(cpu.map((each, i) => (floor?.cpu[i] ?? NaN) / each)).toFixed(3));
       row?.set(`${runtime}: µs CPU`, toMedian(cpu).toFixed(2));
       row?.set(`${runtime}: calls/s`, Math.round(toMedian(rate)).toString());
-      row?.set(`${runtime}: ping p50 µs`, Math.round(toMedian(p50)).toString());
-      row?.set(`${runtime}: p99`, Math.round(toMedian(p99)).toString());
+      row?.set(`${runtime}: µs latency, p50`, Math.round(toMedian(p50)).toString());
+      row?.set(`${runtime}: µs latency, p99`, Math.round(toMedian(p99)).toString());
     }
   }
-  const how = manner === "session" ? "in a session" : "each with its envelope";
-  return toTable(`W5 stdio: ${CALLS} pipelined calls ${how}, and ${PINGS} one by one`, rows);
+  const how = manner === "session" ? "in a session" : "of revision 2026-07-28";
+  return toTable(`W5 stdio: ${CALLS} pipelined calls ${how}, then ${PINGS} calls one by one`, rows);
 }

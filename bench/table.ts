@@ -1,6 +1,6 @@
-// Figures as Markdown.
+// Formats figures as Markdown tables.
 
-/** The figures of one subject, such as a server, by column. */
+/** The figures of one subject, such as a server, keyed by column name. */
 export type Row = Map<string, string>;
 
 /** Returns a table under its title, with one row for each subject. */

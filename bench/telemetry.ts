@@ -1,6 +1,6 @@
-// Measures what telemetry adds to a call: the CPU time of a server with openTelemetry(), compared with a server without
-// it, in turns in one process. The CPU time includes the threads of the runtime, such as the exporter of Deno. Run it
-// for each case, on each runtime:
+// Measures what telemetry adds to a call: the CPU time of a server with openTelemetry(), relative to a server without
+// telemetry. The two servers run in one process and take turns. The CPU time includes threads of the runtime, such as
+// Deno's exporter. Run the benchmark for each case, on each runtime:
 //
 //   deno run -A --no-check bench/telemetry.ts sdk
 //   deno run -A --no-check bench/telemetry.ts api
@@ -8,10 +8,10 @@
 //   OTEL_DENO=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:9 deno run -A --no-check bench/telemetry.ts least
 //   bun --preload ./tests/support/bun_imports.ts bench/telemetry.ts sdk
 //
-// `sdk` has spans, metrics and the SDK, whose exporters discard what they get. `api` has no SDK. `none` has no
-// telemetry in either server, and shows the noise of the machine. A second word, `http`, sends the calls over HTTP; the
-// CPU time then includes that of the client. `least` makes the same span and record by hand, without a context for the
-// handler.
+// `sdk` uses the SDK with spans and metrics, and with exporters that discard all data. `api` uses no SDK. `none` uses
+// no telemetry in either server, and shows the noise of the machine. `least` creates the same span and the same
+// measurement without openTelemetry(), and sets no context for the handler. With a second argument `http`, the calls
+// are sent over HTTP, and the CPU time includes the client's CPU time.
 import { context, metrics, propagation, type Span, SpanKind, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -44,7 +44,7 @@ if (process.argv[2] === "sdk") {
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter })] }));
 }
 
-/** Returns an observer with the minimal work for a span and a metric of each call, which no observer can avoid. */
+/** Returns an observer that does only the work that a span and a metric per call require. */
 function toLeast(): Observer {
   const operation = {
     "mcp.method.name": "tools/call",
@@ -79,13 +79,13 @@ const makers: Record<string, () => Observer | undefined> = { none: () => undefin
 const observer = (makers[process.argv[2]] ?? openTelemetry)();
 const observed = createServer({ ...about, observer });
 
-/** Returns the CPU time of a call, in microseconds. */
+/** Makes calls, and returns the CPU time per call in microseconds. */
 async function measure(server: Server, calls: number): Promise<number> {
   const since = process.cpuUsage();
   for (let left = calls; left; left--) {
     const request = toRequest("tools/call", { name: "add", arguments: { a: 2, b: 3 } });
     const url = urls?.get(server);
-    // Copy the body, because the body of a request that is sent to another URL would be a stream.
+    // Send the body as a string. If the request were copied to another URL, its body would become a stream.
     const sent = url === undefined
       ? undefined
       : { method: "POST", headers: request.headers, body: await request.text() };
@@ -95,15 +95,15 @@ async function measure(server: Server, calls: number): Promise<number> {
   return (user + system) / calls;
 }
 
-/** The URLs of the servers, if calls go over HTTP. */
+/** The URLs of the servers, if the calls are sent over HTTP. */
 const urls = process.argv[3] === "http" ? new Map<Server, string>() : undefined;
 for (const server of urls ? [plain, observed] : []) {
   urls?.set(server, `${(await openHttpServer(server.fetch)).origin}/mcp`);
 }
 
-/** Calls of a turn. They take many milliseconds, because the system counts CPU time in milliseconds. */
+/** Number of calls in one turn. A turn must take many milliseconds, because CPU time has a resolution of about 1 ms. */
 const CALLS = urls ? 1000 : 4000;
-/** Returns a quantile of the values. With `part` 0.5, the median. */
+/** Returns a quantile of the values, such as the median for a `part` of 0.5. */
 const quantile = (values: number[], part: number) => values.toSorted((a, b) => a - b)[Math.floor(values.length * part)];
 await measure(plain, 5000);
 await measure(observed, 5000);
@@ -120,5 +120,9 @@ for (let pair = 0; pair < 40; pair++) {
 }
 const [without, within] = times.map((each) => quantile(each, 0.5).toFixed(1));
 const [low, middle, high] = [0.25, 0.5, 0.75].map((part) => quantile(ratios, part).toFixed(2));
-console.log(`${process.argv[2]}: ${without} µs without, ${within} µs with; × ${middle} (quartiles ${low}–${high})`);
+console.log(
+  `${
+    process.argv[2]
+  }: ${without} µs without telemetry, ${within} µs with telemetry; × ${middle} (quartiles ${low}–${high})`,
+);
 process.exit();

@@ -1,8 +1,10 @@
-// Copies of the project to measure together: the working tree, and a git revision.
+// Copies the working tree and a git revision into one folder, so that a benchmark can compare them.
 
 const root = new URL("../", import.meta.url).pathname;
 
-/** A copy of the project. Only its public entry points are used, because revisions differ in all other files. */
+/**
+ * A copy of the project. Benchmarks use only its public entry points, because internal files differ between revisions.
+ */
 export interface Tree {
   readonly name: string;
   /** The folder of the copy, ending in a slash. */
@@ -11,11 +13,11 @@ export interface Tree {
   readonly library: string;
   /** The file of the `./stdio` export. */
   readonly stdio: string;
-  /** The file of the `./auth` export, which older revisions do not have. */
+  /** The file of the `./auth` export. It does not exist in older revisions. */
   readonly auth: string;
 }
 
-/** The copies that exist during a run. */
+/** The two copies of a benchmark run. */
 export interface Trees {
   /** The folder that contains both copies, ending in a slash. */
   readonly folder: string;
@@ -25,9 +27,9 @@ export interface Trees {
 }
 
 /**
- * Copies the working tree, including uncommitted changes, and a revision into one temporary folder. Both are copied, so
- * that neither copy has an advantage from its place or its configuration. Without a revision, both copies are of the
- * working tree.
+ * Copies the working tree, including uncommitted changes, and a revision into one temporary folder. Without a revision,
+ * copies the working tree twice. The working tree is not used in place, so that the location and the configuration of
+ * both copies are equal.
  *
  * @throws {Error} if git does not know the revision.
  */
@@ -61,7 +63,7 @@ async function readTree(name: string, folder: string): Promise<Tree> {
   const { exports }: { exports: Readonly<Record<string, string>> } = JSON.parse(
     await Deno.readTextFile(`${folder}deno.json`),
   );
-  // Remove the configuration of the project, which would install packages and take time to read.
+  // Remove the configuration of the project, because with this file Deno would install packages and start more slowly.
   await Deno.remove(`${folder}deno.json`);
   await Deno.remove(`${folder}deno.lock`).catch(() => {});
   const toFile = (key: string) => folder + (exports[key] ?? "").replace(/^\.\//, "");

@@ -1,8 +1,8 @@
-// Simulates many clients of one server, in a process on the other core.
+// Runs programs/visitor.ts, which simulates many clients of one server, on the clients' core.
 import { LOAD_CORE, toWords } from "./machine.ts";
 import { startPiped } from "./stdio.ts";
 
-/** The clients of one server. Their commands are described in programs/visitor.ts. */
+/** The simulated clients of one server. The file programs/visitor.ts describes the commands. */
 export interface Visitor {
   /** Opens streams that wait for notifications. */
   open(kind: "listen" | "get", count: number): Promise<void>;

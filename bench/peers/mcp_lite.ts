@@ -1,4 +1,4 @@
-// mcp-lite, which does not support stdio. The argument is `call`, `list` or `session`.
+// A server with mcp-lite, which does not support stdio. The argument is `call`, `list` or `session`.
 import { InMemorySessionAdapter, McpServer, StreamableHttpTransport } from "mcp-lite";
 import { z } from "zod";
 import { args, serve } from "../programs/serve.ts";

@@ -1,5 +1,5 @@
-// @modelcontextprotocol/server, used as in its documentation: createMcpHandler serves independent requests, and each
-// session has its own transport. The argument is `call`, `list`, `session` or `stdio`.
+// A server with @modelcontextprotocol/server, written as in its documentation: createMcpHandler serves independent
+// requests, and each session has its own transport. The argument is `call`, `list`, `session` or `stdio`.
 import { createMcpHandler, McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { args, serve } from "../programs/serve.ts";

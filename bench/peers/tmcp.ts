@@ -1,4 +1,4 @@
-// tmcp with its own transports. The argument is `call`, `list` or `stdio`.
+// A server with tmcp and its own transports. The argument is `call`, `list` or `stdio`.
 import { ZodJsonSchemaAdapter } from "@tmcp/adapter-zod";
 import { HttpTransport } from "@tmcp/transport-http";
 import { StdioTransport } from "@tmcp/transport-stdio";

@@ -1,5 +1,5 @@
-// A minimal HTTP server: it checks nothing, and sends a response that was recorded from a real server. The first
-// argument selects the kind of response. The second argument is the file with the response.
+// A minimal HTTP server, which checks nothing and sends a recorded response of a real server. The first argument
+// selects the kind of response. The second argument is the file with the response.
 import { args, serve } from "./serve.ts";
 
 const [how, file] = args;
@@ -48,7 +48,7 @@ async function answerFrames(request: Request): Promise<Response> {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-// These are the parts that a correct server must read: the URL, these headers, and the body as strict UTF-8.
+// A correct server must read at least the URL, these headers, and the body as strict UTF-8.
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const names = ["host", "origin", "accept", "content-type", "content-encoding", "content-length"];
 names.push("mcp-protocol-version", "mcp-method", "mcp-name");
@@ -61,4 +61,4 @@ async function answerRead(request: Request): Promise<Response> {
 }
 
 const answers = { json: answerJson, read: answerRead, text: answerText, bytes: answerBytes, frames: answerFrames };
-serve(answers[how as keyof typeof answers]); // Safe, because the argument is one of these names.
+serve(answers[how as keyof typeof answers]); // The cast is safe, because the benchmarks pass only these names.

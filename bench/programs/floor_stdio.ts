@@ -1,5 +1,5 @@
-// A minimal stdio server: it splits bytes into lines, parses them, and writes responses that were recorded from a real
-// server, with the id of each request. Responses that are ready are written together. The first argument is the file
+// A minimal stdio server. It splits bytes into lines, parses each line, and writes a recorded response of a real server
+// with the id of the request. It writes all responses to one chunk of input together. The first argument is the file
 // with the response. If the second argument is `zod`, the program first loads zod.
 import { args, bun } from "./serve.ts";
 

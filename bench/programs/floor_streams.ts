@@ -1,6 +1,6 @@
-// A minimal server with subscribers: every GET and every subscription gets a stream with one comment. Every call writes
-// one prepared frame to all streams. It waits 10 ms before it writes, as this library does to batch changes, because a
-// process that has slept works more slowly. Any other request gets an empty result.
+// A minimal server with event streams. Every GET and every subscription gets a stream with one comment. Every call
+// writes one prepared event to all streams. Before the write, the server waits 10 ms, as this library does to batch
+// changes, because a process that has slept works more slowly. Any other request gets an empty result.
 import { serve } from "./serve.ts";
 
 const encoder = new TextEncoder();

@@ -1,7 +1,8 @@
-// Runs the same calls on two copies of the library in one process, in turns. Arguments: a workload as JSON, the number
-// of pairs, the milliseconds of a slice, and then for each copy its main, stdio and auth entry, and the parts that its
-// server uses, such as "service,key,observer", or "". Prints the microseconds per call of each pair as JSON. It opens
-// no socket: requests are passed to `server.fetch`, and lines to `serveStdio`.
+// Runs the same calls on two copies of the library in one process. The copies take turns. Arguments: a workload as
+// JSON, the number of pairs, the length of a slice in milliseconds, and then for each copy the files of its main, stdio
+// and auth entries, and the optional parts that its server uses, such as "service,key,observer", or "". Prints the CPU
+// time per call of each pair in microseconds, as JSON. Calls need no socket: the program passes requests to
+// `server.fetch`, and lines to `serveStdio`.
 import process from "node:process";
 import {
   handshake,
@@ -20,21 +21,21 @@ import { createUsingServer, heard, KEYED, type Library } from "./using.ts";
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
 type Server = ReturnType<Library["createServer"]>;
 
-/** Runs one turn of calls. Returns its processor time in microseconds. */
+/** Runs the calls of one turn. Returns the CPU time of the turn in microseconds. */
 type Drive = () => Promise<number>;
 
 const URL_OF_SERVER = "http://127.0.0.1:8000/mcp";
 /**
- * Calls in one turn. With longer turns of `fetch`, the copies would differ in the state of the heap, which triples the
- * spread.
+ * Number of calls in one turn of `fetch`. In longer turns, the heap changes so much that the ratios vary three times as
+ * much.
  */
 const HTTP_TURN = 16;
 /**
- * Calls in one turn over stdio. The number is higher, because these calls take a fifth of the time, and the processor
- * time of a process has a resolution of 1 µs.
+ * Number of calls in one turn over stdio. The number is higher than for `fetch`, because a call over stdio takes a
+ * fifth of the time, and CPU time has a resolution of 1 µs.
  */
 const STDIO_TURN = 64;
-/** Calls in flight at the same time over stdio, within the default limits of one client. */
+/** Number of concurrent calls over stdio. It is below the default limits per client. */
 const LINES = 8;
 
 function createBenchServer({ createServer, tool }: Library, subject: Subject): Server {
@@ -83,7 +84,7 @@ async function driveHttp(server: Server, own: Readonly<Record<string, string>>):
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
-      // Wait for the end of the body, because a long response may be a stream, which ends when its call ends. A short
+      // Read the whole body of a long response, because the server may send it as a stream while the call runs. A short
       // response is already complete.
       if (subject !== "add") await response.arrayBuffer();
     }
@@ -170,9 +171,9 @@ function toMiddle(values: readonly number[]): number {
 }
 
 /**
- * Runs the copies in turns. Returns the mean of the middle half for each copy, in microseconds per call. The rest is
- * ignored, because turns with a garbage collection or a preemption take many times longer, and would make two equal
- * copies differ.
+ * Lets the copies take turns. Returns the CPU time per call for each copy in microseconds: the mean of the middle half
+ * of its turns. The other turns are ignored, because a garbage collection or a preemption makes a turn many times
+ * longer, so that two equal copies would differ.
  */
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);
@@ -183,7 +184,8 @@ async function takeTurns(turns: number): Promise<number[]> {
   return micros.map(toMiddle);
 }
 
-// Number of slices to warm up. They compile the code, and show how many turns fill a slice.
+// Number of warm-up slices. During the warm-up, the engine compiles the code, and the program counts how many turns fit
+// in a slice.
 const WARM_UP_SLICES = 12;
 const start = performance.now();
 let warm = 0;

@@ -1,4 +1,4 @@
-// Serves requests on a free port of 127.0.0.1, on both runtimes. Prints the port on a separate line.
+// Serves requests on a free port of 127.0.0.1, on Deno or Bun, and prints the port.
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
@@ -11,7 +11,7 @@ interface BunHost {
   gc(isSynchronous: boolean): void;
 }
 
-/** The parts of Bun that are used. They are declared here, because Deno checks this file and has no types for Bun. */
+/** The global `Bun`, with a type for the parts that the benchmarks use, because Deno has no types for Bun. */
 export const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost };
 
 /** The arguments of the program. */

@@ -1,13 +1,13 @@
-// The tools of all measured servers, so that all servers do the same work.
+// Schemas and names of the tools that every measured server has, so that all servers do the same work.
 import { z } from "zod";
 
 /** The input of `add`. */
 export const pair = z.object({ a: z.number(), b: z.number() });
 /** The output of `add`. */
 export const sum = z.object({ sum: z.number() });
-/** A tool without parameters, for libraries that require a schema. */
+/** The input of a tool without parameters, for libraries that require a schema. */
 export const nothing = z.object({});
-/** The number of progress reports of `count`. */
+/** The number of progress notifications that `count` sends. */
 export const STEPS = 10;
 
 /** The properties of each of the hundred tools on the long list. */

@@ -7,7 +7,7 @@ export type Library = typeof import("../../mod.ts");
 export type Auth = typeof import("../../src/auth/auth.ts");
 type Server = ReturnType<Library["createServer"]>;
 
-/** The header with the key of a server that authenticates. */
+/** The header with the API key that the server accepts. */
 export const KEYED: Readonly<Record<"authorization", string>> = { authorization: "Bearer a-key-of-the-benchmark" };
 /** The number of events that the observer has received. */
 export const heard: { calls: number } = { calls: 0 };

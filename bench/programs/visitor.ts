@@ -1,5 +1,5 @@
-// Many clients of one server, each with its own socket. The argument is the port. Each line of standard input is a
-// command as JSON. It gets one line in response when it is done:
+// Simulates many clients of one server, each with its own socket. The argument is the port of the server. Each line of
+// standard input is a command as JSON. The program prints one line after each command:
 //
 //     ["open", kind, count]    opens streams for notifications: `listen` without a session, `get` with a session
 //     ["touch", rounds]        makes the server notify all streams and waits until they have received it, `rounds` times
@@ -63,7 +63,10 @@ async function open(kind: string, count: number): Promise<void> {
   });
 }
 
-/** Opens a stream, waits for its first event or comment, and then reads until it ends. */
+/**
+ * Opens a stream and waits for its first event or comment. Afterwards, reads the stream in the background until the
+ * stream ends.
+ */
 async function openStream(bytes: Uint8Array): Promise<void> {
   const connection = await Deno.connect({ port });
   await write(connection, bytes);

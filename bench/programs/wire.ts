@@ -1,4 +1,4 @@
-// HTTP/1.1 messages, for programs that use sockets directly.
+// Reads and writes HTTP/1.1 messages, for programs that use sockets directly.
 
 /** Whether a text contains a whole response. */
 export function isWhole(text: string): boolean {

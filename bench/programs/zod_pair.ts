@@ -1,4 +1,4 @@
-// A minimal use of zod: one schema.
+// A minimal program that uses zod: it creates one schema.
 import { z } from "zod";
 
 /** The input of a tool that adds. */

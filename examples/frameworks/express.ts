@@ -5,7 +5,7 @@ import express from "express";
 import { mcp } from "./server.ts";
 
 const app = express();
-// Register it before body parsers such as express.json(), because the server reads the body itself.
+// Mount the server before body parsers such as express.json(), because the server reads the body itself.
 app.all("/mcp", getRequestListener(mcp.fetch));
 app.use(express.json());
 app.get("/", (_request: unknown, response: { send(body: string): unknown }) => response.send("Hello"));

@@ -6,30 +6,29 @@
 import { UsageError } from "./cli_error.ts";
 import { importModule } from "./lazy_modules.ts";
 
-/** The options of a command by name: `true` if the option takes a value, `"repeatable"` if it takes several values. */
+/**
+ * The options of a command, keyed by name without the leading `--`. `true` if the option takes a value, `"repeatable"`
+ * if it takes several values.
+ */
 export type Flags = Readonly<Record<string, boolean | "repeatable">>;
 
-/** The parsed arguments. */
 export interface Args {
   /** The arguments that are not options. */
   readonly operands: readonly string[];
-  /** The value of each option by name. The empty string for an option without a value. */
+  /** The last value of each option, keyed by name. The value of an option that takes no value is the empty string. */
   readonly flags: Readonly<Record<string, string>>;
-  /**
-   * All values of each option in the order of the command line, for options that may be repeated. `flags` contains only
-   * the last value.
-   */
+  /** All values of each option, in the order of the command line. `flags` contains only the last value. */
   readonly all: Readonly<Record<string, readonly string[]>>;
   /** The arguments after `--`. `undefined` if there is no `--`. */
   readonly rest?: readonly string[];
 }
 
 /**
- * Parses `--name`, `--name value` and `--name=value`, in any order with operands. Arguments after `--` are not parsed:
- * these arguments are for the served file or for the command that starts a server.
+ * Parses `--name`, `--name value` and `--name=value`. Options and operands may come in any order. Arguments after `--`
+ * are not parsed, because they are for the served file or for the command that starts a server.
  *
- * @throws {UsageError} for an unknown option, a missing or empty value, a second value of an option that is not
- * repeatable, or a value of an option without values.
+ * @throws {UsageError} if an option is unknown, lacks its value, or has a value that it does not take, or if an option
+ * that is not repeatable has two values.
  */
 export async function readArgs(words: readonly string[], known: Flags): Promise<Args> {
   const operands: string[] = [];
@@ -58,7 +57,7 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
       throw new UsageError(`Cannot read ${flag}: it needs a value; write ${flag} VALUE`);
     }
     if (known[name] === true && (flags[name] ?? value) !== value) {
-      throw new UsageError(`Cannot use ${flag} twice: it takes one value; remove one`);
+      throw new UsageError(`Cannot use ${flag} twice: the option takes one value; remove one of the two values`);
     }
     flags[name] = value;
     (all[name] ??= []).push(value);
@@ -70,7 +69,7 @@ export async function readArgs(words: readonly string[], known: Flags): Promise<
 const SHORT = new Map([["-h", "--help"], ["-A", "--allow-all"]]);
 
 /**
- * Rejects arguments after `--`, which the command `name` would ignore.
+ * Rejects arguments after `--`, because the command `name` would ignore them.
  *
  * @throws {UsageError} if there are such arguments.
  */
@@ -80,7 +79,7 @@ export function rejectRest({ rest }: Args, name: string): void {
   throw new UsageError(`Cannot use ${words}: ${name} takes no arguments after --; remove them`);
 }
 
-/** The name of an option without its dashes. Returns `undefined` if the command has no such option. */
+/** Returns the name of an option without the leading `--`, or `undefined` if the command has no such option. */
 function toKnownName(flag: string, known: Flags): string | undefined {
   const name = flag.slice(2);
   return flag.startsWith("--") && Object.hasOwn(known, name) ? name : undefined;

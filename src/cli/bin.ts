@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The program of the npm package. `npx` and `bunx` keep the package outside of the user's folder, so that files of a
- * user who has not installed the package could not import it by its name. This program resolves the name to its own
- * copy of the package.
+ * The executable of the npm package. `npx` and `bunx` store the package outside of the user's folder. A user's file
+ * could therefore not import the package by name, unless the user has installed the package. The executable resolves
+ * such imports to its own copy of the package.
  *
  * @module
  */
@@ -23,7 +23,7 @@ async function resolveToSelf(): Promise<void> {
     bun.plugin({
       name: "own-entries",
       setup(build) {
-        // Use `build.module`, because Bun does not call `onResolve` for packages.
+        // Use `build.module`, because Bun does not call `onResolve` for package names.
         for (const [name, file] of entries) {
           build.module(name, async () => ({ exports: await import(file), loader: "object" }));
         }

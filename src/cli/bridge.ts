@@ -16,15 +16,14 @@ import { platform } from "./platform.ts";
 import { readServerUrl } from "./sign_in/sign_in_facts.ts";
 import { createAuth, SIGN_IN_OPTIONS } from "./sign_in/sign_in_options.ts";
 
-/** The command `bridge`. */
 export const bridge: Command = {
   name: "bridge",
   summary: "Connect a client that supports only stdio to a server over HTTP",
   usage: ["bridge [OPTIONS] URL"],
   description: [
-    "The command passes on all messages unchanged, in both directions and in every protocol revision. A client starts it " +
-    "as a server over stdio; install writes it into the configuration of such a client.",
-    "If the server requires a sign-in, the command opens the browser. Without a browser, sign in with mcp login before.",
+    "The command passes all messages on unchanged, in both directions and in every protocol revision. The client starts " +
+    "the command as a server over stdio; mcp install adds the command to the client's configuration.",
+    "If the server requires a sign-in, the command opens the browser. If no browser is available, run mcp login first.",
   ],
   options: { header: SERVER_OPTIONS.header, ...SIGN_IN_OPTIONS },
   examples: ["bridge https://mcp.example.com/mcp"],
@@ -36,7 +35,7 @@ async function runBridge(args: Args): Promise<number> {
   rejectRest(args, "bridge");
   const url = readServerUrl(args.operands, "bridge");
   if (platform.terminal.isAt("input")) {
-    throw new UsageError(`Cannot bridge ${url}: standard input is a terminal; a client has to start this command`);
+    throw new UsageError(`Cannot bridge ${url}: standard input is a terminal; let the client start this command`);
   }
   guardConsole();
   const headers = readHeaders(args.all.header);
@@ -47,7 +46,8 @@ async function runBridge(args: Args): Promise<number> {
     stop.abort();
   });
   const lines = { input: platform.terminal.input(), output: platform.terminal.write, signal: stop.signal };
-  // Force the sign-in, because the client starts the bridge without a terminal. The browser can still be opened.
+  // Sign in even without a terminal: the client starts the bridge without a terminal, and the sign-in needs only a
+  // browser.
   const auth = createAuth(args, headers, { isForced: true });
   await bridgeLines(lines, { url, headers, auth, onWarning: (text) => reportLine(toLine(text, 2000)) });
   return exitCode;

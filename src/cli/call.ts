@@ -21,7 +21,6 @@ import { toLine } from "./client/terminal_text.ts";
 import { printToolResult } from "./client/tool_result.ts";
 import type { Command } from "./command.ts";
 
-/** The command `call`. */
 export const call: Command = {
   name: "call",
   summary: "Call a server's tool, or list its tools",
@@ -33,13 +32,13 @@ export const call: Command = {
   description: [
     SERVER_DESCRIPTION,
     ARGUMENTS_DESCRIPTION,
-    "If the server runs the call as a task, the command shows its status and waits for it. Ctrl-C cancels the task.",
+    "If the server runs the call as a task, the command shows the task's status and waits for the result. Ctrl-C cancels the task.",
     ELICITATION_DESCRIPTION,
   ],
   options: {
     ...INTERACTIVE_OPTIONS,
     task: {
-      text: "Print the id of the task, if the server runs the call as a task, and do not wait; see the command task",
+      text: "If the server runs the call as a task, print the id of the task and do not wait; see the task command",
     },
   },
   operands: "files",
@@ -49,7 +48,7 @@ export const call: Command = {
     'call server.ts remove \'{"title": "old"}\' --answer sure=yes',
     "call chart title=Rain --output chart.png -- npx -y some-server",
   ],
-  exitCodes: { 1: "The tool reported an error, or the server responded with one", 130: "Stopped with Ctrl-C" },
+  exitCodes: { 1: "The tool or the server reported an error", 130: "Stopped with Ctrl-C" },
   run: (args) => withInteractiveSession(args, "call", (session) => callTool(session, args)),
 };
 
@@ -66,7 +65,7 @@ async function callTool(session: InteractiveSession, given: Args): Promise<numbe
   const args = await readArguments(words, { action: `call ${toLine(name)}`, schema: Object(tool.inputSchema) });
   const task = await request((options) => startTool(client, name, args, options));
   if (task.result) {
-    if ("task" in flags) reportLine("The server answered without a task.");
+    if ("task" in flags) reportLine("The server returned the result without creating a task.");
     return await printToolResult(task.result, given);
   }
   if (!("task" in flags)) return await waitForTask(task, session, { args: given, cancels: true });

@@ -18,7 +18,6 @@ import { toFolder } from "../files/path.ts";
 import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
-/** The command `check`. */
 export const check: Command = {
   name: "check",
   summary: "Check a server's names, descriptions and schemas, and estimate its tokens",
@@ -28,26 +27,26 @@ export const check: Command = {
     "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",
   ],
   options: {
-    "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more tokens (default: 20000)" },
-    strict: { text: "Exit with 1 for warnings too" },
+    "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more than this number of tokens (default: 20000)" },
+    strict: { text: "Exit with code 1 for warnings too" },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,
     "write-schema": { text: "Write mcp.schema.json next to a config file, for completion in editors" },
   },
   operands: "files",
   examples: ["check", "check server.ts --max-tokens 5000"],
-  exitCodes: { 1: "The check found errors, or with --strict warnings" },
+  exitCodes: { 1: "The check found errors, or warnings if --strict is set" },
   run: checkTarget,
 };
 
 async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
   const [named, extra] = operands;
-  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: name one target`);
+  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: check takes one target; remove the other target`);
   rejectRest(args, "check");
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {
-    throw new UsageError(`Cannot allow ${maxTokens} tokens: it is not a number; write --max-tokens with a number`);
+    throw new UsageError(`Cannot use --max-tokens ${maxTokens}: it is not a whole number; write a number, such as 20000`);
   }
   const target = named ?? await findTarget();
   if ("write-schema" in flags) await writeSchema(target);
@@ -127,7 +126,7 @@ function toReport(target: string, listing: Listing, findings: readonly Finding[]
   ].join("\n");
 }
 
-/** Formats the headers in which clients repeat arguments, so that proxies can read them. */
+/** Formats the headers in which clients repeat arguments so that proxies can read the arguments. */
 function formatHeaders({ inputSchema }: ListedTool): string {
   const headers = listHeaders(inputSchema);
   return headers.length

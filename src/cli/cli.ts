@@ -1,5 +1,5 @@
 /**
- * The command line as one module graph. Importing it caches the whole command line and its packages for offline use:
+ * The command line as one module graph. To use the command line offline, cache this module:
  *
  * ```sh
  * deno cache jsr:@x/mcp/cli
@@ -10,7 +10,7 @@
 
 export { main } from "./main.ts";
 
-/** Loads all modules that commands otherwise load when they are needed. */
+/** Loads all modules that commands otherwise load on demand. */
 export async function loadAll(): Promise<void> {
   await Promise.all([
     import("./bridge.ts"),

@@ -1,17 +1,19 @@
 /**
- * Errors whose messages are for the user, and their exit codes.
+ * Errors with messages for the user and with exit codes.
  *
  * @module
  */
 
-/** An error whose message states the problem and the remedy. The command line prints it without a stack. */
+/**
+ * An error whose message states the problem and the remedy. The command line prints the message without a stack trace.
+ */
 export class CliError extends Error {
   override readonly name: string = "CliError";
   /** The exit code. Defaults to 2, for a usage or configuration error. */
   readonly exitCode: number = 2;
 }
 
-/** An error in the command line. A hint to `--help` follows the message. */
+/** A mistake in the command that the user typed. The command line prints a hint to `--help` after the message. */
 export class UsageError extends CliError {
   override readonly name: string = "UsageError";
 }
@@ -22,8 +24,8 @@ export class ServerError extends CliError {
 }
 
 /**
- * Runs a function of the library. Converts its TypeErrors, which concern the user's file or options, to errors whose
- * message begins with `action`.
+ * Runs a function of the library. A TypeError from the library concerns the user's file or options, so it becomes a
+ * `CliError` whose message begins with `action`.
  */
 export async function withAction<T>(action: string, run: () => T | Promise<T>): Promise<T> {
   try {

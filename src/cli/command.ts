@@ -10,38 +10,37 @@ import { NAME, VERSION } from "./version.ts";
 /** The suggestions that a shell offers for an argument: files and folders, or a list of words. */
 export type Completion = "files" | readonly string[];
 
-/** An option of a command. */
 export interface Option {
-  /** The value as help shows it, such as `PORT`. `undefined` if the option has no value. */
+  /** The placeholder for the value in the help, such as `PORT`. `undefined` if the option takes no value. */
   readonly value?: string;
   /** Whether the option may be given several times with different values. */
   readonly isRepeatable?: boolean;
   /**
-   * A description for help, without a full stop. Shells show only the part before the first semicolon or parenthesis.
+   * A description for help, without a full stop. Shells show only the part before the first semicolon, parenthesis,
+   * colon or example.
    */
   readonly text: string;
   /** How a shell completes the value. `undefined` if the shell cannot complete the value. */
   readonly completion?: Completion;
 }
 
-/** The options of a command by name, without dashes. */
+/** The options of a command, keyed by name without the leading `--`. */
 export type Options = Readonly<Record<string, Option>>;
 
-/** A command. Each command has a file in this folder, and `main.ts` lists all of them. */
+/** A command. Each command has a file in this folder, and `main.ts` lists all commands. */
 export interface Command {
   readonly name: string;
-  /** A one-line summary. */
   readonly summary: string;
-  /** The forms of the command line, without the program's name. */
+  /** The usage lines, without the program's name. */
   readonly usage: readonly string[];
-  /** Paragraphs of help between the usage and the options. */
+  /** Paragraphs that the help shows between the usage and the options. */
   readonly description?: readonly string[];
   readonly options: Options;
-  /** How a shell completes operands. */
+  /** How a shell completes operands. `undefined` if the shell cannot complete operands. */
   readonly operands?: Completion;
-  /** Command lines without the program's name. */
+  /** Example command lines, without the program's name. */
   readonly examples: readonly string[];
-  /** The exit codes in addition to 0 and 2. */
+  /** Descriptions of the exit codes other than 0 and 2, keyed by code. */
   readonly exitCodes?: Readonly<Record<number, string>>;
   /** Runs the command. Returns its exit code, or `undefined` for 0. */
   run(args: Args): Promise<number | void>;
@@ -93,7 +92,7 @@ export function toShell(words: readonly string[]): string {
  * Returns the command that adds a target to the configuration of a client. `options` select an endpoint of the target.
  */
 export function toInstall(target: string, options: readonly string[]): string {
-  // Do not suggest permissions for code, because only the author knows which permissions it needs. `install` then
+  // Do not suggest permissions for code, because only the author knows which permissions the code needs. `install` then
   // checks the entry, and reports missing permissions.
   const hasCode = /\.([cm]?[jt]sx?|jsonc?)$|^(jsr|npm|https?):/i.test(target);
   const permissions = hasCode && platform.runtime === "deno" ? ["--allow-none"] : [];

@@ -8,14 +8,14 @@ import { type Args, rejectRest } from "./args.ts";
 import type { Command, Completion, Option } from "./command.ts";
 import { UsageError } from "./cli_error.ts";
 
-/** The command `completions`. It loads all commands when it runs. */
+/** Creates the `completions` command. The command loads all other commands only when it runs. */
 export function createCompletions(loadCommands: () => Promise<readonly Command[]>): Command {
   return {
     name: "completions",
     summary: "Print a completion script for a shell",
     usage: ["completions [OPTIONS] bash|zsh|fish"],
     description: [
-      "The shell completes commands, options, values and files. It completes a program by its name, so install the " +
+      "The shell then completes commands, options, values and files. A shell completes a program by name, so install the " +
       "program first: deno install -g -A -n mcp jsr:" + NAME,
     ],
     options: { name: { value: "NAME", text: "Name that the program is installed under (default: mcp)" } },
@@ -43,7 +43,7 @@ function printScript(args: Args, commands: readonly Command[]): void {
   }
   // Reject other names, because the script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
-    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; write another`);
+    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; choose another name`);
   }
   console.log(toScript(name, commands));
 }
@@ -51,7 +51,7 @@ function printScript(args: Args, commands: readonly Command[]): void {
 /** Generates a script that completes the arguments of `program`. */
 type ToScript = (program: string, commands: readonly Command[]) => string;
 
-/** The options of every command. */
+/** Options that every command has in addition to its own options. */
 const COMMON = ["help", "version"];
 
 /** Generates a script for bash 3.2 (the version on macOS) and later. */
@@ -101,7 +101,7 @@ function toBashWords(completion: Completion | undefined): string {
   return completion === undefined ? ":" : completion === "files" ? "files=1" : `words="${completion.join(" ")}"`;
 }
 
-/** Generates a script for zsh, to source or to put into a folder of `fpath`. */
+/** Generates a script for zsh. Users source the script, or save it in a folder of `fpath`. */
 const toZsh: ToScript = (program, commands) => {
   const list = commands.map(({ name, summary }) => `    ${quote(`${name}:${summary.replaceAll(":", "\\:")}`)}`);
   const cases = commands.map(({ name, options, operands }) => {
@@ -188,7 +188,7 @@ function toFunction(program: string): string {
   return `_${program.replaceAll(/\W/g, "_")}`;
 }
 
-/** Returns the text of an option up to the first semicolon or parenthesis. */
+/** Returns the text of an option up to the first semicolon, parenthesis, colon or example. */
 function toShortText({ text }: Option): string {
   return text.split(/; | \(|: |, such as /)[0];
 }
@@ -198,7 +198,7 @@ function quote(text: string): string {
   return text && `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Quotes text so that fish does not expand it. In the quotes of fish, a backslash escapes. */
+/** Quotes text so that fish does not expand it. In fish, a backslash escapes characters within single quotes. */
 function quoteFish(text: string): string {
   return `'${text.replace(/[\\']/g, "\\$&")}'`;
 }

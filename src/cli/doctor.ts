@@ -19,7 +19,6 @@ import { platform } from "./platform.ts";
 import { toCount } from "./listing.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 
-/** The command `doctor`. */
 export const doctor: Command = {
   name: "doctor",
   summary: "Diagnose a server over HTTP or its store, and suggest fixes",

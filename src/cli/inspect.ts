@@ -16,7 +16,6 @@ import { importModule } from "./lazy_modules.ts";
 import { listAll } from "./listing.ts";
 import { UsageError } from "./cli_error.ts";
 
-/** The command `inspect`. */
 export const inspect: Command = {
   name: "inspect",
   summary: "Show a server's revision, capabilities, tools, resources and prompts",

@@ -48,7 +48,6 @@ const permissionOptions: Options = {
   "allow-all": { text: "Grant all permissions; -A is short for it" },
 };
 
-/** The command `install`. */
 export const install: Command = {
   name: "install",
   summary: "Add a server to the configuration of a client",

@@ -14,7 +14,6 @@ import { loadSignIn, SIGN_IN_OPTIONS } from "./sign_in/sign_in_options.ts";
 import { CLIENT_NAME, readSettings } from "./sign_in/sign_in_settings.ts";
 import { readServerUrl, toFactLines } from "./sign_in/sign_in_facts.ts";
 
-/** The command `login`. */
 export const login: Command = {
   name: "login",
   summary: "Sign in to a server over HTTP",

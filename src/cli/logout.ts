@@ -13,7 +13,6 @@ import { loadSignIn } from "./sign_in/sign_in_options.ts";
 import { readSettings } from "./sign_in/sign_in_settings.ts";
 import { tokenFolder, toTokenPath } from "./sign_in/token_folder.ts";
 
-/** The command `logout`. */
 export const logout: Command = {
   name: "logout",
   summary: "Delete the tokens of a server, and revoke them where that is possible",

@@ -13,7 +13,6 @@ import { CliError, UsageError } from "./cli_error.ts";
 
 const SERVER_NAME = /^[a-z][\w-]{0,63}$/i;
 
-/** The command `new`. */
 export const create: Command = {
   name: "new",
   summary: "Create a server in one file, and a test for it",

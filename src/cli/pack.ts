@@ -23,7 +23,6 @@ import { platform } from "./platform.ts";
 import { readProject } from "./project_files.ts";
 import { toFilePath, toTargetUrl } from "./target_url.ts";
 
-/** The command `pack`. */
 export const pack: Command = {
   name: "pack",
   summary: "Pack a server into an .mcpb bundle for desktop clients",

@@ -18,7 +18,6 @@ import { toLine } from "./client/terminal_text.ts";
 import type { Command } from "./command.ts";
 import { CliError, ServerError } from "./cli_error.ts";
 
-/** The command `prompt`. */
 export const prompt: Command = {
   name: "prompt",
   summary: "Print the messages of a server's prompt, or list its prompts",

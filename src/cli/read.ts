@@ -16,7 +16,6 @@ import type { Command } from "./command.ts";
 import { platform } from "./platform.ts";
 import { CliError, ServerError, UsageError } from "./cli_error.ts";
 
-/** The command `read`. */
 export const read: Command = {
   name: "read",
   summary: "Print a server's resource, or list its resources",

@@ -22,7 +22,7 @@ import type { Loaded } from "./loaded.ts";
 import { importModule } from "./lazy_modules.ts";
 import { CliError, UsageError, withAction } from "./cli_error.ts";
 
-/** The command `serve`, which is the default. */
+/** The `serve` command, which is the default command. */
 export const serve: Command = {
   name: "serve",
   summary: "Serve MCP over stdio or HTTP (the default command)",

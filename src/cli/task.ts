@@ -15,7 +15,6 @@ import type { Command } from "./command.ts";
 
 const ACTIONS = ["get", "wait", "cancel"] as const;
 
-/** The command `task`. */
 export const task: Command = {
   name: "task",
   summary: "Show a server's task, wait for it, or cancel it",

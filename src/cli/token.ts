@@ -11,7 +11,6 @@ import { readServerUrl, toFactLines } from "./sign_in/sign_in_facts.ts";
 import { loadSignIn } from "./sign_in/sign_in_options.ts";
 import { readSettings } from "./sign_in/sign_in_settings.ts";
 
-/** The command `token`. */
 export const token: Command = {
   name: "token",
   summary: "Show the issuer, the scopes and the expiry of your token for a server",

@@ -22,7 +22,7 @@ for (const { name, program } of runtimes) {
       assertEquals((await run([...program, "call", "server.ts", "write"], { cwd })).stdout, "written\n");
       const refused = await run([...program, "call", "server.ts", "mine"], { cwd });
       assertEquals(refused.code, 1);
-      assertMatch(refused.stderr, /\(-31401\); serve it over HTTP, and name its URL with --header\n$/);
+      assertMatch(refused.stderr, /\(-31401\); serve the file over HTTP, and use the server's URL with --header\n$/);
       const words = ["install", "server.ts", "--client", "cursor", "--allow-none", "--dry-run"];
       assertEquals((await run([...program, ...words], { cwd })).code, 0);
     });

@@ -45,9 +45,9 @@ const endpoints: Readonly<
   silent: [() => reply(start1(": hi\n\n"), "text/event-stream"), /no response in 700 ms/],
   slow: [() => reply(start1("{"), "application/json"), /no response in 700 ms/],
   basic: [() => reply(`no${EVIL}`, "text/plain", 401), /got 401 text\/plain: no.*; authenticate with --header/],
-  rate: [() => reply("", "text/plain", 429), /got 429 text\/plain; wait, or raise the limit/],
-  crash: [() => reply("at x.js:1", "text/plain", 500), /got 500 text\/plain: at x\.js:1; check the log of the server/],
-  away503: [() => reply("", "text/plain", 503), /got 503 text\/plain; check the log of the server/],
+  rate: [() => reply("", "text/plain", 429), /got 429 text\/plain; retry later, or raise the server's limit/],
+  crash: [() => reply("at x.js:1", "text/plain", 500), /got 500 text\/plain: at x\.js:1; check the server's log/],
+  away503: [() => reply("", "text/plain", 503), /got 503 text\/plain; check the server's log/],
   other: [(request) => answer(request, { id: "zzz", result: {} }), /Cannot use the response to zzz/],
   number: [(request) => answer(request, { result: 5 }), /Cannot read the result: 5/],
   bare: [(request) => answer(request, { result: {} }), /the server supports no revision/],
@@ -215,7 +215,10 @@ for (const { name, program } of runtimes) {
     await withFiles(good, async (cwd) => {
       const install = ["install", "good.ts", "--allow-none", "--client"];
       const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-        [[...install, "cursor", "--client", "zed"], /^Cannot use --client twice: it takes one value; remove one\n/],
+        [
+          [...install, "cursor", "--client", "zed"],
+          /^Cannot use --client twice: the option takes one value; remove one of the two values\n/,
+        ],
         [[...install, "cursor", "--name", "a", "--name", "b"], /^Cannot use --name twice/],
         [[...install, "cursor", "--name", "__proto__"], /^Cannot install good\.ts: the name cannot be a key/],
         [[...install, "cursor", "--name", EVIL], /^Cannot install good\.ts: the name cannot be a key/],

@@ -172,17 +172,17 @@ for (const { name, program } of runtimes) {
     await using server = serve(createDesk().fetch);
     const cases: readonly (readonly [words: readonly string[], expected: readonly [number, string, RegExp]])[] = [
       [["tak", "text=a"], [2, "", /^Cannot call tak: the server has no such tool; did you mean take\?\n/]],
-      [["take"], [2, "", /^Cannot call take: it needs text \(string\); add text=…\n/]],
+      [["take"], [2, "", /^Cannot call take: the argument text \(string\) is missing; add text=…\n/]],
       [["take", "text=a", "count=two"], [2, "", /^Cannot use count=two: expected an integer\n/]],
       [["take", "text=a", "sure=yes"], [2, "", /^Cannot use sure=yes: expected true or false\n/]],
       [["take", "txt=a"], [2, "", /^Cannot call take: it takes no argument txt; did you mean text\?\n/]],
-      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write it once\n/]],
-      [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check its quotes\n/]],
+      [["take", "text=a", "text=b"], [2, "", /^Cannot call take: text is given twice; write text=… once\n/]],
+      [["take", "{text}"], [2, "", /^Cannot read \{text\}: it is not a JSON object; check the quotation marks\n/]],
       [["fail"], [1, "It failed.\n", /^$/]],
       [["pay"], [
         2,
         "cancel\n",
-        /Open this page of pay\.test, if you trust it:\n {2}https:\/\/pay\.test\/1\nCannot answer the question: /,
+        /If you trust pay\.test, open this page:\n {2}https:\/\/pay\.test\/1\nCannot answer the question: /,
       ]],
       [["pay", "--answer", "accept"], [0, "accept\n", /asks: Pay\n/]],
       [["roots"], [0, "[]\n", /^$/]],
@@ -296,7 +296,9 @@ for (const { name, program } of runtimes) {
       ]],
       [["name=Ada", "age=-1", "colour=2", "sure=n"], cancelled, ["age=-1: it must be at least 0; correct the value"]],
       [["accept", "age=old"], cancelled, ["age=old: expected an integer from 0; correct the value"]],
-      [["name=Ada", "name=Bob", "colour=2", "sure=n"], cancelled, ["name=Ada,Bob: it is given twice; write it once"]],
+      [["name=Ada", "name=Bob", "colour=2", "sure=n"], cancelled, [
+        "name=Ada,Bob: the field takes one value; write one --answer",
+      ]],
       [["name=Ada", "color=green", "sure=n"], cancelled, ["color: the form has no such field; did you mean colour?"]],
       [
         ["name=Ada", "colour=2", "sure=n", "something=else", "x=1"],
@@ -307,13 +309,13 @@ for (const { name, program } of runtimes) {
         ],
       ],
       [["name=Ada"], cancelled, [
-        "colour, sure: there is no terminal to ask in; add --answer colour=… --answer sure=…",
+        "colour, sure: there is no terminal for a prompt; add --answer colour=… --answer sure=…",
       ]],
       [["accept", "name=Ada", "sure=y"], cancelled, [
-        "colour: there is no terminal to ask in; add --answer colour=…",
+        "colour: there is no terminal for a prompt; add --answer colour=…",
       ]],
       [[], cancelled, [
-        "name, colour, sure: there is no terminal to ask in; add --answer name=… --answer colour=… --answer sure=…",
+        "name, colour, sure: there is no terminal for a prompt; add --answer name=… --answer colour=… --answer sure=…",
       ]],
     ];
     await Promise.all(cases.map(async ([answers, stdout, problems], i) => {
@@ -388,7 +390,7 @@ for (const { name, program } of runtimes) {
       [["hi", ...answer("decline", "a=1")], [
         2,
         "",
-        /^Cannot answer decline and a=…: a refusal has no values; write one/,
+        /^Cannot answer decline and a=…: a refusal has no values; remove one/,
       ]],
     ];
     await Promise.all(

@@ -294,7 +294,7 @@ for (const { name, program, file } of runtimes) {
         words: ["--http", "--host", "192.0.2.1"],
         expected: /^Cannot serve the demonstration: [^]*192\.0\.2\.1, port 3000/,
       },
-      { words: ["call"], expected: /^Cannot call a server: no server is named; write its URL, such as http:/ },
+      { words: ["call"], expected: /^Cannot call a server: no server is named; write a URL such as http:/ },
       {
         words: ["call", "http://127.0.0.1:1/mcp"],
         expected:
@@ -417,8 +417,8 @@ testProcesses("Deno: an error without permission to read the command line names 
     assertEquals({ code, stdout, stderr }, {
       code: 1,
       stdout: "",
-      stderr: "Cannot start the command line: Deno may not read its files; " +
-        `run it again with -A, or with --allow-read=${root}src\n`,
+      stderr: "Cannot start the CLI: Deno may not read the files of the CLI; " +
+        `run the command again with -A, or with --allow-read=${root}src\n`,
     });
   }
 });

@@ -177,7 +177,11 @@ for (const { name, program } of runtimes) {
       run([...program, "task", "get", served.url]),
       run([...program, "task", "get", served.url, "1", "2"]),
     ]);
-    assertEquals(quick, { code: 0, stdout: "quick\n", stderr: "The server answered without a task.\n" });
+    assertEquals(quick, {
+      code: 0,
+      stdout: "quick\n",
+      stderr: "The server returned the result without creating a task.\n",
+    });
     for (const { code, stderr } of [action, id, extra]) {
       assertEquals(code, 2);
       assertMatch(stderr, /^Cannot (use|get) /);

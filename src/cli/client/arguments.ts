@@ -1,5 +1,5 @@
 /**
- * Parses `name=value` arguments of a tool or a prompt according to its JSON Schema.
+ * Parses the `name=value` arguments of a tool or prompt according to their JSON Schema.
  *
  * @module
  */
@@ -13,16 +13,15 @@ import { type Argument, describeExpected, describeType, listArguments, resolveRe
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
-/** The tool or prompt that takes the arguments. */
 export interface ArgumentsTarget {
   /** The action in error messages, such as `call add`. */
   readonly action: string;
-  /** A JSON Schema of an object. */
+  /** The JSON Schema of the arguments, which form an object. */
   readonly schema: Params;
 }
 
 /**
- * Reads `name=value …`, or one JSON object.
+ * Reads the arguments from words such as `name=value`, or from a single JSON object.
  *
  * @throws {CliError} if an argument cannot be read, is unknown, or is missing.
  */
@@ -39,7 +38,7 @@ export async function readArguments(words: readonly string[], target: ArgumentsT
     const { name, value } = await readArgument(word, known, target);
     const before = values.get(name);
     if (before !== undefined && !(Array.isArray(before) && Array.isArray(value))) {
-      throw new CliError(`Cannot ${action}: ${name} is given twice; write it once`);
+      throw new CliError(`Cannot ${action}: ${name} is given twice; write ${name}=… once`);
     }
     values.set(name, Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value);
   }
@@ -55,7 +54,7 @@ export async function readArguments(words: readonly string[], target: ArgumentsT
   }
   const name = toLine(missing.name);
   throw new CliError(
-    `Cannot ${action}: it needs ${name} (${toLine(describeType(missing.schema, schema))}); add ${name}=…`,
+    `Cannot ${action}: the argument ${name} (${toLine(describeType(missing.schema, schema))}) is missing; add ${name}=…`,
   );
 }
 
@@ -79,7 +78,7 @@ function warnOfUnknown(name: string): void {
   reportLine(`The schema has no argument ${toLine(name)}, so the server may ignore it.`);
 }
 
-/** The keywords by which a schema may allow arguments that its `properties` do not contain. */
+/** Keywords with which a schema can allow arguments that are not in its `properties`. */
 const OPEN_KEYWORDS = [
   "patternProperties",
   "unevaluatedProperties",
@@ -92,7 +91,10 @@ const OPEN_KEYWORDS = [
   "dependentSchemas",
 ];
 
-/** Whether a schema does not allow an argument. A schema with `additionalProperties` allows any name. */
+/**
+ * Whether a schema does not allow an argument with this name. Returns `false` for every name if the schema has
+ * `additionalProperties` or a keyword of `OPEN_KEYWORDS`.
+ */
 function isUnknown(name: string, known: readonly Argument[], schema: Params): boolean {
   if (known.some((each) => each.name === name)) return false;
   const { additionalProperties = false } = schema;
@@ -102,7 +104,7 @@ function isUnknown(name: string, known: readonly Argument[], schema: Params): bo
 function readObject(text: string): Params {
   const value = parseJson(text);
   if (isObject(value)) return value;
-  throw new CliError(`Cannot read ${text}: it is not a JSON object; check its quotes`);
+  throw new CliError(`Cannot read ${text}: it is not a JSON object; check the quotation marks`);
 }
 
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
@@ -121,7 +123,7 @@ async function readFile(path: string): Promise<string> {
 interface Property {
   readonly name: string;
   readonly schema: unknown;
-  /** The schema that contains the definitions which `schema` references. */
+  /** The schema that contains the definitions to which `schema` refers. */
   readonly root: Params;
 }
 
@@ -152,7 +154,7 @@ function typesOf(value: unknown): readonly string[] {
 
 const MAX_DEPTH = 4;
 
-/** Returns the types that a schema allows. Empty if the schema allows all types. */
+/** Returns the types that a schema allows, or an empty set if the schema allows all types. */
 function listTypes(unresolved: unknown, root: Params, depth = 0): ReadonlySet<unknown> {
   const schema = resolveReference(unresolved, root);
   if (!isObject(schema) || depth > MAX_DEPTH) return new Set();

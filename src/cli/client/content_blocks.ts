@@ -13,14 +13,13 @@ import { toSize } from "./listing_text.ts";
 import { reportLine } from "./terminal_output.ts";
 import { toLine } from "./terminal_text.ts";
 
-/** Content for the terminal: its text, and the data of binary content. */
 export interface PrintableContent {
   readonly text: string;
-  /** The data of binary content. `text` is then a description of the data. */
+  /** The data of binary content. `text` describes the data. */
   readonly bytes?: Uint8Array;
 }
 
-/** Converts a content block of a tool result or a prompt message. */
+/** Converts a content block of a tool result or a prompt message to text, and to bytes if the block is binary. */
 export function toPrintableBlock(block: unknown): PrintableContent {
   if (!isObject(block)) return { text: JSON.stringify(block) ?? "" };
   const { type, text, data, mimeType, resource, uri } = block;
@@ -34,7 +33,7 @@ export function toPrintableBlock(block: unknown): PrintableContent {
   return { text: JSON.stringify(block) };
 }
 
-/** Converts the contents of a resource. */
+/** Converts the contents of a resource to text, and to bytes if the contents are binary. */
 export function toPrintableResource({ text, blob, mimeType, uri }: Params): PrintableContent {
   if (typeof text === "string") return { text };
   if (typeof blob === "string") return toBinary(toLine(uri ?? "resource", 200), blob, mimeType);
@@ -49,14 +48,14 @@ function toBinary(name: string, data: string, mimeType: unknown): PrintableConte
 }
 
 /**
- * Checks that a file can be written, before its content is requested from the server.
+ * Checks whether a file can be written. Commands call this function before the request, so that no result is lost.
  *
- * @throws {CliError} if the path is a folder, or its folder does not exist.
+ * @throws {CliError} if the path is a folder, or if the folder of the file does not exist.
  */
 export async function checkOutput(file: string): Promise<void> {
   const path = platform.toPath(file);
   const folder = toFolder(path);
-  // Check the permission, because a better message is not worth a permission prompt.
+  // Without read permission, skip the check: a clearer error message does not justify a permission prompt.
   if (!platform.mayRead(path) || !platform.mayRead(folder)) return;
   const facts = await platform.files.stat(path).catch(() => undefined);
   if (facts?.kind === "folder") throw new CliError(`Cannot write ${file}: it is a folder; name a file in it`);
@@ -64,7 +63,7 @@ export async function checkOutput(file: string): Promise<void> {
   throw new CliError(`Cannot write ${file}: there is no folder ${folder}; create it first`);
 }
 
-/** Saves binary contents, each to its own file. If no content is binary, saves the text to one file. */
+/** Saves binary contents, each to a separate file. If no content is binary, saves the text to one file. */
 export async function saveContents(contents: readonly PrintableContent[], file: string): Promise<void> {
   const binaries = contents.flatMap(({ bytes }) => bytes ?? []);
   if (!binaries.length) binaries.push(new TextEncoder().encode(contents.map(({ text }) => text).join("\n")));

@@ -1,5 +1,5 @@
 /**
- * Answers the elicitation requests of a server, with answers from the command line or by prompting the user in the
+ * Answers elicitation requests from a server with answers from the command line, or by prompting the user in the
  * terminal.
  *
  * @see specification/2026-07-28/client/elicitation
@@ -14,20 +14,21 @@ import { promptLine } from "./terminal_input.ts";
 import { canPrompt, createStyle, reportLine, type Style } from "./terminal_output.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
-/** Answers elicitation requests. */
 export interface Elicitor {
-  /** Returns the options of a client. `name` is the name that the user gave to the server. */
+  /** Returns client options that answer elicitation requests. `name` is the server as the user named it. */
   toOptions(name: string): AnswerOptions;
-  /** Returns an error if a question had no valid answer, or if no form had a field for one of the given answers. */
+  /**
+   * Returns an error if an elicitation request had no valid answer, or if an `--answer` matched no field of any form.
+   */
   findError(): UsageError | undefined;
-  /** Prints the given answers that matched no question from the server. */
+  /** Prints which `--answer` options were not used, because the server sent no matching elicitation request. */
   reportUnused(): void;
 }
 
-/** Runs work that waits for the user, and pauses the timeout meanwhile. */
+/** Runs work that waits for the user. The request timeout is paused until the work is done. */
 export type Pause = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Creates an elicitor. It asks one question at a time, because there is one terminal. */
+/** Creates an elicitor that asks one question at a time, because all questions share one terminal. */
 export function createElicitor(answers: PresetAnswers, pauseWhile: Pause): Elicitor {
   return new TerminalElicitor(answers, pauseWhile);
 }
@@ -39,7 +40,7 @@ class TerminalElicitor implements Elicitor {
   readonly #pauseWhile: Pause;
   readonly #style: Style = createStyle("errors");
   readonly #fieldNames = new Set<string>();
-  /** The reasons why questions have no valid answer. A set, because the server may repeat a question. */
+  /** Error messages for questions without a valid answer. A set, because the server may repeat a question. */
   readonly #errors = new Set<string>();
   readonly #rejectedNames = new Set<string>();
   #hasQuestion = false;
@@ -119,21 +120,21 @@ class TerminalElicitor implements Elicitor {
     if (errors.size) return { action: "cancel" };
     const names = missing.map(({ name }) => toLine(name));
     if (!names.length) return this.#cancelQuestion();
-    const state = canPrompt() ? "the form has no default" : "there is no terminal to ask in";
+    const state = canPrompt() ? "the form has no default" : "there is no terminal for a prompt";
     const remedy = names.map((name) => `--answer ${name}=…`).join(" ");
     this.#errors.add(`Cannot answer ${names.join(", ")}: ${state}; add ${remedy}`);
     return { action: "cancel" };
   }
 
   #cancelQuestion(): { readonly action: "cancel" } {
-    this.#errors.add("Cannot answer the question: there is no terminal to ask in; add --answer accept");
+    this.#errors.add("Cannot answer the question: there is no terminal for a prompt; add --answer accept");
     return { action: "cancel" };
   }
 
   async #openUrl(name: string, { message, url }: { message: string; url: string }, { signal }: AnswerContext) {
     this.#printQuestion(name, message);
     const host = this.#style.bold(toLine(new URL(url).host, 300));
-    reportLine(`Open this page of ${host}, if you trust it:\n  ${toPlain(url)}`);
+    reportLine(`If you trust ${host}, open this page:\n  ${toPlain(url)}`);
     const { action } = this.#answers;
     if (action) return { action };
     if (!canPrompt()) return this.#cancelQuestion();
@@ -160,7 +161,7 @@ async function promptFields(
       const line = await promptLine(field.prompt, signal);
       const refusal = toRefusal(line);
       if (refusal) return refusal;
-      // Leave out a field without input if it has a default, because the client fills in the default.
+      // Leave out a field without input: the client fills in the default, and a field without a default is optional.
       if (!line && (field.hasDefault || !field.isRequired)) break;
       const result = line ? field.read(line) : { error: "it is required" };
       if ("value" in result) {

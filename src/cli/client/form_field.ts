@@ -1,5 +1,5 @@
 /**
- * The fields of an elicitation form: their prompts, and the functions that read their input.
+ * The fields of an elicitation form, with their prompts and input parsers.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
@@ -17,12 +17,12 @@ export interface FormField {
   /** The text before the input, of one or more lines. It does not end with a line break. */
   readonly prompt: string;
   readonly isRequired: boolean;
-  /** Whether the field accepts several values. */
+  /** Whether the value of the field is a list. */
   readonly isList: boolean;
-  /** Whether the field has a default. */
   readonly hasDefault: boolean;
   /**
-   * Parses the input. A list may have several inputs. Returns an error if the input is not a valid value of the field.
+   * Parses the input. A list field can have several inputs. Returns an error if the input is not a valid value of the
+   * field.
    */
   read(...texts: readonly string[]): { readonly value: FieldValue } | { readonly error: string };
 }
@@ -37,7 +37,7 @@ const MAX_CHOICES = 50;
 /** Maximum number of choices in an error message. */
 const MAX_EXPECTED = 10;
 
-/** The fields of a form. */
+/** Converts the requested schema of a form to fields. */
 export function toFields({ properties, required }: Params): readonly FormField[] {
   const names: readonly unknown[] = Array.isArray(required) ? required : [];
   return Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) =>
@@ -110,7 +110,10 @@ function toChoices(schema: unknown): readonly Choice[] {
   return alternatives.map(({ const: value, title = value }) => ({ value: String(value), title: String(title) }));
 }
 
-/** Parses the choices of a list. Each text is one choice, or several separated by commas. */
+/**
+ * Parses the choices for a list field. Each text is one choice, or several choices separated by commas. Returns
+ * `undefined` if a choice is unknown.
+ */
 function parseList(texts: readonly string[], choices: readonly Choice[]): readonly string[] | undefined {
   const chosen = texts.flatMap((text) => {
     const whole = text.trim() ? findChoice(text.trim(), choices) : undefined;

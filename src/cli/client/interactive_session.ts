@@ -1,5 +1,5 @@
 /**
- * A session in which the server may report progress, log messages and ask questions while it works on a request.
+ * A session in which the server can send progress, log messages and elicitation requests while it handles a request.
  *
  * @module
  */
@@ -19,16 +19,13 @@ import { startTimer } from "../../kit/timer.ts";
 /** The lowest exit code of a command that ended because of a signal. */
 const FIRST_SIGNAL_CODE = 128;
 
-/** A session in which the server may ask questions. */
+/** A session in which the server can send elicitation requests. */
 export interface InteractiveSession extends ServerSession {
-  /**
-   * Sends a request and shows its progress. Throws if the server does not send a message within the time of
-   * `--timeout`.
-   */
+  /** Sends a request and shows its progress. Throws if the server sends nothing for the duration of `--timeout`. */
   request<T>(send: (options: RequestOptions) => Promise<T>): Promise<T>;
 }
 
-/** Connects like `withServerSession`, and answers questions from the server. Returns the exit code. */
+/** Connects like `withServerSession`, and also answers elicitation requests. Returns the exit code. */
 export async function withInteractiveSession(
   args: Args,
   verb: string,
@@ -51,12 +48,12 @@ export async function withInteractiveSession(
     const code = await withServerSession(args, { verb, toOptions, pauseWhile }, (session) => {
       return use({ ...session, request: (send) => monitor.run(session, send) });
     });
-    // Do not report unused answers after Ctrl-C, because the server had no time to ask all its questions.
+    // Do not report unused answers after Ctrl-C, because the server may not have asked all its questions yet.
     return code < FIRST_SIGNAL_CODE ? checkAnswers(elicitor, code) : code;
   } catch (error) {
     const cause = elicitor.findError();
     if (!cause || !(error instanceof ServerError)) throw error;
-    // Print both errors, because the server may have failed because a question had no answer.
+    // Print both errors: an unanswered question may have caused the server's error.
     reportLine(toPlain(error.message));
     throw cause;
   }
@@ -84,14 +81,14 @@ class RequestMonitor {
     printLogMessage(notification, this.#logLevel);
   };
 
-  // Do not count the time of a subscription, or the time between two polls of a task, because the server need not send
-  // anything then.
+  // Count the timeout only while a request is running. Do not count it during a subscription or between two polls of a
+  // task, because the server need not send anything then.
   readonly onRequest: ClientMiddleware = async ({ method }, next) => {
     const isOpen = method === "subscriptions/listen";
     return await (this.#timeout && !isOpen ? this.#timeout.countWhile(next) : next());
   };
 
-  /** Hides the progress and stops the timeout while the user answers a question. */
+  /** Hides the progress line and pauses the timeout while the user answers a question. */
   async pauseWhile<T>(work: () => Promise<T>): Promise<T> {
     this.#line.pause();
     try {
@@ -120,21 +117,20 @@ class RequestMonitor {
   }
 }
 
-/** A running timeout. */
+/** A timeout that expires if the server sends nothing for some time. */
 interface SilenceTimeout {
-  /** Aborts when the server has sent nothing for the time of the timeout. */
+  /** Aborts when the timeout expires. */
   readonly signal: AbortSignal;
-  /** Restarts the timeout, because the server has sent a message. */
+  /** Restarts the timeout. Called for each message from the server. */
   restart(): void;
-  /** Runs a request. The timeout counts only while requests are running. */
+  /** Runs a request. The timeout counts only while at least one request is running. */
   countWhile<T>(request: () => Promise<T>): Promise<T>;
   /** Pauses the timeout while `work` runs, for example while the user answers a question. */
   pauseWhile<T>(work: () => Promise<T>): Promise<T>;
-  /** Ends the timeout. */
   stop(): void;
 }
 
-/** Creates a timeout of `ms` milliseconds. The time counts only while requests are running. */
+/** Creates a timeout of `ms` milliseconds, which counts only while at least one request is running. */
 function startSilenceTimeout(ms: number): SilenceTimeout {
   const controller = new AbortController();
   const reason = new DOMException(`it has sent nothing for ${ms / 1000} s`, "TimeoutError");
@@ -180,12 +176,14 @@ export interface ProgressLine {
   resume(): void;
 }
 
-/** Minimum time between two updates, in milliseconds. A server may report progress faster than a user can read. */
+/**
+ * Minimum time between two updates, in milliseconds, because a server may report progress faster than a user can read.
+ */
 const UPDATE_MS = 50;
 /** The width of the bar, in characters. */
 const BAR_WIDTH = 24;
 
-/** Creates the line. Without a terminal, it shows nothing. */
+/** Creates a progress line. The line shows nothing if standard error is not a terminal. */
 export function createProgressLine(): ProgressLine {
   let last: Progress | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;

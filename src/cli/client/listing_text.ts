@@ -21,7 +21,6 @@ const MAX_ITEMS = 1000;
 /** Maximum number of arguments that are listed for a tool or a prompt. */
 const MAX_ARGUMENTS = 100;
 
-/** Yields the lines of a listing. */
 export function* formatListing(listing: Listing, options: FormatOptions): Generator<string> {
   const { tools, resources, templates, prompts } = listing;
   const { style } = options;
@@ -118,7 +117,7 @@ function formatTable(rows: readonly (readonly string[])[], { width, style }: For
 }
 
 /**
- * Prints one line for each name, with its description. If the list is empty, prints that the server has no items of
+ * Prints the name and description of each item on a line. If the list is empty, prints that the server has no items of
  * this kind.
  */
 export async function printNames(

@@ -29,7 +29,7 @@ export function readLogLevel(text: string): LogLevel | undefined {
 
 const MAX_LENGTH = 4000;
 
-/** Prints a log message whose level is at least `min`. Ignores other notifications. */
+/** Prints a log message if its level is at least `min`. Ignores notifications that are not log messages. */
 export function printLogMessage({ method, params }: Notification, min: LogLevel | undefined): void {
   if (method !== "notifications/message" || !min) return;
   const { level, logger, data } = params;

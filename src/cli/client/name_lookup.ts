@@ -9,7 +9,10 @@ import { toLine } from "./terminal_text.ts";
 
 const MAX_NAMES = 10;
 
-/** Returns `did you mean …?`, or else a list of the existing names. `names` may be untrusted text from a server. */
+/**
+ * Returns `did you mean …?`, or a list of the existing names if no name is similar. `names` may be untrusted text from
+ * a server.
+ */
 export function suggestName(name: string, names: readonly string[]): string {
   const printable = names.map((each) => toLine(each, 100));
   const suggestion = findSuggestion(name, printable);

@@ -12,16 +12,16 @@ import { findSuggestion } from "../../kit/suggestions.ts";
 import type { FieldValue, FormField } from "./form_field.ts";
 import { toLine } from "./terminal_text.ts";
 
-/** The answers on the command line. */
+/** The answers that `--answer` and `--root` give. */
 export interface PresetAnswers {
-  /** The values of fields by name. */
+  /** The values from `--answer NAME=VALUE`, by field name. */
   readonly values: ReadonlyMap<string, readonly string[]>;
-  /** `accept`, `decline` or `cancel`, if given. */
+  /** The action from `--answer accept`, `--answer decline` or `--answer cancel`. */
   readonly action?: ElicitResult["action"];
   readonly roots: readonly { readonly uri: string; readonly name: string }[];
 }
 
-/** The part of a form that answers on the command line fill in. */
+/** The fields of a form that `--answer` fills in. */
 export interface PresetContent {
   readonly content: Readonly<Record<string, FieldValue>>;
   /** The reasons why answers were rejected, by field name. */
@@ -43,13 +43,13 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
     const name = text.slice(0, Math.max(0, equals)).trim();
     if (name) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") {
-      if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: write one of them`);
+      if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: --answer takes one action; remove one of the two`);
       action = text;
     } else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
   }
   const [name] = values.keys();
   if (name !== undefined && (action === "decline" || action === "cancel")) {
-    throw new UsageError(`Cannot answer ${action} and ${name}=…: a refusal has no values; write one of them`);
+    throw new UsageError(`Cannot answer ${action} and ${name}=…: a refusal has no values; remove one of the two answers`);
   }
   return { values, action, roots: await Promise.all((all.root ?? []).map(toRoot)) };
 }
@@ -62,27 +62,27 @@ async function toRoot(folder: string): Promise<PresetAnswers["roots"][number]> {
   return { uri: platform.toFileUrl(folder), name: toBaseName(path) };
 }
 
-/** Fills in the fields of a form. */
+/** Fills in the fields of a form that have answers, and explains which answers are invalid. */
 export function fillFields(fields: readonly FormField[], { values }: PresetAnswers): PresetContent {
   const content: [name: string, value: FieldValue][] = [];
   const errors = findMisspellings(fields, values);
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
-    const result = isList || texts.length === 1 ? read(...texts) : { error: "it is given twice; write it once" };
+    const result = isList || texts.length === 1 ? read(...texts) : { error: "the field takes one value; write one --answer" };
     if ("value" in result) content.push([name, result.value]);
     else {
       const remedy = result.error.includes("; ") ? "" : "; correct the value";
       errors.set(name, `Cannot answer ${toLine(name)}=${toLine(texts.join(","))}: ${result.error}${remedy}`);
     }
   }
-  // Use `fromEntries`, because an assignment would not add a field with the name `__proto__`.
+  // Use `fromEntries`, because an assignment to `__proto__` would not add a field.
   return { content: Object.fromEntries(content), errors };
 }
 
 /**
- * Finds answers whose names resemble the name of an unanswered field. Other unknown names are ignored, because they may
- * belong to another form.
+ * Finds answers whose names resemble the name of an unanswered field. Unknown names that resemble no field are ignored,
+ * because they may belong to another form.
  */
 function findMisspellings(fields: readonly FormField[], values: PresetAnswers["values"]): Map<string, string> {
   const open = fields.map(({ name }) => name).filter((name) => !values.has(name));

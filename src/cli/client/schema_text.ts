@@ -7,7 +7,6 @@ import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { truncate } from "./terminal_text.ts";
 
-/** An argument of a tool or a prompt. */
 export interface Argument {
   readonly name: string;
   readonly schema: unknown;

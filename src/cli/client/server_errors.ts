@@ -33,7 +33,7 @@ export function toServerError(error: unknown, name: string): unknown {
 function toGeneralRemedy(message: string, name: string): string {
   if (message.includes("; ")) return "";
   if (/ended with code \d+$/.test(message)) return "; check that the command starts an MCP server on stdio";
-  return /^https?:/i.test(name) ? "; examine the server with the command doctor" : "";
+  return /^https?:/i.test(name) ? "; run mcp doctor to examine the server" : "";
 }
 
 /** Explains why a URL cannot be reached. Returns `undefined` for other errors. */
@@ -43,14 +43,17 @@ export function findConnectionProblem(error: Error): ConnectionProblem & { reado
   return { url, ...explainConnectionError(error.cause ?? error, url) };
 }
 
-/** Returns the id by which the operator of the server finds the unexpected error in its log. */
+/**
+ * Returns a hint with the id of an unexpected error. The operator can find the error in the server's log by this id.
+ */
 function toErrorIdHint({ data }: McpError): string {
   const id = isObject(data) && typeof data.errorId === "string" ? toLine(data.errorId, 100) : "";
   return id && `; the server's log has the details under the error id ${id}`;
 }
 
 /**
- * Returns the URL to use instead of `url`. Servers of this library name their endpoint in the error for a wrong path.
+ * Returns the URL to use instead of `url`. Servers built with this library name their endpoint in the error for a wrong
+ * path.
  */
 export function findEndpoint({ status, message }: McpError, url: string): string | undefined {
   const [, path] = (status === 404 || status === 405) && /the endpoint is (\/[\w./-]*)$/.exec(message) || [];
@@ -62,12 +65,12 @@ function toRemedy(error: McpError, name: string): string {
   const endpoint = findEndpoint(error, name);
   if (endpoint !== undefined) return `; use ${endpoint}`;
   if (code === UNAUTHENTICATED && !/^https?:/i.test(name)) {
-    return "; serve it over HTTP, and name its URL with --header";
+    return "; serve the file over HTTP, and use the server's URL with --header";
   }
   if (code === INSUFFICIENT_SCOPE) return "; use credentials with these scopes";
   if (status === 401) return `; authenticate with --header authorization="Bearer …"`;
-  if (status === 403) return "; use credentials that allow it";
-  if (status === 429) return "; wait, or raise the limit of the server";
-  if (status !== undefined && status >= 500) return "; check the log of the server";
+  if (status === 403) return "; use credentials that allow this request";
+  if (status === 429) return "; retry later, or raise the server's limit";
+  if (status !== undefined && status >= 500) return "; check the server's log";
   return code === 0 && status !== undefined && !error.message.includes("; check the URL") ? "; check the path" : "";
 }

@@ -1,6 +1,6 @@
 /**
- * The options and the help that commands which connect to a server have in common: `inspect`, `call`, `task`, `read`
- * and `prompt`.
+ * The options and help texts that the commands for connecting to a server share: `inspect`, `call`, `task`, `read` and
+ * `prompt`.
  *
  * @module
  */
@@ -10,35 +10,32 @@ import type { Options } from "../command.ts";
 import { ENDPOINT_OPTIONS } from "../endpoint_options.ts";
 import { SIGN_IN_OPTIONS } from "../sign_in/sign_in_options.ts";
 
-/** Help about the SERVER operand. */
 export const SERVER_DESCRIPTION =
   "SERVER is the URL of a running server, or a file, config file or folder as for serve. To start a server over stdio " +
   "instead, write its command after --.";
 
-/** Help about NAME=VALUE operands. */
 export const ARGUMENTS_DESCRIPTION =
-  "The tool's input schema decides how a VALUE is read: for a string 2 is text, for a number it is a number. Write an " +
-  "object as JSON, and a list as JSON or by repeating its name. NAME@=FILE reads the value from a file. A single JSON " +
-  "object instead of NAME=VALUE is sent unchanged.";
+  "The tool's input schema decides whether a VALUE such as 2 is read as text or as a number. Write an " +
+  "object as JSON, and a list as JSON or by repeating NAME=VALUE. NAME@=FILE reads the value from a file. A single JSON " +
+  "object in place of all NAME=VALUE arguments is sent unchanged.";
 
-/** Help about elicitation. */
 export const ELICITATION_DESCRIPTION =
-  "The command prints questions of the server in the terminal and reads the answers there. Without a terminal, " +
-  "questions are cancelled unless --answer answers them, and the exit code is 2. Ctrl-C cancels the request.";
+  "The command prints questions from the server in the terminal and reads the user's answers. Without a terminal, " +
+  "the command cancels each question that --answer does not answer, and exits with code 2. Ctrl-C cancels the request.";
 
 /** The options of every command that connects to a server. */
 export const SERVER_OPTIONS: Options = {
   header: {
     value: "NAME=VALUE",
     isRepeatable: true,
-    text: 'HTTP header of every request to a URL, such as authorization="Bearer …"; may be repeated',
+    text: 'HTTP header to send with every request to a URL, such as authorization="Bearer …"; may be repeated',
   },
   env: {
     value: "NAMES",
     isRepeatable: true,
     text:
-      "Environment variables to pass to the command, separated by commas, in addition to PATH, HOME and the like; " +
-      "NAME=VALUE sets one; may be repeated",
+      "Environment variables to pass to the command, separated by commas, in addition to basic ones such as PATH; " +
+      "NAME=VALUE sets a variable; may be repeated",
   },
   ...SIGN_IN_OPTIONS,
   ...ENDPOINT_OPTIONS,
@@ -56,7 +53,7 @@ export const INTERACTIVE_OPTIONS: Options = {
   ...SERVER_OPTIONS,
   output: {
     value: "FILE",
-    text: "Write the result to a file: images, audio and other binary content, or else the text",
+    text: "Write the result to this file: binary content such as images and audio, or the text if there is no binary content",
     completion: "files",
   },
   log: {
@@ -67,8 +64,8 @@ export const INTERACTIVE_OPTIONS: Options = {
   answer: {
     value: "ANSWER",
     isRepeatable: true,
-    text: "Answer to a question of the server: NAME=VALUE fills in a field, accept takes the defaults, decline or " +
-      "cancel refuses; may be repeated",
+    text: "Answer to a question from the server: NAME=VALUE fills in a field, accept takes the defaults, decline and " +
+      "cancel refuse the question; may be repeated",
     completion: ["accept", "decline", "cancel"],
   },
   root: {

@@ -1,5 +1,5 @@
 /**
- * Connects a command to the server that its arguments name, and closes the connection afterwards.
+ * Connects a command to the server that its arguments name, and closes the connection when the command is done.
  *
  * @module
  */
@@ -22,30 +22,29 @@ import { findTarget, load } from "../load.ts";
 /** A command's connection to a server. */
 export interface ServerSession {
   readonly client: Client;
-  /** The operands after the server. */
+  /** The operands after SERVER. */
   readonly operands: readonly string[];
-  /** The name that the user gave to the server. */
+  /** The server as the user named it, such as its URL. */
   readonly name: string;
   /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
-  /** The time the server may take to respond, in milliseconds. */
+  /** The time that the server may take to respond, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** Options for connecting a command. */
 export interface SessionOptions {
   /** The action in error messages, such as `call`. */
   readonly verb: string;
   /**
-   * Whether naming a server is optional. If no server is named, the command uses the target in the working directory,
-   * or else the demonstration.
+   * Whether SERVER may be omitted. The command then uses the target in the working directory, or else the demonstration
+   * server.
    */
   readonly isOptional?: boolean;
-  /** Runs work that waits for the user. Its time does not count towards the timeout. */
+  /** Runs work that waits for the user. The time of the work does not count towards the timeout. */
   readonly pauseWhile?: CommandAuthOptions["pauseWhile"];
   /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
-  /** Returns additional options for the client. `name` is the name that the user gave to the server. */
+  /** Returns additional client options. `name` is the server as the user named it. */
   readonly toOptions?: (
     name: string,
   ) => Pick<
@@ -54,21 +53,22 @@ export interface SessionOptions {
   >;
 }
 
-/** Milliseconds that closing the connection may take. The command then exits without waiting for the server. */
+/** Milliseconds to wait for the connection to close before the command exits anyway. */
 const CLOSE_MS = 2500;
 /** Maximum number of warnings that are printed. */
 const MAX_PRINTED_WARNINGS = 10;
-/** Number of warnings after which the session ends, because a program that is not a server may write without end. */
+/** Number of warnings that end the session, because a program that is not an MCP server may write endless output. */
 const MAX_WARNINGS = 1000;
-/** Milliseconds after which the command prints that it is waiting. */
+/** Milliseconds after which the command prints that it is still connecting. */
 const NOTICE_MS = 3000;
-/** Maximum time to find out which protocol revision a server supports, in milliseconds. */
+/** Maximum time for finding out which protocol revision a server supports, in milliseconds. */
 const PROBE_MS = 5000;
 
 /**
- * Connects to the server that `args` names, and runs `use`. Returns its exit code, or 130 after Ctrl-C.
+ * Connects to the server that `args` names, and runs `use`. Returns the exit code of `use`, or the signal's exit code,
+ * such as 130 after Ctrl-C.
  *
- * @throws {CliError} if the server cannot be found, or fails.
+ * @throws {CliError} if the server cannot be found or reached, or if a request fails.
  */
 export async function withServerSession(
   args: Args,
@@ -92,7 +92,7 @@ export async function withServerSession(
   } catch (error) {
     if (signal.reason instanceof CliError) throw signal.reason;
     if (signal.aborted) {
-      // Start a new line, because the terminal has printed ^C, perhaps after a question.
+      // Start a new line, because the terminal has printed `^C`.
       if (platform.terminal.isAt("errors")) reportLine("");
       return interrupt.exitCode;
     }
@@ -117,7 +117,7 @@ function toConnectOptions(
   return { auth, ...toOptions?.(name), headers, timeoutMs, probeMs: Math.min(PROBE_MS, timeoutMs), revisions };
 }
 
-/** Aborts at the first Ctrl-C or SIGTERM. The second signal ends the process. */
+/** Aborts the returned controller on the first Ctrl-C or SIGTERM. The second signal ends the process. */
 function listenForInterrupt() {
   const interrupt = { controller: new AbortController(), exitCode: 130 };
   const { controller } = interrupt;
@@ -133,7 +133,7 @@ function createWarningPrinter(name: string, controller: AbortController): (text:
   return (text) => {
     if (count < MAX_PRINTED_WARNINGS) reportLine(toLine(text));
     if (++count === MAX_PRINTED_WARNINGS) reportLine("Further warnings about the server are not printed.");
-    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP`));
+    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP; check the command`));
   };
 }
 
@@ -145,7 +145,7 @@ async function close(client: Client | undefined, server: ServerTarget): Promise<
 function readTimeout(text: string): number {
   const seconds = Number(text);
   if (!/^\d+(\.\d+)?$/.test(text)) {
-    throw new UsageError(`Cannot wait ${text}: it is not a number of seconds; write --timeout with a number`);
+    throw new UsageError(`Cannot use --timeout ${text}: it is not a number of seconds; write a number, such as 30`);
   }
   return seconds ? seconds * 1000 : Infinity;
 }
@@ -156,37 +156,37 @@ function readRevisions(revision: string | undefined): readonly string[] {
   throw new UsageError(`Cannot use revision ${revision}: there is no such revision; use ${REVISIONS.join(", ")}`);
 }
 
-/** A server to connect to. */
 export interface ServerTarget {
   readonly target: Target;
-  /** The name that the user gave to the server. */
+  /** The server as the user named it, such as its URL. */
   readonly name: string;
-  /** The operands after the server. */
+  /** The operands after SERVER. */
   readonly operands: readonly string[];
-  /** Closes a server that runs in this process. `undefined` for other servers. */
+  /** Closes the server if it runs in this process. `undefined` if it does not. */
   close?(): Promise<void>;
 }
 
-/** Milliseconds that a command may take to exit after its standard input was closed. */
+/** Milliseconds that a server's command may take to exit after its standard input was closed. */
 const EXIT_MS = 500;
 
 /**
- * Finds the server. With `isOptional`, defaults to the target in the working directory, or else the demonstration.
+ * Finds the server that the arguments name. With `isOptional`, defaults to the target in the working directory, or else
+ * the demonstration server.
  *
- * @throws {CliError} if no server is named, or it cannot be loaded.
+ * @throws {CliError} if no server is named, or if the server cannot be loaded.
  */
 export async function findServer(args: Args, verb: string, isOptional: boolean): Promise<ServerTarget> {
   const { operands: [named, ...operands], rest, all } = args;
   if (rest) return findCommand(args, rest, verb);
   const isUrl = named !== undefined && /^https?:/i.test(named);
   const wrong = ["server", "param"].find((name) => name in args.flags && isUrl);
-  if (wrong) throw new UsageError(`Cannot use --${wrong}: it is for a file; write the path of the endpoint in the URL`);
+  if (wrong) throw new UsageError(`Cannot use --${wrong}: the option is for a file; write the endpoint's path in the URL`);
   if (all.env) {
-    throw new UsageError(`Cannot use --env: it is for a command that starts a server; write the command after --`);
+    throw new UsageError(`Cannot use --env: the option is for a command that starts a server; write the command after --`);
   }
   if (named === undefined && !isOptional) {
     throw new UsageError(
-      `Cannot ${verb} a server: no server is named; write its URL, such as http://127.0.0.1:3000/mcp, its file, or its command after --`,
+      `Cannot ${verb} a server: no server is named; write a URL such as http://127.0.0.1:3000/mcp, a file, or a command after --`,
     );
   }
   if (named !== undefined && isUrl) {
@@ -203,7 +203,7 @@ function findCommand({ operands, all }: Args, words: readonly string[], verb: st
   const [command, ...args] = words;
   if (!command) {
     const state = command === undefined ? "no command follows --" : "the command after -- is empty";
-    throw new UsageError(`Cannot ${verb} a server: ${state}; write the command that starts it`);
+    throw new UsageError(`Cannot ${verb} a server: ${state}; write the command that starts the server`);
   }
   return { target: { command, args, env: readVariables(all.env), exitMs: EXIT_MS }, name: toShell(words), operands };
 }
@@ -225,7 +225,7 @@ async function loadServer(
   return { target, name, operands, close: () => server.close() };
 }
 
-/** Reads `--env`: names of variables, or `NAME=VALUE`. */
+/** Reads the values of `--env`: names of variables, or `NAME=VALUE`. */
 function readVariables(words: readonly string[] = []): Readonly<Record<string, string>> {
   return Object.fromEntries(words.flatMap((word) => {
     const equals = word.indexOf("=");

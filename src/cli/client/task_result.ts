@@ -26,16 +26,16 @@ export async function waitForTask(
     const isLate = error instanceof DOMException && error.name === "TimeoutError";
     if (signal.aborted && cancels) await task.cancel({ timeoutMs: CANCEL_MS }).catch(() => {});
     else if (signal.aborted || isLate) {
-      reportLine(`The task continues. To wait for it: ${toWaitCommand(task, name, args)}`);
+      reportLine(`The task continues. To wait for the task: ${toWaitCommand(task, name, args)}`);
     }
     throw error;
   }
 }
 
-/** Reports that the call has become a task. */
+/** Prints that the server runs the call as a task, and how to wait for the task. */
 export function reportTask(task: ToolTask, name: string, args: Args): void {
   if (platform.terminal.isAt("errors")) {
-    reportLine(`The call is a task now. To wait for it: ${toWaitCommand(task, name, args)}`);
+    reportLine(`The server runs the call as a task. To wait for the task: ${toWaitCommand(task, name, args)}`);
   }
 }
 

@@ -1,6 +1,5 @@
 /**
- * Writes to standard output and standard error, in the width and with the styles of the terminal. Maintains a status
- * line that other output replaces.
+ * Writes to standard output and standard error. Shows a status line on standard error, which other output replaces.
  *
  * @module
  */
@@ -10,7 +9,7 @@ import { CliError } from "../cli_error.ts";
 import { platform } from "../platform.ts";
 import { toPlain, toWidth } from "./terminal_text.ts";
 
-/** Styles of text. Without colours, they return the text unchanged. */
+/** Functions that style text. If styles are off, they return the text unchanged. */
 export interface Style {
   bold(text: string): string;
   dim(text: string): string;
@@ -18,7 +17,9 @@ export interface Style {
   cyan(text: string): string;
 }
 
-/** The styles for a standard stream. The styles are plain if the stream is not a terminal, or if NO_COLOR is set. */
+/**
+ * Creates the styles for a standard stream. Text stays plain if the stream is not a terminal, or if NO_COLOR is set.
+ */
 export function createStyle(stream: "output" | "errors"): Style {
   const { terminal } = platform;
   const hasColor = terminal.isAt(stream) && !terminal.hasNoColor();
@@ -30,7 +31,7 @@ export function createStyle(stream: "output" | "errors"): Style {
 const DEFAULT_WIDTH = 80;
 const MIN_WIDTH = 40;
 
-/** The width of a stream in columns. Defaults to 80 if the stream is not a terminal. */
+/** Returns the width of a stream in columns. Defaults to 80 if the stream is not a terminal. */
 export function terminalWidth(stream: "output" | "errors" = "output"): number {
   return Math.max(MIN_WIDTH, platform.terminal.columns(stream) || DEFAULT_WIDTH);
 }
@@ -58,7 +59,6 @@ export function showStatus(text: string): void {
   hasStatus = true;
 }
 
-/** Removes the status line. */
 export function clearStatus(): void {
   if (hasStatus) platform.terminal.writeError("\r\x1b[K");
   hasStatus = false;

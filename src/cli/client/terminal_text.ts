@@ -5,9 +5,8 @@
  */
 import { toPrintable } from "../../kit/printable.ts";
 
-// Matches styles such as colours. They are removed instead of escaped, because many programs write styles, and the text
-// is complete without them.
-// deno-lint-ignore no-control-regex
+// Matches the escape sequences of styles such as colors. Styles are removed instead of escaped, because many programs
+// write styles, and the text is complete without styles. deno-lint-ignore no-control-regex
 const STYLES = /(?:\x1b\[|\x9b)[\d;:]*m/g;
 
 /** Removes styles, and escapes everything else that a terminal would interpret. */
@@ -29,7 +28,7 @@ export function truncate(text: string, max: number): string {
 const WIDE =
   /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
-/** The width of a text, in columns of the terminal. */
+/** Returns the width of a text in terminal columns. */
 export function toWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   let width = 0;
@@ -37,7 +36,7 @@ export function toWidth(text: string): number {
   return width;
 }
 
-/** Pads text with spaces. */
+/** Pads text with spaces at the end, up to a width in columns. */
 export function padTo(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - toWidth(text)));
 }
@@ -82,9 +81,8 @@ function* breakWord(word: string, width: number): Generator<string> {
   yield piece;
 }
 
-/** The layout and the styles of a table. */
 export interface TableOptions {
-  /** The width of the table with its indent, in columns of the terminal. */
+  /** The width of the table including its indent, in columns. */
   readonly width: number;
   /** The number of spaces before each line. */
   readonly indent: number;
@@ -108,7 +106,7 @@ export function toTable(rows: readonly (readonly string[])[], options: TableOpti
     for (const row of rows) widest = Math.max(widest, toWidth(row[at] ?? ""));
     return at === count - 1 ? widest : Math.min(widest, MAX_WIDTH, Math.max(8, Math.floor(space / 2) - GAP));
   });
-  // Shrink the columns, because several wide columns may be wider than the terminal.
+  // Shrink the columns, because together several wide columns may be wider than the terminal.
   const toSum = () => widths.slice(0, -1).reduce((sum, each) => sum + (each && each + GAP), 0) - GAP;
   while (toSum() > space) {
     const widest = widths.indexOf(Math.max(...widths.slice(0, -1)));

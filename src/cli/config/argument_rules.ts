@@ -1,20 +1,21 @@
 /**
- * Rules for commands with arguments. The rules ensure that a call can choose values, but not the code that runs.
+ * Rules for commands that contain arguments of a tool call. The rules ensure that a call can choose values, but not the
+ * code that runs.
  *
- * Programs get their words unchanged, and no shell interprets them. But a program may read a word as an option or as
- * code, and no table can list all programs that do so. The rules therefore restrict words: an argument must be a whole
- * word, a text argument must be neither an option nor the value of an option, and programs that are known to read code
- * must not get an argument before their script.
+ * A program gets its words unchanged, and no shell interprets the words. But a program may read a word as an option or
+ * as code, and no table can list all such programs. Therefore an argument must be a whole word, and a text argument
+ * must be neither an option nor the value of an option. A program that is known to read code must not get an argument
+ * before its script.
  *
  * @module
  */
 import { toBaseName } from "../../files/path.ts";
 
 export interface CommandWord {
-  /** The text. `undefined` if the word contains an argument. */
+  /** The fixed text of the word. `undefined` if the word contains an argument. */
   readonly text?: string;
   readonly argument?: WordArgument;
-  /** The argument without which the word is omitted. */
+  /** The name of an argument. The word is omitted if this argument is missing or `false`. */
   readonly condition?: string;
 }
 
@@ -22,14 +23,11 @@ export interface WordArgument {
   readonly name: string;
   /** Whether the word contains other text in addition to the argument. */
   readonly isPartial: boolean;
-  /**
-   * Whether the argument may be any text, which means that it is not a number, a boolean, or one of several listed
-   * values.
-   */
+  /** Whether the argument can be any text, and not only a number, a boolean or a listed value. */
   readonly isText: boolean;
   /** Whether the argument is a list. An empty list adds no word to the command. */
   readonly isList: boolean;
-  /** Whether a listed value of the argument is an option. */
+  /** Whether one of the argument's listed values is an option. */
   readonly namesOption: boolean;
 }
 
@@ -40,7 +38,7 @@ export interface RuleViolation {
   readonly state: string;
 }
 
-const UNSAFE = 'set "unsafe": true if no value of it can do harm';
+const UNSAFE = 'set "unsafe": true if no value of the argument can do harm';
 
 /**
  * Finds the first word of a command that breaks a rule.
@@ -69,7 +67,7 @@ export function findViolation(
   };
 }
 
-/** Explains why an argument may not be in its word. Returns `undefined` if the argument is allowed. */
+/** Explains why a word must not contain its argument. Returns `undefined` if the argument is allowed. */
 function explainArgument(words: readonly CommandWord[], at: number, argument: WordArgument): string | undefined {
   if (argument.isPartial) {
     return `the argument ${argument.name} is only part of this word; make it a separate word, or ${UNSAFE}`;
@@ -77,13 +75,11 @@ function explainArgument(words: readonly CommandWord[], at: number, argument: Wo
   if (!argument.isText) return;
   const option = findOptionBefore(words, at);
   if (option === undefined) return;
-  return `the text ${argument.name} follows the option ${option} and may become its value; put "--" between them, ` +
+  return `the text ${argument.name} follows the option ${option} and may become the value of the option; put "--" between the two, ` +
     `limit ${argument.name} with enum, or ${UNSAFE}`;
 }
 
-/**
- * Returns an option that may come directly before a word. Returns `undefined` if no option can come directly before it.
- */
+/** Returns an option that may come directly before a word. Returns `undefined` if no option can. */
 function findOptionBefore(words: readonly CommandWord[], at: number): string | undefined {
   for (const { text, argument } of listWordsBefore(words, at)) {
     if (text !== undefined && isOption(text)) return text;
@@ -92,8 +88,8 @@ function findOptionBefore(words: readonly CommandWord[], at: number): string | u
 }
 
 /**
- * Yields the words that may come directly before a word. There may be several, because optional words and empty lists
- * are omitted.
+ * Yields the words that may come directly before a word. Several words are possible, because optional words and empty
+ * lists are omitted.
  */
 function* listWordsBefore(words: readonly CommandWord[], at: number): Generator<CommandWord> {
   for (let i = at - 1; i >= 0; i--) {
@@ -129,7 +125,7 @@ class CodeScan {
     this.#words = words;
   }
 
-  /** Explains why the next word may not be an argument. Returns `undefined` if an argument is allowed. */
+  /** Explains why the next word must not be an argument. Returns `undefined` if an argument is allowed. */
   explainArgument(): string | undefined {
     if (this.program === undefined) return;
     const remedy = this.#runsScript ? "put it after a script file, such as ./script" : "call a script file instead";
@@ -151,13 +147,13 @@ class CodeScan {
     const { text } = this.#words[at];
     if (text === undefined) return;
     if (this.#isScript(at, text)) this.program = undefined;
-    // Test every word, because many programs run other programs whose names are among their words.
+    // Test every word, because many programs, such as `env`, run another program that one of their words names.
     else this.readProgram(text, at);
   }
 
   /**
    * Whether a word is the script file of the program. The config file names the script file, so a call cannot choose
-   * another file.
+   * the script.
    */
   #isScript(at: number, text: string): boolean {
     return at > 0 && this.program !== undefined && this.#runsScript && this.#words[at].condition === undefined &&
@@ -167,8 +163,8 @@ class CodeScan {
   }
 
   /**
-   * Whether a command of the program, such as `test`, comes before a word. Such a command may run every file among its
-   * words.
+   * Whether a subcommand of the program, such as `test`, comes before a word. Such a subcommand may run every file that
+   * follows it.
    */
   #hasCommandBefore(at: number): boolean {
     const texts = this.#words.slice(this.#at, at).map(({ text = "" }) => text);
@@ -179,14 +175,16 @@ class CodeScan {
   }
 }
 
-/** Programs that run the script file on their command line. The words after the file are arguments of the script. */
+/**
+ * Programs that run a script file named on their command line. The words after the file are arguments of the script.
+ */
 const SCRIPT_RUNNERS = new Set([
   ..."sh bash dash ash zsh ksh mksh pdksh csh tcsh fish nu xonsh elvish".split(" "),
   ..."python pythonw pypy ipython micropython perl raku ruby jruby php lua luajit tclsh wish expect rscript".split(" "),
   ..."node nodejs deno bun tsx ts-node qjs julia elixir groovy guile racket java javaw dotnet".split(" "),
 ]);
 
-/** Programs for which any word may be code, or a command to run. */
+/** Programs for which any word may be code or a command to run. */
 const CODE_READERS = new Set([
   ..."cmd powershell pwsh osascript wscript cscript iex irb jshell swipl erl sbcl octave gnuplot emacs".split(" "),
   ..."awk gawk mawk nawk sed jq gojq jaq yq m4 bc dc".split(" "),
@@ -217,10 +215,11 @@ interface CodeProgram {
 }
 
 /**
- * Finds a program that reads code by a word. Ignores folders, upper case, the suffixes of Windows, version numbers and
- * the `g` of GNU programs.
+ * Returns the program that a word names, if this program reads code. Ignores folders, case, Windows file extensions,
+ * version numbers and the prefix `g` of GNU programs.
  *
- * @param isFirst Whether the word is the first word of the command, and not a word that the program may run.
+ * @param isFirst Whether the word is the first word of the command. Other words name a program only if the first
+ * program may run it.
  */
 function findCodeProgram(word: string, isFirst: boolean): CodeProgram | undefined {
   const file = toBaseName(word.replaceAll("\\", "/")).toLowerCase().trim();

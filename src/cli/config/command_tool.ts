@@ -18,11 +18,10 @@ import type { ToProblem } from "../../ready/problem.ts";
 import type { ReadEnv } from "../../ready/template.ts";
 import { type Arguments, readToolInput, toArgumentText } from "../../ready/tool_input.ts";
 
-/** A tool of a config file. */
 export interface CommandToolOptions {
   readonly name: string;
   readonly tool: CommandTool;
-  /** The program, as an absolute path if the config file gives a path. */
+  /** The program, as an absolute path if the config file contains a path. */
   readonly program: string;
   /** Additional names of the program, such as the target of a symbolic link. */
   readonly programNames?: readonly string[];
@@ -31,7 +30,7 @@ export interface CommandToolOptions {
   readonly toProblem: ToProblem;
 }
 
-/** Creates a tool that runs a program. Some of its words are arguments of the call. */
+/** Creates a tool that runs a program. The words of its command may contain arguments of a call. */
 export function commandTool(options: CommandToolOptions): Handler {
   const { name, tool: config, program, programNames, cwd, readEnv, toProblem } = options;
   const { run, title, description, annotations, output, stdin, format = "text", unsafe = false } = config;
@@ -46,7 +45,7 @@ export function commandTool(options: CommandToolOptions): Handler {
   };
   if (!unsafe) checkArguments(command, { toProblem, programNames });
   if (output && format === "text") {
-    throw toProblem(["output"], 'it needs a result that is JSON; add "format": "json"');
+    throw toProblem(["output"], 'an output schema requires JSON output; add "format": "json"');
   }
   const env = readVariables(config.env ?? [], parseOptions);
 

@@ -1,5 +1,5 @@
 /**
- * The words of a command tool. They are checked when the config file is loaded, and filled with arguments for each
+ * The words of a command tool. The words are checked when the config file is loaded, and filled with arguments for each
  * call.
  *
  * @module
@@ -13,15 +13,13 @@ import type { Source } from "./source.ts";
 import { parseTemplate, type ReadEnv, type Template } from "../../ready/template.ts";
 import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "../../ready/tool_input.ts";
 
-/** A word of a command. */
 export interface WordTemplate {
   readonly template: Template;
-  /** The argument without which the word is omitted. */
+  /** The name of an argument. The word is omitted if this argument is missing or `false`. */
   readonly condition?: string;
   readonly path: KeyPath;
 }
 
-/** Options for parsing templates. */
 export interface ParseOptions {
   readonly readEnv: ReadEnv;
   readonly input: ToolInput;
@@ -36,7 +34,7 @@ export function readEnv(name: string): string | undefined {
 /** Returns the program of a command: a name to look up in PATH, or the absolute path of a file. */
 export function toProgram(source: Source, name: string, word: string | object): string {
   const key = ["tools", name, "run", 0];
-  if (typeof word !== "string") throw source.toProblem(key, "the program cannot be optional; write its name or path");
+  if (typeof word !== "string") throw source.toProblem(key, "the program cannot be optional; write the name or path of the program");
   const text = parseTemplate(word, readEnv).fill(() => "");
   return /[\\/]/.test(text) ? source.resolvePath(key, text) : text;
 }
@@ -48,7 +46,7 @@ export function parseWords(run: CommandTool["run"], options: ParseOptions): read
   const words = run.flatMap((word, i): WordTemplate[] => {
     if (typeof word === "string") return [{ template: parse(word, ["run", i]), path: ["run", i] }];
     if (!input.names.includes(word.if)) {
-      throw toProblem(["run", i, "if"], `${word.if} is not a property of input; add it there`);
+      throw toProblem(["run", i, "if"], `${word.if} is not a property of input; add the property to input`);
     }
     return word.words.map((text, j) => {
       const path = ["run", i, "words", j];
@@ -57,7 +55,7 @@ export function parseWords(run: CommandTool["run"], options: ParseOptions): read
   });
   const [program, ...rest] = words;
   if (program.condition !== undefined || program.template.names.length) {
-    throw toProblem(program.path, "it is the program, which a call may not choose; write its name or path");
+    throw toProblem(program.path, "a call must not choose the program; write the name or path of the program");
   }
   for (const { template, condition, path } of rest) {
     const state = findUnfillable(template, input, condition === undefined ? [] : [condition]);
@@ -74,7 +72,6 @@ export function parseStdin(stdin: string, { readEnv, input, toProblem }: ParseOp
   return template;
 }
 
-/** A command with parsed words. */
 export interface ParsedCommand {
   readonly program: string;
   readonly words: readonly WordTemplate[];
@@ -140,7 +137,7 @@ function fillWord(template: Template, args: Arguments): string[] {
   return [template.fill((name) => toArgumentText(args[name]))];
 }
 
-/** Returns the environment of a program: PATH, and the variables that `entries` contain. */
+/** Returns the environment of a program: PATH, and the variables that `entries` list. */
 export function readVariables(
   entries: readonly string[],
   { readEnv, toProblem }: Pick<ParseOptions, "readEnv" | "toProblem">,
@@ -150,12 +147,12 @@ export function readVariables(
   for (const [i, entry] of entries.entries()) {
     const at = entry.indexOf("=");
     const name = at < 0 ? entry : entry.slice(0, at);
-    // An entry that is only a name passes on the variable of this process.
+    // An entry without `=` passes on a variable from the environment of this process.
     const template = at < 0
       ? undefined
       : withPath(() => parseTemplate(entry.slice(at + 1), readEnv), toProblem, ["env", i]);
     if (template?.names.length) {
-      throw toProblem(["env", i], "a call may not choose it; set a fixed value, or pass the argument through stdin");
+      throw toProblem(["env", i], "a call must not choose environment variables; set a fixed value, or pass the argument through stdin");
     }
     const value = template ? template.fill(() => "") : readEnv(name);
     if (value !== undefined) variables[name] = value;

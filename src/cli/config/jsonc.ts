@@ -7,7 +7,6 @@ import { getNodeValue, type Node, type ParseError, parseTree } from "jsonc-parse
 import type { KeyPath } from "../../ready/problem.ts";
 import { CliError } from "../cli_error.ts";
 
-/** A parsed text. */
 export interface Jsonc {
   readonly text: string;
   readonly value: unknown;
@@ -52,8 +51,8 @@ export function formatPosition(file: string, text: string, offset: number): stri
 }
 
 /**
- * Returns the offset of a property's key, or of a value without a key. For a missing value, returns the offset of its
- * closest ancestor.
+ * Returns the offset of a property's key, or of a value without a key. If the value does not exist, returns the offset
+ * of the closest ancestor that does.
  */
 export function findOffset(root: Node, path: KeyPath): number {
   let offset = root.offset;

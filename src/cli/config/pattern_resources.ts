@@ -8,13 +8,13 @@ import { MAX_LISTED_FILES } from "../../files/confined_folder.ts";
 import { watchFolder } from "../../files/folder_watch.ts";
 import { fileResource, type FilesOptions, type ServerPart } from "../../ready/file_resources.ts";
 
-/** The handlers for a part of a config file. The watcher of the part may add and remove handlers. */
+/** The handlers from one part of a config file. `watch` may add and remove handlers. */
 export interface ConfigPart extends Omit<ServerPart, "watch"> {
   readonly watch?: (server: Server) => () => void;
 }
 
 /**
- * Creates resources for the files that match a pattern. The resources are added and removed when files are added and
+ * Creates resources for the files that match a pattern. `watch` adds and removes resources when files are added and
  * removed.
  */
 export async function patternResources(

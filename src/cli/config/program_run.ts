@@ -6,15 +6,14 @@
 import { ToolError } from "../../library.ts";
 import { deno } from "../runtime_globals.ts";
 
-/** Milliseconds to wait for a program to exit after it was killed, and for its output to end. */
+/** Milliseconds to wait for a program to exit after it was killed, and for its output streams to end. */
 const EXIT_TIMEOUT_MS = 1000;
 
-/** A program that has ended. */
 export interface ProgramResult {
   readonly stdout: string;
   readonly stderr: string;
   readonly code: number;
-  /** The reason why the program was killed, in one sentence. `undefined` if it exited by itself. */
+  /** The reason why the program was killed, as a sentence. `undefined` if the program exited by itself. */
   readonly killReason?: string;
 }
 
@@ -103,15 +102,14 @@ class OutputReader {
   }
 }
 
-/** Options for starting a program. It does not inherit the environment of this process. */
+/** Options of `spawn`. The program does not inherit the environment of this process. */
 export interface SpawnOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** The content of standard input. Defaults to empty. */
+  /** The content of standard input. Defaults to no content. */
   readonly input?: string;
 }
 
-/** A running program. */
 export interface Spawned {
   readonly stdout: ReadableStream<Uint8Array>;
   readonly stderr: ReadableStream<Uint8Array>;
@@ -121,7 +119,7 @@ export interface Spawned {
   kill(signal: "SIGTERM" | "SIGKILL"): void;
 }
 
-/** The exit code that is reported for a program that was ended by a signal. */
+/** The exit code to report for a program that a signal ended. */
 const KILLED = 128;
 
 /** Starts a program, given by its name or path, without a shell. Throws if the program does not exist. */
@@ -160,7 +158,7 @@ async function spawnByNode([program, ...args]: readonly string[], options: Spawn
   const { promise: ended, resolve } = Promise.withResolvers<number>();
   child.on("exit", (code) => resolve(code ?? KILLED));
   await once(child, "spawn");
-  // Ignore errors, because the program may close its standard input early.
+  // Ignore errors, because a program may close its standard input before it has read all of the input.
   child.stdin?.on("error", () => {}).end(input);
   const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => Readable.toWeb(stream ?? Readable.from([])));
   return { stdout, stderr, ended, kill: (signal) => void child.kill(signal) };

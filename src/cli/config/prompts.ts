@@ -94,7 +94,7 @@ function readArguments(value: Value, toProblem: ToProblem): ReadonlyMap<string, 
   return new Map([...value.map].map(([name, declaration]) => [name, readArgument(name, declaration, toProblem)]));
 }
 
-/** Reads an argument in a list: a name, or a map with a name. */
+/** Reads an item in the list of arguments: a name, or a map that contains a name. */
 function readListItem(item: Value, toProblem: ToProblem): [string, Argument] {
   if ("text" in item) return [item.text, { required: true, values: [] }];
   const name = "map" in item ? readText(item.map.get("name"), "name", toProblem) : undefined;

@@ -13,10 +13,9 @@ import type { ConfigFile } from "./schema.ts";
 import { readSources, type Source } from "./source.ts";
 import { listVariables, parseTemplate } from "../../ready/template.ts";
 
-/** The permissions that a config file requires. */
 export interface RequiredPermissions {
   readonly permissions: Permissions;
-  /** The paths of modules. The code of a module may need additional permissions. */
+  /** The paths of modules. Their code may need additional permissions. */
   readonly modules: readonly string[];
 }
 
@@ -34,7 +33,6 @@ export async function findRequiredPermissions(file: string, path: string): Promi
   return { permissions: { read: paths, run: [...run], env: [...env], net: [...net] }, modules: [...modules] };
 }
 
-/** Collects the permissions that config files require. */
 class PermissionCollector {
   readonly read = new Set<string>();
   readonly run = new Set<string>();
@@ -54,7 +52,7 @@ class PermissionCollector {
     for (const [i, module] of modules.entries()) {
       const path = source.resolvePath(["modules", i], module);
       this.modules.add(path);
-      // Add only the module itself, because `install` adds the files that it imports.
+      // Add only the module itself, because `install` adds the files that the module imports.
       this.read.add(path);
     }
     this.#addVariables(secret);
@@ -88,7 +86,7 @@ class PermissionCollector {
   async #addPath(source: Source, key: KeyPath, name: string): Promise<void> {
     const path = source.resolvePath(key, name);
     this.read.add(path);
-    // Add the target of a symbolic link too, because it is read.
+    // Also add the target of a symbolic link, because Deno checks the permission to read the target.
     this.read.add(await platform.files.resolve(path) ?? path);
   }
 
@@ -114,7 +112,7 @@ function toNetAddress({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
 }
 
-/** Returns all strings in a value. */
+/** Returns all strings in a value, at any depth. */
 function listStrings(value: unknown): string[] {
   if (typeof value === "string") return [value];
   if (Array.isArray(value)) return value.flatMap(listStrings);

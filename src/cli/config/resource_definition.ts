@@ -18,10 +18,10 @@ const DEFAULT_MAX_BYTES = 1024 * 1024;
 
 type ResourceConfig = NonNullable<ConfigFile["resources"]>[number];
 
-/** The place where a resource is declared. */
+/** The place at which a config file declares a resource. */
 interface Declaration {
   readonly source: Source;
-  /** The config file that is served. The URIs of files are relative to its folder. */
+  /** The config file that is served. URIs of files are relative to the folder of this config file. */
   readonly main: Source;
   readonly key: KeyPath;
 }
@@ -82,7 +82,10 @@ async function buildPattern(config: GlobResource, metadata: Metadata, { source, 
   return await patternResources({ folder, metadata, toUri }, toMatcher(toRelativePattern(glob)));
 }
 
-/** Returns the URI of a path: the path relative to the folder of the main config file, or else only the file name. */
+/**
+ * Returns the URI of a file. The URI contains the path relative to the folder of the main config file, or only the file
+ * name if the file is outside of this folder.
+ */
 function toFileUri(main: Source, path: string): string {
   return `file:///${toUriPath(toRelativePath(main.folder, path) ?? toBaseName(path))}`;
 }

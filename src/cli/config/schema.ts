@@ -15,7 +15,7 @@ const jsonObject = z.record(z.string(), z.unknown());
 const annotations = z.strictObject({
   audience: z.array(z.enum(["user", "assistant"])).optional().describe("The intended audience"),
   priority: z.number().min(0).max(1).optional().describe("Importance, from 0 (least) to 1 (most)"),
-  lastModified: text.optional().describe("When it was last changed, in ISO 8601, such as 2025-01-12T15:00:58Z"),
+  lastModified: text.optional().describe("When the resource was last changed, in ISO 8601, such as 2025-01-12T15:00:58Z"),
 });
 
 const toolCommon = {
@@ -40,7 +40,7 @@ const toolCommon = {
 const word = z.union([
   z.string(),
   z.strictObject({
-    if: text.describe("The argument that includes the words: they are left out if it is missing or false"),
+    if: text.describe("The argument that decides about the words. If the argument is missing or false, the words are left out"),
     words: z.array(z.string()).min(1).describe("The words"),
   }),
 ]).describe(
@@ -50,13 +50,13 @@ const word = z.union([
 const commandTool = z.strictObject({
   ...toolCommon,
   run: z.array(word).min(1).describe(
-    'The program and its arguments as separate words, such as ["git", "log", "-n", "{{count}}"]. No shell is involved',
+    'The program and its arguments as separate words, such as ["git", "log", "-n", "{{count}}"]. No shell interprets the words',
   ),
   cwd: path.optional().describe("The working directory. Defaults to the folder of this file"),
   env: z.array(z.string().regex(/^[A-Za-z_]\w*(=|$)/)).optional().describe(
-    'Environment variables of the program in addition to PATH: NAME or NAME=value, such as ["HOME", "LANG=C"]',
+    'Environment variables to pass to the program in addition to PATH, as NAME or NAME=value, such as ["HOME", "LANG=C"]',
   ),
-  stdin: z.string().optional().describe("The standard input of the program, such as {{text}}"),
+  stdin: z.string().optional().describe("The text to write to the program's standard input, such as {{text}}"),
   timeoutMs: ms.optional().describe("The time in milliseconds after which the program is killed. Defaults to 30000"),
   maxBytes: bytes.optional().describe(
     "The number of bytes of output after which the program is killed. Defaults to 262144",
@@ -66,7 +66,7 @@ const commandTool = z.strictObject({
   ),
   format: z.enum(["text", "json"]).optional().describe("The format of the output. Defaults to text"),
   unsafe: z.boolean().optional().describe(
-    "Whether arguments may be part of a word, follow an option, or be read as code. Defaults to false",
+    "Whether an argument may be part of a word, follow an option, or be read as code. Defaults to false",
   ),
 });
 
@@ -74,8 +74,8 @@ const request = {
   headers: z.record(text, z.string()).optional().describe(
     'Request headers, such as { "authorization": "Bearer ${API_TOKEN}" }',
   ),
-  timeoutMs: ms.optional().describe("The time in milliseconds for the whole request. Defaults to 30000"),
-  maxBytes: bytes.optional().describe("The largest response, in bytes. Defaults to 1048576"),
+  timeoutMs: ms.optional().describe("The timeout for the whole request, in milliseconds. Defaults to 30000"),
+  maxBytes: bytes.optional().describe("The maximum size of the response, in bytes. Defaults to 1048576"),
   allowPrivate: z.array(text).optional().describe(
     "Hosts on this machine or a private network that requests may reach, such as localhost:8080",
   ),
@@ -91,52 +91,52 @@ const fetchTool = z.strictObject({
       "The request method. Defaults to GET, or to POST if there is a body",
     ),
     query: z.record(text, z.string()).optional().describe(
-      "Query parameters. A parameter whose argument is missing is left out",
+      "Query parameters. A parameter is left out if its argument is missing",
     ),
     ...request,
     body: z.unknown().optional().describe(
-      'The request body: text or JSON. A string that is only "{{name}}" becomes the argument with its own type',
+      'The request body: text or JSON. A string that consists of "{{name}}" alone is replaced with the value of the argument, which keeps its type',
     ),
   }).describe("The request to send"),
 });
 
 const resourceCommon = {
   title: text.optional().describe("The display name"),
-  description: text.optional().describe("What the resource holds"),
+  description: text.optional().describe("What the resource contains"),
   mimeType: text.optional().describe(
-    "The media type. Defaults to the type that the file extension or the response states",
+    "The media type. Defaults to the type from the file extension or from the response",
   ),
   annotations: annotations.optional().describe("Hints about how to use the resource"),
 };
 const fileCommon = {
   ...resourceCommon,
   watch: z.boolean().optional().describe("Whether to notify clients of changes. Defaults to true"),
-  maxBytes: bytes.optional().describe("The largest file that can be read, in bytes. Defaults to 1048576"),
+  maxBytes: bytes.optional().describe("The maximum size of a file that clients can read, in bytes. Defaults to 1048576"),
 };
 const uri = text.regex(/^[a-z][a-z\d+.-]*:\S+$/).describe("The URI, such as notes://todo");
 
 const fileResource = z.strictObject({
-  file: path.describe("The file to serve, as a path relative to the folder of this file, or an absolute path"),
+  file: path.describe("The file to serve: a path relative to the folder of this config file, or an absolute path"),
   uri: uri.optional(),
   name: text.optional().describe("The name. Defaults to the file name"),
   ...fileCommon,
 });
 const globResource = z.strictObject({
-  glob: text.describe("A pattern of files, such as docs/**/*.md. Hidden files match only if the pattern names the dot"),
+  glob: text.describe("A pattern for files, such as docs/**/*.md. A hidden file matches only if the pattern contains the leading dot"),
   ...fileCommon,
 });
 const folderResource = z.strictObject({
-  folder: path.describe("The folder to serve: everything in it can be read, and nothing outside of it"),
+  folder: path.describe("The folder to serve. Clients can read everything in the folder, and nothing outside of it"),
   name: text.optional().describe("The name. Defaults to the folder name"),
   ...fileCommon,
   hidden: z.boolean().optional().describe(
     "Whether to serve hidden files, whose names begin with a dot. Defaults to false",
   ),
   exclude: z.array(text).optional().describe(
-    'Patterns of files and folders to leave out, such as ["*.key"]. Defaults to ["node_modules"]',
+    'Patterns for files and folders to leave out, such as ["*.key"]. Defaults to ["node_modules"]',
   ),
   tools: z.union([z.boolean(), z.string().regex(/^[\w.-]{1,64}$/)]).optional().describe(
-    "Whether to add tools that list, search and read the folder. A string is the prefix of their names",
+    "Whether to add tools that list, search and read the folder. A string becomes the prefix of the tools' names",
   ),
 });
 const urlResource = z.strictObject({
@@ -153,8 +153,8 @@ const limitGroup = (names: readonly string[]) =>
 const serverKeys = {
   name: text.optional().describe("The name of the server. Defaults to the name of the folder"),
   version: text.optional().describe("The version of the server. Defaults to 0.0.0"),
-  title: text.optional().describe("The display name of the server"),
-  websiteUrl: z.url().optional().describe("The website of the server"),
+  title: text.optional().describe("The name of the server that clients display"),
+  websiteUrl: z.url().optional().describe("The URL of the server's website"),
   instructions: z.union([text, z.strictObject({ file: path })]).optional().describe(
     'Instructions for models that use this server: text, or { "file": "INSTRUCTIONS.md" }',
   ),
@@ -165,9 +165,9 @@ const serverKeys = {
   hosts: z.array(text).optional().describe(
     "Host headers that requests from this machine may use, in addition to loopback hosts",
   ),
-  origins: z.array(text).optional().describe("Origins of web pages that may call the server, in addition to its own"),
+  origins: z.array(text).optional().describe("Origins of web pages that may call the server, in addition to the server's own origin"),
   secret: text.optional().describe(
-    "A secret that all instances share, of at least 32 characters, such as ${MCP_SECRET}",
+    "A secret of at least 32 characters that all instances share, such as ${MCP_SECRET}",
   ),
 };
 
@@ -175,17 +175,17 @@ const parts = {
   $schema: z.string().optional().describe("The location of this JSON Schema, for editors"),
   description: text.optional().describe("What the server is for, in one sentence"),
   include: z.array(path).optional().describe(
-    "Other config files, whose tools, resources, prompts and modules are added",
+    "Other config files. Their tools, resources, prompts and modules are added to this file's",
   ),
   tools: z.record(
     z.string().regex(/^[\w.-]{1,128}$/),
     z.union([commandTool, fetchTool]),
-  ).optional().describe("Tools by name. Each runs a command or sends an HTTP request"),
+  ).optional().describe("Tools by name. Each tool runs a command or sends an HTTP request"),
   modules: z.array(path).optional().describe(
     "TypeScript or JavaScript files whose default export is a tool, resource or prompt, or an array of them",
   ),
   resources: z.array(z.union([fileResource, globResource, folderResource, urlResource])).optional().describe(
-    "Resources: files, patterns, folders and URLs",
+    "Resources from files, file patterns, folders and URLs",
   ),
   prompts: z.array(path).optional().describe("Markdown files, or patterns such as prompts/*.md"),
 };
@@ -196,7 +196,7 @@ export const configSchema = z.strictObject({ ...parts, ...serverKeys });
 /** The schema of an included config file, which cannot set the options of the server. */
 export const includedSchema = z.strictObject(parts);
 
-/** The value of a config file. */
+/** The content of a config file. */
 export type ConfigFile = z.infer<typeof configSchema>;
 /** A tool that runs a program. */
 export type CommandTool = z.infer<typeof commandTool>;
@@ -211,7 +211,7 @@ export type FolderResource = z.infer<typeof folderResource>;
 /** A resource with the response to an HTTP request. */
 export type UrlResource = z.infer<typeof urlResource>;
 
-/** Converts a schema to JSON Schema. Defaults to the schema of config files. */
+/** Converts a schema to JSON Schema. `schema` defaults to the schema of config files. */
 export function toJsonSchema(
   schema: typeof configSchema | typeof includedSchema = configSchema,
 ): Readonly<Record<string, unknown>> {

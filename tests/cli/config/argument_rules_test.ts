@@ -501,7 +501,8 @@ const rejected: readonly {
   {
     run: ["git", "-c", "{{a}}", "status"],
     key: "run[2]",
-    state: 'the text a follows the option -c and may become its value; put "--" between them, limit a with enum',
+    state:
+      'the text a follows the option -c and may become the value of the option; put "--" between the two, limit a with enum',
   },
   {
     run: ["my-tool", "--name={{a}}"],
@@ -519,7 +520,7 @@ const rejected: readonly {
     state: "sqlite may read this word as code, so a call could run anything; call a script file instead",
   },
   { run: ["sh"], stdin: "echo {{a}}", key: "stdin", state: "sh reads its standard input as code" },
-  { run: ["x"], key: "env[0]", state: "a call may not choose it; set a fixed value" },
+  { run: ["x"], key: "env[0]", state: "a call must not choose environment variables; set a fixed value" },
   // These schemas permit any text after an option.
   ...[
     {},
@@ -541,7 +542,7 @@ for (const { run, stdin, properties, key, state } of rejected) {
     await withFolder(withTool({ run, stdin, env }, properties), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
       assertStringIncludes(error.message, `tools.it.${key}: ${state}`);
-      if (!env) assertStringIncludes(error.message, 'set "unsafe": true if no value of it can do harm');
+      if (!env) assertStringIncludes(error.message, 'set "unsafe": true if no value of the argument can do harm');
     });
     if (env) return;
     await withFolder(withTool({ run, stdin, unsafe: true }, properties), async (folder) => {

@@ -243,7 +243,11 @@ Deno.test("a JSON result is structured and validated against output", async () =
 
 for (
   const { title, tool, message } of [
-    { title: "an argument as the program", tool: { run: ["{{a}}"] }, message: "tools.it.run[0]: it is the program" },
+    {
+      title: "an argument as the program",
+      tool: { run: ["{{a}}"] },
+      message: "tools.it.run[0]: a call must not choose the program",
+    },
     {
       title: "an unknown argument",
       tool: { run: ["x", "{{b}}"] },
@@ -290,7 +294,7 @@ for (
     {
       title: "output without JSON",
       tool: { run: ["x"], output: { type: "object" } },
-      message: 'tools.it.output: it needs a result that is JSON; add "format": "json"',
+      message: 'tools.it.output: an output schema requires JSON output; add "format": "json"',
     },
     {
       title: "an invalid schema",

@@ -158,9 +158,9 @@ for (
       text: "---\narguments:\n- name: x\n  must: y\n---\n",
       message: "4: unknown key must; the keys of an argument are description, required, values",
     },
-    { text: "---\nname: *b\n---\n", message: "2: the anchor &b is not defined before it; define it first" },
-    { text: '---\nname: "x\n---\n', message: "2: a quotation mark is not closed; close it" },
-    { text: "---\nname: 'x\n---\n", message: "2: a quotation mark is not closed; close it" },
+    { text: "---\nname: *b\n---\n", message: "2: the alias *b has no anchor before it; define &b above the alias" },
+    { text: '---\nname: "x\n---\n', message: "2: a quotation is not closed; add the closing quotation mark" },
+    { text: "---\nname: 'x\n---\n", message: "2: a quotation is not closed; add the closing quotation mark" },
     { text: "---\narguments:\n\ta: x\n---\n", message: "3: the line is indented with a tab; use spaces" },
     {
       text: "---\narguments:\n  a: x\n b: y\n---\n",

@@ -1,5 +1,5 @@
 /**
- * The types of extensions, which `extension` of the main entry makes.
+ * The types of extensions. The function `extension` of the main entry creates an extension.
  *
  * ```ts
  * import { extension } from "@x/mcp";

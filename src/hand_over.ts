@@ -1,28 +1,28 @@
 /**
- * Starts the command line when the entry file is run instead of imported.
+ * Starts the CLI when the entry file is run instead of imported.
  *
  * @module
  */
 import { deno } from "./runtime.ts";
 
 /**
- * Loads the command line and runs it. `entry` is the URL of the file that was run.
+ * Loads and runs the CLI. `entry` is the URL of the file that was run.
  *
- * In a bundle it does nothing. Some bundlers keep `import.meta.main`, which is true in their output. In a bundle, the
- * entry and this file have the same URL, or the entry has another name.
+ * Does nothing in a bundle. The caller's test of `import.meta.main` is not enough, because some bundlers keep the test,
+ * and it is true in their output. In a bundle, `entry` is the URL of this file, or is not named `mod`.
  */
 export function handOver(entry: string): void {
   if (entry === import.meta.url || !/\/mod\.[jt]s$/.test(entry)) return;
-  // The specifier is computed, because a literal specifier would load the command line into every program that imports
-  // the library. The import is not awaited, because the command line imports modules that wait for the entry file.
+  // Compute the specifier, because a literal specifier would load the CLI into every program that imports the library.
+  // Do not await the import, because the CLI imports modules that wait for the entry file.
   import(new URL(`./cli/main${entry.slice(-3)}`, import.meta.url).href).then(({ main }) => main(), explain);
 }
 
 function explain(error: unknown): never {
   const problem = findProblem(error);
-  // These explanations are about permissions and the cache of Deno.
+  // The explanations name permissions and the cache of Deno, so they do not apply to other runtimes.
   if (!deno || problem === undefined) throw error;
-  console.error(`Cannot start the command line: ${problem}`);
+  console.error(`Cannot start the CLI: ${problem}`);
   return deno.exit(1);
 }
 
@@ -31,7 +31,7 @@ function findProblem(error: unknown): string | undefined {
   const { protocol, pathname } = new URL(".", import.meta.url);
   if (/^Requires read access/.test(error.message)) {
     const folder = decodeURIComponent(pathname).replace(/\/$/, "");
-    return `Deno may not read its files; run it again with -A, or with --allow-read=${folder}`;
+    return `Deno may not read the files of the CLI; run the command again with -A, or with --allow-read=${folder}`;
   }
-  if (protocol !== "file:") return `${error.message.trim()}; to store it in the cache, run deno cache jsr:@x/mcp/cli`;
+  if (protocol !== "file:") return `${error.message.trim()}; run deno cache jsr:@x/mcp/cli to download the CLI`;
 }

@@ -1,5 +1,5 @@
 /**
- * The functions of a running server that a tool, such as the command line, may use in addition to its public members.
+ * Functions for tools that run servers, such as the CLI. They give access to more than the public members of a server.
  *
  * Unstable: this file may change in any release, and no entry of the package exports it.
  *
@@ -26,14 +26,14 @@ export {
 } from "./transports/http/listen.ts";
 export { guardConsole } from "./transports/stdio/stdout_guard.ts";
 
-/** A server with its path. */
+/** A server and its path. A mount has one endpoint for each of its servers. */
 export interface Endpoint {
   readonly server: Server;
   /** Name of the server. */
   readonly name: string;
   /** The path of the HTTP endpoint, such as `/mcp` or `/tenants/:tenant/mcp`. */
   readonly path: string;
-  /** Names of the parameters of the path. Empty if the path has no parameters. */
+  /** Names of the path parameters. Empty if the path has no parameters. */
   readonly params: readonly string[];
   /** Whether the server authenticates callers. */
   readonly hasAuth: boolean;
@@ -44,23 +44,24 @@ export interface Endpoint {
    */
   toPath(params: Readonly<Record<string, string>>): string;
   /**
-   * Returns the server at the concrete path with these parameters, to which `connect` can connect.
+   * Returns the server at the concrete path with these parameters. Pass it to `connect`.
    *
    * @throws {TypeError} if a parameter is missing, unknown or invalid.
    */
   enter(params?: Readonly<Record<string, string>>): Promise<PipeServer>;
   /**
-   * Turns `development` on, unless the options of the server set it to `false`. Use {@linkcode Endpoint.load} to wait
-   * for its code. From then on, `listener` gets the reports. Returns the function that removes the listener.
+   * Turns `development` on, unless the server's options set it to `false`. Its code loads in the background; await
+   * {@linkcode Endpoint.load} to be sure that `listener` receives all reports. Returns a function that removes the
+   * listener.
    */
   develop(listener?: DevelopmentListener): () => void;
-  /** Adds an observer, before the first request. */
+  /** Adds an observer. Call this method before the first request. */
   observe(observer: Observer): void;
   /** Loads the code that the first request would load. */
   load(): Promise<void>;
 }
 
-/** The names of all limits that are numbers, by group. */
+/** The names of all numeric limits, by group. */
 export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries(LIMITS).map(([group, limits]) => {
     const numbers = Object.entries<unknown>(limits).filter(([, value]) => typeof value === "number");
@@ -68,7 +69,7 @@ export const limitNames: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 
-/** Loads the JSON Schema compiler. Servers load it with their first schema. */
+/** Loads the JSON Schema compiler, which servers load only when they compile their first schema. */
 export async function loadSchemaCompiler(): Promise<typeof import("./schema/json_check.ts").compileJsonSchema> {
   return (await import("./schema/json_check.ts")).compileJsonSchema;
 }
@@ -86,11 +87,11 @@ export function listEndpoints(server: Server): readonly Endpoint[] {
   return (server[INTERNALS].servers ?? [server]).map(toEndpoint);
 }
 
-/** A store that one or more servers use. */
+/** A store, and the servers that use it. */
 export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs" | "valueBytes" | "reopen"> {
-  /** The names of the servers. */
+  /** The names of the servers that use the store. */
   readonly names: readonly string[];
-  /** Whether the engine notifies the store of new entries. Otherwise the store polls its topics. */
+  /** Returns whether the storage engine reports new entries. Otherwise the store polls its topics. */
   canListen(): Promise<boolean>;
 }
 
@@ -113,8 +114,8 @@ function toUsedStore({ [INTERNALS]: internals }: Store, names: readonly string[]
 }
 
 /**
- * Whether a value is a server. Tests for properties instead of a class, because a server file may use another copy of
- * this library.
+ * Tests whether a value is a server. Tests for properties instead of a class, because a server file may use another
+ * copy of this library.
  */
 export function isServer(value: unknown): value is Server {
   return typeof value === "object" && value !== null && INTERNALS in value && "fetch" in value;

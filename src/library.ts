@@ -1,5 +1,5 @@
 /**
- * The library: `createServer` for every protocol revision, and all public names.
+ * Exports everything in the main entry, including `createServer`.
  *
  * @module
  */
@@ -13,10 +13,10 @@ import type { RouteServerOptions, TextParams } from "./server/options.ts";
 const loadOlder: LoadOlder = async (...args) => (await import("./eras/legacy/legacy.ts")).legacyEra(...args);
 
 /**
- * Creates an MCP server for clients of every protocol revision.
+ * Creates an MCP server, which serves clients of every protocol revision.
  *
- * A file with the server as its default export runs with `deno serve` and `bun`, on Deno Deploy and Workers, and over
- * stdio.
+ * If a file exports the server as its default export, `deno serve`, `bun`, Deno Deploy and Workers can run the file,
+ * and the CLI can serve it over stdio.
  *
  * @throws {TypeError} if an option is invalid, or two handlers have the same name.
  */
@@ -25,7 +25,7 @@ export function createServer<
   const H extends readonly Handler[] = readonly Handler[],
 >(options: RouteServerOptions<P, H>): Server<H> {
   const revisions = readRevisions(options?.revisions);
-  // Safe, because the type parameter for the handlers exists only at compile time.
+  // The cast is safe, because the type parameter for the handlers exists only at compile time.
   return buildServer(options, (engine) => createEras(engine, revisions, loadOlder)) as Server<H>;
 }
 

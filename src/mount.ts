@@ -20,14 +20,17 @@ import { addStats } from "./server/stats.ts";
 
 /** Options of {@linkcode mount}. */
 export interface MountOptions {
-  /** Handlers that are added to several servers. */
+  /** Handlers to add to several servers. */
   readonly handlers?: readonly {
     /** The tools, resources and prompts. */
     readonly handlers: readonly Handler[];
     /** Names of the servers that get the handlers. Defaults to all servers. */
     readonly to?: readonly string[];
   }[];
-  /** Endpoints in addition to MCP, such as `[health()]` of `@x/mcp/observe`. Defaults to the routes of the servers. */
+  /**
+   * Endpoints next to the MCP endpoints, such as `[health()]` from `@x/mcp/observe`. If omitted, each server serves its
+   * own routes.
+   */
   readonly routes?: RouteList;
 }
 
@@ -39,8 +42,8 @@ const OPTIONS: KnownOptions<keyof MountOptions> = {
 };
 
 /**
- * Several servers on one port. Its methods apply to all servers. For a transport other than HTTP, such as stdio, use
- * one of its `servers`.
+ * Several servers on one port. The methods apply to all servers. To serve another transport, such as stdio, use one of
+ * the `servers`.
  */
 export interface Mount extends Server {
   /** The servers, in the order of the first argument. */
@@ -49,7 +52,7 @@ export interface Mount extends Server {
 
 /**
  * Serves several servers on one port, each at its own `path`. Each server keeps its name, callers, sessions and limits.
- * The servers share the services that live as long as the server: a service that two servers use is made once.
+ * The servers share server-wide services: a service that two servers use is created once.
  *
  * ```ts
  * import { createServer, mount, tool } from "@x/mcp";
@@ -61,12 +64,14 @@ export interface Mount extends Server {
  * export default mount([notes, admin], { handlers: [{ handlers: [ping], to: ["admin"] }] });
  * ```
  *
- * @throws {TypeError} if two servers have the same path, a server is mounted already, or a name or an option is
+ * @throws {TypeError} if two servers have the same path, a server is already mounted, or a server name or option is
  * unknown.
  */
 export function mount(servers: readonly Server[], options: MountOptions = {}): Mount {
   checkOptions("mount", options, OPTIONS);
-  if (!Array.isArray(servers)) throw new TypeError("Cannot mount: the servers must be a list; write it in brackets");
+  if (!Array.isArray(servers)) {
+    throw new TypeError("Cannot mount: the servers are not a list; write mount([server, …])");
+  }
   const { handlers = [] } = options;
   const find = createRouter(servers);
   checkUnmounted(servers);
@@ -106,7 +111,7 @@ export function mount(servers: readonly Server[], options: MountOptions = {}): M
   return mounted;
 }
 
-/** Returns the routes of several servers. The routes are loaded with the first request. */
+/** Creates the routes of a mount. The code that handles routes loads with the first request. */
 function openRoutes(
   list: RouteList,
   servers: readonly Server[],
@@ -124,7 +129,7 @@ const NOT_FOUND = { status: 404, message: "Cannot serve the request: there is no
 
 /** Returns a function that finds the server of a URL. */
 function createRouter(servers: readonly Server[]): (url: string) => Server | undefined {
-  if (!servers.length) throw new TypeError("Cannot mount: there is no server; give at least one");
+  if (!servers.length) throw new TypeError("Cannot mount: the list of servers is empty; add a server");
   const byPath = new Map<string, Server>();
   const patterns: { readonly pattern: RegExp; readonly server: Server }[] = [];
   const routes: typeof patterns = [];
@@ -134,7 +139,7 @@ function createRouter(servers: readonly Server[]): (url: string) => Server | und
     const shape = path.replace(/:\w+/g, ":");
     const other = shapes.get(shape);
     if (other) {
-      const state = `${other[INTERNALS].name} has the path ${path} too; give each server a path of its own`;
+      const state = `server ${other[INTERNALS].name} also has the path ${path}; give each server a different path`;
       throw new TypeError(`Cannot mount ${name}: ${state}`);
     }
     shapes.set(shape, server);
@@ -158,7 +163,7 @@ function toPattern(template: string): RegExp {
 }
 
 // Normalize the path as the servers do, because a runtime may leave dot segments and backslashes in a URL. Otherwise
-// another spelling of a path could reach a later server, with other rules.
+// another spelling of a path could reach another server, which may have weaker rules.
 function normalize(path: string): string {
   if (!/[%\\]|\/\./.test(path)) return path;
   const resolved = URL.parse(`http://x${path}`)?.pathname ?? path;
@@ -176,14 +181,14 @@ function escape(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
-// Check all servers before anything changes, so that they can still be mounted after an error.
+// Check all servers before changing any, so that the servers can still be mounted after an error.
 function checkUnmounted(servers: readonly Server[]): void {
   for (const { [INTERNALS]: { host, name } } of servers) {
-    if (host.root) throw new TypeError(`Cannot mount ${name}: it is mounted already; create a second server`);
+    if (host.root) throw new TypeError(`Cannot mount ${name}: this server is already mounted; create a second server`);
   }
 }
 
-/** Gives all servers the same container of services. Returns a function that disposes the services. */
+/** Gives all servers the same container of services. `close` disposes the services. */
 function shareServices(servers: readonly Server[]): { readonly close: () => Promise<void> } {
   const { report, observer, ticker: { clock } } = servers[0][INTERNALS].engine.core;
   const ticker = new Ticker(clock);
@@ -208,13 +213,13 @@ function pick(servers: readonly Server[], names: readonly string[] | undefined):
   const known = servers.map((server) => server[INTERNALS].name);
   const wrong = names?.find((name) => !known.includes(name));
   if (wrong !== undefined) {
-    const state = `there is no server ${JSON.stringify(wrong)}; the servers are ${known.join(", ")}`;
+    const state = `there is no server ${JSON.stringify(wrong)}; use one of ${known.join(", ")}`;
     throw new TypeError(`Cannot mount handlers: ${state}`);
   }
   return names ? servers.filter((server) => names.includes(server[INTERNALS].name)) : servers;
 }
 
-/** Adds handlers to all servers. If a server rejects them, throws and changes no server. */
+/** Adds handlers to all servers. If a server rejects the handlers, throws and leaves all servers unchanged. */
 function addToAll(servers: readonly Server[], handlers: readonly Handler[]): void {
   const done: Server[] = [];
   try {
@@ -232,7 +237,7 @@ function toInternals(servers: readonly Server[]): ServerInternals {
   const refuse = (verb: string): never => {
     const names = servers.map((server) => server[INTERNALS].name).join(", ");
     throw new TypeError(
-      `Cannot ${verb} several servers at once: these are ${names}; use one of the servers of mount()`,
+      `Cannot ${verb} a mount: the mount contains the servers ${names}; use one of its servers`,
     );
   };
   return {

@@ -1,5 +1,5 @@
 /**
- * An observer that prints, and the events that observers receive.
+ * An observer that prints events, and the types of the events that observers receive.
  *
  * ```ts
  * import { createServer } from "@x/mcp";

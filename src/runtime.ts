@@ -1,9 +1,9 @@
 /**
- * Types and access for the globals of Deno, Bun and Node. All other files import them from here.
+ * The globals of Deno, Bun and Node, and their types. All other files import them from here.
  *
- * The types cover only what the library uses. Nothing is imported from a runtime, because this file must also load on
- * other platforms, such as workerd. The modules of Node come from `process.getBuiltinModule`, so that bundles for other
- * platforms contain no imports of them.
+ * The types cover only what the library uses. This file imports nothing from a runtime, because it must also load on
+ * other platforms, such as workerd. Node's modules come from `process.getBuiltinModule`, so that bundles for other
+ * platforms do not import these modules.
  *
  * @module
  */
@@ -12,14 +12,14 @@ import type { HttpModule } from "./kit/node_server.ts";
 /** A readable stream of bytes. */
 type Bytes = ReadableStream<Uint8Array>;
 
-/** Handles HTTP requests. `info` describes the connection. */
+/** Handles an HTTP request. `info` describes the connection. */
 export type RuntimeFetch = (request: Request, info: RuntimeInfo) => Response | Promise<Response>;
 
-/** The second argument of `fetch`. */
+/** The second argument that Deno or Bun passes to `fetch`. */
 export interface RuntimeInfo {
-  /** Set by Deno. */
+  /** The client's address. Set by Deno. */
   readonly remoteAddr?: unknown;
-  /** Set by Bun, which passes its server. */
+  /** Returns the client's address. Set by Bun, which passes its server object as `info`. */
   readonly requestIP?: unknown;
 }
 
@@ -30,7 +30,7 @@ export interface DenoGlobal {
   readonly version: { readonly deno: string };
   readonly noColor: boolean;
   readonly env: { get(name: string): string | undefined };
-  /** Not available on some platforms. */
+  /** `undefined` on some platforms that imitate Deno. */
   readonly permissions?: { querySync(wanted: DenoPermission): { readonly state: string } };
   readonly stdin: { isTerminal(): boolean; readonly readable: Bytes };
   readonly stdout: DenoOutput;
@@ -44,7 +44,7 @@ export interface DenoGlobal {
   removeSignalListener(signal: string, listener: () => void): void;
   unrefTimer?(timer: unknown): void;
   serve(options: DenoServeOptions, handler: RuntimeFetch): DenoServer;
-  /** Not available on some platforms. */
+  /** `undefined` on some platforms that imitate Deno. */
   upgradeWebSocket?(
     request: Request,
     options: { readonly protocol?: string },
@@ -68,12 +68,12 @@ export interface DenoGlobal {
   };
 }
 
-/** A permission to query. */
+/** A permission whose state can be queried. */
 export type DenoPermission =
   | { readonly name: "read"; readonly path: string }
   | { readonly name: "env"; readonly variable: string };
 
-/** Standard output or standard error. Its members can be replaced. */
+/** Standard output or standard error. The members are not readonly, because the stdout guard replaces them. */
 export interface DenoOutput {
   write(bytes: Uint8Array): Promise<number>;
   writeSync(bytes: Uint8Array): number;
@@ -81,7 +81,7 @@ export interface DenoOutput {
   readonly writable: WritableStream<Uint8Array>;
 }
 
-/** Options of a child process. */
+/** Options to start a child process. */
 export interface DenoCommandOptions {
   readonly args: readonly string[];
   readonly cwd?: string;
@@ -115,22 +115,22 @@ export interface DenoServer {
   readonly addr: { readonly port: number };
   readonly finished: Promise<void>;
   shutdown(): Promise<void>;
-  /** Lets the process end although the server is running. */
+  /** Allows the process to end while the server is running. */
   unref(): void;
 }
 
-/** The kind of a file system entry. */
+/** What kind of file system entry a path is. */
 export interface DenoFileKinds {
   readonly isFile: boolean;
   readonly isDirectory: boolean;
   readonly isSymlink: boolean;
 }
 
-/** Metadata of a file. Fields that the system does not support are `null`. */
+/** Metadata of a file. A field is `null` if the operating system does not support it. */
 export interface DenoFileInfo extends DenoFileKinds {
   readonly size: number;
   readonly mtime: Date | null;
-  /** Time of the last change of the contents or metadata. Programs cannot set it. */
+  /** Time at which the contents or metadata last changed. Unlike `mtime`, programs cannot set this time. */
   readonly ctime?: Date | null;
   readonly dev: number;
   readonly ino: number | null;
@@ -158,27 +158,27 @@ export interface DenoFile {
 
 /** The parts of `Bun` that the library uses. */
 export interface BunGlobal {
-  /** The path of the main file. */
+  /** The path of the entry file. */
   readonly main: string;
   readonly version: string;
   readonly isMainThread: boolean;
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: { stream(): Bytes };
-  /** Can be replaced. */
+  /** Not readonly, because the stdout guard replaces it. */
   stdout: unknown;
   readonly stderr: unknown;
   write(to: unknown, bytes: Uint8Array): Promise<number>;
   /** Adds a plugin to the module loader of this process. */
   plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
-  /** Resolves a specifier against a folder. Throws if nothing is found. */
+  /** Resolves a specifier against a folder. Throws if the module is not found. */
   resolveSync(specifier: string, folder: string): string;
   spawn(words: readonly string[], options: BunPipedOptions): BunPipedChild;
   spawn(words: readonly string[], options: BunSpawnOptions): BunChild;
   serve(options: BunServeOptions): BunServer;
 }
 
-/** Options of a child process that reads the given bytes, or nothing. */
+/** Options of a child process whose input is `stdin`, or empty. */
 export interface BunSpawnOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -203,12 +203,12 @@ export interface BunChild {
 
 /** A child process with piped input. */
 export interface BunPipedChild extends Omit<BunChild, "stderr"> {
-  /** `undefined` if standard error is inherited. */
+  /** `undefined` if the child process inherits standard error. */
   readonly stderr?: Bytes;
   readonly stdin: { write(bytes: Uint8Array): unknown; flush(): unknown; end(): unknown };
 }
 
-/** Options of an HTTP server with its handlers. */
+/** Options of an HTTP server. */
 export interface BunServeOptions {
   readonly hostname: string;
   readonly port: number;
@@ -217,7 +217,7 @@ export interface BunServeOptions {
   readonly idleTimeout?: number;
 }
 
-/** The part of a Bun plugin that resolves imports. */
+/** The object with which a Bun plugin registers callbacks for imports. */
 export interface BunPluginBuild {
   onResolve(
     options: { readonly filter: RegExp },
@@ -228,16 +228,16 @@ export interface BunPluginBuild {
 /** A running HTTP server. */
 export interface BunServer {
   readonly port: number;
-  /** With `now`, closes all connections. Otherwise waits for pending responses. */
+  /** Stops the server. If `now` is `true`, closes all connections; otherwise waits for pending responses. */
   stop(now?: boolean): Promise<void>;
 }
 
-/** The parts of `process` that the library uses, which Deno supports too. */
+/** The parts of `process` that the library uses on every runtime. */
 export interface ProcessGlobal {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly platform: string;
   readonly execPath: string;
-  /** Can be replaced on Bun. */
+  /** Not readonly, because the stdout guard replaces it on Bun. */
   stdout: { readonly columns?: number };
   readonly stderr: { readonly columns?: number; write(text: string): unknown };
   exit(code: number): never;
@@ -259,17 +259,17 @@ export interface DnsModule {
 /** The parts of `node:net` that the library uses. */
 export interface NetModule {
   readonly BlockList: new () => AddressList;
-  /** Returns 4 or 6 for an IP address, and 0 for any other text. */
+  /** Returns the version of an IP address, 4 or 6, or 0 for any other text. */
   isIP(text: string): number;
 }
 
-/** A list of networks. */
+/** A list of IP subnets. */
 export interface AddressList {
   addSubnet(address: string, bits: number, family: "ipv4" | "ipv6"): void;
   check(address: string, family: "ipv4" | "ipv6"): boolean;
 }
 
-/** The parts of the `process` of Node that the library uses. */
+/** The parts of Node's `process` that the library uses. */
 export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
   readonly argv: readonly string[];
   readonly stdin: NodeReadable;
@@ -283,7 +283,7 @@ export interface NodeGlobal extends Omit<ProcessGlobal, "getBuiltinModule"> {
   getBuiltinModule(name: "worker_threads"): NodeThreads;
 }
 
-/** A readable stream of Node. */
+/** A Node readable stream. */
 export interface NodeReadable {
   on(event: "data", listener: (bytes: Uint8Array) => void): unknown;
   on(event: "end" | "close", listener: () => void): unknown;
@@ -293,41 +293,41 @@ export interface NodeReadable {
   destroy(): unknown;
 }
 
-/** Standard output or standard error on Node. Its members can be replaced. */
+/** Standard output or standard error on Node. The members are not readonly, because the stdout guard replaces them. */
 export interface NodeOutput {
   readonly columns?: number;
   write(data: string | Uint8Array, written?: (error?: Error | null) => void): boolean;
   on(event: "error", listener: (error: Error) => void): unknown;
 }
 
-/** Options of a child process of Node. */
+/** Options to start a child process on Node. */
 export interface NodeSpawnOptions {
   readonly cwd?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly stdio: readonly ["pipe", "pipe", "pipe" | "inherit"];
 }
 
-/** A child process of Node. */
+/** A child process on Node. */
 export interface NodeChild {
-  /** Not set if the process could not be started. */
+  /** `undefined` if the process could not be started. */
   readonly pid?: number;
   readonly stdin: NodeOutput & { end(done: () => void): unknown };
   readonly stdout: NodeReadable;
-  /** Not available if standard error is inherited. */
+  /** `null` if the child process inherits standard error. */
   readonly stderr: NodeReadable | null;
   on(event: "exit", listener: (code: number | null) => void): unknown;
   on(event: "error", listener: (error: Error) => void): unknown;
   kill(signal: string): boolean;
 }
 
-/** The module `worker_threads` of Node. */
+/** The parts of `node:worker_threads` that the library uses. */
 export interface NodeThreads {
   readonly isMainThread: boolean;
   readonly parentPort: ThreadGlobal | null;
   readonly Worker: new (url: URL, options: { readonly name: string }) => NodeWorker;
 }
 
-/** A worker thread of Node. */
+/** A Node worker thread. */
 export interface NodeWorker {
   on(event: "message", listener: (message: unknown) => void): unknown;
   on(event: "error" | "messageerror", listener: (error: unknown) => void): unknown;
@@ -338,7 +338,7 @@ export interface NodeWorker {
   unref(): void;
 }
 
-/** The built-in `fs` module. */
+/** The parts of `node:fs` that the library uses. */
 export interface FsModule {
   existsSync(path: URL): boolean;
   readFileSync(path: URL | string): Uint8Array;
@@ -356,7 +356,7 @@ export interface FsModule {
   };
 }
 
-/** An entry of a folder, as `node:fs` returns it. */
+/** A directory entry from `node:fs`. */
 export interface FsEntry {
   readonly name: string;
   isFile(): boolean;
@@ -364,7 +364,7 @@ export interface FsEntry {
   isSymbolicLink(): boolean;
 }
 
-/** Facts of a file, as `node:fs` returns them. */
+/** The metadata of a file, from `node:fs`. */
 export interface FsFacts extends Omit<FsEntry, "name"> {
   readonly dev: number;
   readonly ino: number;
@@ -374,7 +374,7 @@ export interface FsFacts extends Omit<FsEntry, "name"> {
   readonly ctimeMs: number;
 }
 
-/** An open file of `node:fs`. */
+/** An open file from `node:fs`. */
 export interface FsFile {
   stat(): Promise<FsFacts>;
   read(buffer: Uint8Array, offset: number, length: number): Promise<{ readonly bytesRead: number }>;
@@ -384,11 +384,11 @@ export interface FsFile {
 
 /** The global scope of a worker thread. */
 export interface ThreadGlobal {
-  /** The name that its creator gave it. */
+  /** The name that was passed to the constructor of the worker. */
   readonly name?: string;
   postMessage(message: unknown): void;
   addEventListener(type: "message", listener: (event: { readonly data: unknown }) => void): void;
-  /** Ends the thread. Bun has no such function. */
+  /** Ends the thread. `undefined` on Bun. */
   close?(): void;
 }
 
@@ -398,7 +398,7 @@ interface Globals {
   readonly process: ProcessGlobal;
 }
 
-// Each runtime only has types for its own global, and other platforms have neither.
+// The cast is needed, because the types of each runtime declare only its own global.
 const globals = globalThis as unknown as Globals;
 
 /** The global `Deno`, or `undefined` on other runtimes. */
@@ -408,67 +408,73 @@ export const deno: DenoGlobal | undefined = globals.Deno;
 export const bun: BunGlobal | undefined = globals.Bun;
 
 /**
- * Returns the current global `Deno`. Use it where behavior depends on the platform, so that tests can replace the
- * global.
+ * Returns the current value of the global `Deno`. Use this function instead of `deno` where behavior depends on the
+ * platform, so that tests can replace the global.
  */
 export function findDeno(): DenoGlobal | undefined {
   return globals.Deno;
 }
 
-/** Whether the program is an executable that `deno compile` or `bun build --compile` created. */
+/** Tests whether the program is an executable from `deno compile` or `bun build --compile`. */
 export function isCompiled(): boolean {
-  // Bun shows the files of an executable in a separate folder, and on Windows on a separate drive.
+  // In an executable from Bun, files have paths in a virtual folder, or on a virtual drive on Windows.
   return Boolean(deno?.build.standalone) || /^(\/\$bunfs\/|[A-Z]:[\\/]~BUN[\\/])/i.test(bun?.main ?? "");
 }
 
-/** The `process` of Node, or `undefined` on other runtimes, some of which imitate it. */
+/** Node's `process`, or `undefined` on other runtimes, even if they imitate `process`. */
 export const node: NodeGlobal | undefined = !deno && globalThis.navigator?.userAgent?.startsWith("Node.js/")
-  ? globals.process as unknown as NodeGlobal // Safe, because this `process` is the `process` of Node.
+  ? globals.process as unknown as NodeGlobal // The cast is safe, because the user agent identifies Node.
   : undefined;
 
-/** Returns the global scope if this code runs in a worker thread. */
+/**
+ * Returns the global scope, or Node's parent port, if this code runs in a worker thread. Returns `undefined` in the
+ * main thread.
+ */
 export function findThread(): ThreadGlobal | undefined {
   if (node) {
     const { isMainThread, parentPort } = node.getBuiltinModule("worker_threads");
     return isMainThread ? undefined : parentPort ?? undefined;
   }
   const isThread = bun ? !bun.isMainThread : "WorkerGlobalScope" in globalThis;
-  // The cast is safe, because this thread is a worker, whereas TypeScript assumes the global scope of the main thread.
+  // The cast is safe, because this thread is a worker. TypeScript assumes the global scope of the main thread.
   return isThread ? globalThis as unknown as ThreadGlobal : undefined;
 }
 
-/** Named locks that the threads of one process share. A lock is released when its thread has really ended. */
+/** Named locks that all threads of a process share. A lock is released only when its thread has ended. */
 export interface ThreadLocks {
   request(name: string, hold: () => Promise<unknown>): Promise<unknown>;
   query(): Promise<{ readonly held?: readonly { readonly name?: string }[] }>;
 }
 
 /**
- * Returns the locks of Deno. Bun has no locks. It does not need them, because it ends a thread at once and reports the
- * end.
+ * Returns Deno's locks. Returns `undefined` on other runtimes. Bun needs no locks, because it ends a thread immediately
+ * and reports the end.
  */
 export function findThreadLocks(): ThreadLocks | undefined {
   const locks: unknown = deno && Reflect.get(globalThis.navigator, "locks");
-  return locks ? locks as ThreadLocks : undefined; // The Web Locks API.
+  return locks ? locks as ThreadLocks : undefined; // The cast is safe, because `navigator.locks` is the Web Locks API.
 }
 
-/** Returns the global `process`. It is read only when needed, because on Deno that loads several modules. */
+/**
+ * Returns the global `process`. A constant would be slower at startup, because Deno loads several modules when
+ * `process` is first read.
+ */
 export function findProcess(): ProcessGlobal {
   return globals.process;
 }
 
 /**
- * Runs `job` once after `ms` milliseconds. Returns a function that cancels it.
+ * Calls `job` once after `ms` milliseconds. Returns a function that cancels the timer.
  *
- * The timer does not keep the process alive. Use it for housekeeping only, because `job` may never run.
+ * Use this timer only for housekeeping: `job` may never run, because the timer does not keep the process alive.
  */
 export function startBackgroundTimer(job: () => void, ms: number): () => void {
-  // In browsers and workerd the timer is a number, and timers do not keep the process alive. On other runtimes it is an
-  // object.
+  // The type of a timer depends on the runtime. In browsers and workerd it is a number, and there is no process to keep
+  // alive.
   const timer: unknown = setTimeout(job, ms);
   if (deno?.unrefTimer) deno.unrefTimer(timer);
   else if (isUnrefable(timer)) timer.unref();
-  return () => clearTimeout(timer as number); // `setTimeout` returned it, whatever its type is.
+  return () => clearTimeout(timer as number); // The cast is safe, because `clearTimeout` accepts what `setTimeout` returned.
 }
 
 function isUnrefable(timer: unknown): timer is { unref(): void } {

@@ -1,5 +1,5 @@
 /**
- * The revisions of the protocol, and the selection of revisions that a server serves.
+ * The protocol revisions, and the selection of the revisions that a server serves.
  *
  * @see specification/2026-07-28/basic/versioning
  * @module
@@ -10,15 +10,13 @@ import type { Engine, Era } from "../core/era.ts";
 import type { Link, Reply } from "../core/call/link.ts";
 import { META_VERSION, VERSION } from "./modern/meta_keys.ts";
 
-/** A revision of the protocol. */
+/** A protocol revision that this library supports. */
 export type Revision = "2026-07-28" | "2025-11-25" | "2025-06-18" | "2025-03-26" | "2024-11-05";
 
-/** The revisions of the protocol, newest first. */
+/** All supported protocol revisions, newest first. */
 export const REVISIONS: readonly Revision[] = [VERSION, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/**
- * Returns the revisions that a server serves, newest first. Throws if the list is empty, or has an unknown revision.
- */
+/** Returns the revisions to serve, newest first. Throws if the list is empty or contains an unknown revision. */
 export function readRevisions(given: readonly Revision[] = REVISIONS): readonly Revision[] {
   const refuse = (state: string) =>
     new TypeError(`Cannot create a server: revisions ${state}; list some of ${REVISIONS.join(", ")}`);
@@ -29,7 +27,10 @@ export function readRevisions(given: readonly Revision[] = REVISIONS): readonly 
   return REVISIONS.filter((each) => given.includes(each));
 }
 
-/** Limits an era to some revisions. A client of any other revision gets an error that lists the served revisions. */
+/**
+ * Limits an era to the revisions in `served`. A client that requests another revision gets an error with a list of the
+ * served revisions.
+ */
 export function narrowEra(engine: Engine, era: Era, served: readonly string[]): Era {
   return {
     accept(message, link) {
@@ -50,23 +51,22 @@ function findUnserved(message: Incoming, { version }: Link, served: readonly str
   const params = message.kind === "request" || message.kind === "notification" ? message.params : undefined;
   if (message.kind === "request" && message.method === "initialize") {
     const offered = params?.protocolVersion;
-    // A server with older revisions does not reject the message: its response offers the newest of these revisions.
+    // Do not reject `initialize` if the server serves an older revision, because the response offers that revision.
     return typeof offered === "string" && served.at(-1) === VERSION ? offered : undefined;
   }
   const stated = isObject(params?._meta) ? params._meta[META_VERSION] ?? version : version;
   if (typeof stated !== "string" || served.includes(stated)) return;
-  // A revision that does not exist is rejected by the era itself.
+  // The era rejects revisions that do not exist.
   const known: readonly string[] = REVISIONS;
   return known.includes(stated) || !served.includes(VERSION) ? stated : undefined;
 }
 
-/** A message and its source. */
 interface Received {
   readonly message: Incoming;
   readonly link: Link;
 }
 
-/** The revisions that the error names. */
+/** The revisions in the error, which tell the client what to request instead. */
 interface Versions {
   readonly supported: readonly string[];
   readonly requested: string;

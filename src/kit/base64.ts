@@ -1,13 +1,14 @@
 /**
- * Converts bytes to Base64 text and back, in the standard and in the URL-safe alphabet.
+ * Converts bytes to Base64 and back, in the standard and in the URL-safe alphabet.
  *
- * Reading is canonical. Text that the matching writer would not produce is rejected: spaces, wrong padding, or stray
- * bits in the last character. Otherwise a client could alter a sealed token without the server noticing.
+ * The functions that read Base64 reject text that the functions that write it would not produce, such as text with
+ * spaces, wrong padding, or extra bits in the last character. Otherwise a client could change a sealed token without
+ * invalidating it.
  *
  * @module
  */
 
-/** Whether the runtime has the methods of `Uint8Array`. Node has them since version 25. */
+/** Whether the runtime has `Uint8Array.fromBase64()` and `toBase64()`, which Node has since version 25. */
 const isBuiltIn = "toBase64" in Uint8Array.prototype;
 
 /** Writes bytes in the standard alphabet, padded with `=`. */
@@ -34,7 +35,7 @@ export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined
   return readCanonical(text, "base64url", toBase64Url);
 }
 
-/** Reads text in one alphabet. Returns `undefined` if `write` would not have written the text. */
+/** Reads text in `alphabet`. Returns `undefined` if `write` would not have written the text. */
 function readCanonical(
   text: string,
   alphabet: "base64" | "base64url",
@@ -48,7 +49,7 @@ function readCanonical(
   }
 }
 
-/** Reads text in either alphabet, and may also accept text that is not canonical. */
+/** Reads text in either alphabet, including text that no writer would produce. */
 function decode(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (character) => character.charCodeAt(0));
 }

@@ -4,27 +4,25 @@
  * @module
  */
 
-/** A challenge: its scheme in lowercase, and its parameters by lowercase name. */
+/** A challenge. The scheme and the names of the parameters are in lowercase. */
 export interface HeaderChallenge {
   readonly scheme: string;
   readonly params: ReadonlyMap<string, string>;
 }
 
-/** A token. If the token names a parameter, the value of the parameter follows. */
+/** Matches a scheme, or a parameter with its value. */
 const WORD = /([\w!#$%&'*+.^`|~/-]+)(?:\s*=\s*("(?:[^"\\]|\\.)*"|[^\s,"]*))?/g;
 
-/** Maximum number of words that are read. A limit is needed because the server chooses the length of the header. */
+/** Maximum number of matches of `WORD` that are read, because a server can send a header of any length. */
 const MAX_WORDS = 100;
 
-/**
- * Returns the challenge of the scheme `Bearer`. Returns the first challenge if the header has no `Bearer` challenge.
- */
+/** Returns the `Bearer` challenge, or the first challenge if the header has no `Bearer` challenge. */
 export function readChallenge(header: string | null): HeaderChallenge | undefined {
   const challenges = readChallenges(header);
   return challenges.find(({ scheme }) => scheme === "bearer") ?? challenges[0];
 }
 
-/** Returns all challenges in their order. */
+/** Returns all challenges in the order of the header. */
 export function readChallenges(header: string | null): readonly HeaderChallenge[] {
   const challenges: { scheme: string; params: Map<string, string> }[] = [];
   let words = 0;

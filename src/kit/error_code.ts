@@ -1,5 +1,5 @@
 /**
- * Recognises the errors of the runtimes by their codes.
+ * Recognizes errors that the runtimes throw, by their codes.
  *
  * @module
  */

@@ -4,25 +4,28 @@
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
  */
-/** The maximum characters of one event. Without this limit, an endless event would fill the memory. */
+/** Maximum length of an event in characters. Without this limit, an endless event would fill the memory. */
 export const MAX_CHARACTERS: number = 64 * 1024 * 1024;
-/** Characters that each line counts in addition to its text, because each line is kept as a separate string. */
+/**
+ * Characters that each line counts in addition to its text, because each line is a separate string, which takes memory
+ * too.
+ */
 const LINE_CHARACTERS = 32;
-/** The longest event id, in characters. The client sends it back in a header. */
+/** Maximum length of an event id in characters, because the client sends the id back in a header. */
 const MAX_ID = 4096;
-/** The longest delay that a server can ask for, in milliseconds. */
+/** Maximum `retry` that a server can set, in milliseconds. */
 const MAX_RETRY_MS = 3_600_000;
 
-/** One event. Without `data`, the event has only an id or a retry time. */
+/** An event. Without `data`, the event only sets the id or the retry delay. */
 export interface StreamEvent {
   readonly type?: string;
   readonly data?: string;
   readonly id?: string;
-  /** Milliseconds before the client should reconnect. */
+  /** Milliseconds that the client should wait before it reconnects. */
   readonly retry?: number;
 }
 
-/** Yields the events of a response. Aborting `signal` closes the response and throws the reason. */
+/** Yields the events of a response. Cancels the response body and throws the reason if `signal` aborts. */
 export async function* readEvents(response: Response, signal?: AbortSignal): AsyncGenerator<StreamEvent> {
   const reader = response.body?.getReader();
   if (!reader) return;
@@ -31,8 +34,8 @@ export async function* readEvents(response: Response, signal?: AbortSignal): Asy
   const decoder = new TextDecoder();
   let rest = "";
   let size = 0;
-  // A line may end in CR, LF or CRLF, and a chunk may end between CR and LF. In that case, the LF must not count as
-  // another line.
+  // A line can end in CR, LF or CRLF. If a chunk ends between CR and LF, the LF at the start of the next chunk must not
+  // count as another line.
   let endsInReturn = false;
   let fields: string[] = [];
   try {

@@ -1,8 +1,8 @@
 /**
  * Checks answers to elicitation forms.
  *
- * Forms are flat, so a few keywords suffice. The server checks patterns itself, because a pattern with catastrophic
- * backtracking could block this process.
+ * Forms are flat, so few JSON Schema keywords are needed. The client leaves `pattern` to the server, because a pattern
+ * with catastrophic backtracking could block the client.
  *
  * @see specification/2026-07-28/client/elicitation
  * @module
@@ -12,7 +12,8 @@ import { isObject } from "./json.ts";
 type Params = Readonly<Record<string, unknown>>;
 
 /**
- * Explains why values do not match a form, such as `age: it must be at least 18`. Returns `undefined` if they match.
+ * Explains why an answer does not match a form, such as `age: it must be at least 18`. Returns `undefined` if the
+ * answer matches.
  */
 export function findFormMisfit(schema: Params, content: Params): string | undefined {
   const properties = isObject(schema.properties) ? schema.properties : {};
@@ -27,7 +28,7 @@ export function findFormMisfit(schema: Params, content: Params): string | undefi
   }
 }
 
-/** Explains why a value does not match a field. Returns `undefined` if it matches. */
+/** Explains why a value does not match a field. Returns `undefined` if the value matches. */
 export function findFieldMisfit(schema: Params, value: unknown): string | undefined {
   switch (schema.type) {
     case "string":
@@ -74,8 +75,8 @@ function findListMisfit({ items, minItems, maxItems }: Params, values: readonly 
 }
 
 /**
- * Lists the values that `enum`, `const`, `oneOf` or `anyOf` allows. Returns `undefined` if other values are allowed
- * too.
+ * Returns the values that `enum`, `const`, `oneOf` or `anyOf` lists. Returns `undefined` if the schema has no such
+ * list.
  */
 function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   const { enum: values, oneOf, anyOf = oneOf } = schema;
@@ -85,7 +86,7 @@ function listChoices(schema: Params): ReadonlySet<unknown> | undefined {
   return new Set(anyOf.filter(isObject).map((each) => each.const));
 }
 
-// These patterns do not backtrack.
+// These patterns take linear time, even for hostile text.
 function hasFormat(text: string, format: string): boolean {
   switch (format) {
     case "email":

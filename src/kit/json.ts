@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Whether a value is a JSON object: not null, and not an array. */
+/** Tests whether a value is a JSON object, which is neither `null` nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,10 +1,10 @@
 /**
- * Serves web-standard requests with the HTTP server of Node.
+ * Passes requests from Node's HTTP server to a web-standard `fetch`.
  *
  * @module
  */
 
-/** The parts of the module `http` of Node that are used here. */
+/** The part of `node:http` that this file uses. */
 export interface HttpModule {
   createServer(listener: (request: Incoming, response: Outgoing) => void): Listener;
 }
@@ -40,11 +40,11 @@ interface Outgoing {
   on(event: "drain", listener: () => void): unknown;
 }
 
-/** The address and the handler of an HTTP server. Port 0 picks a free port. */
+/** The address and handler of an HTTP server. Port 0 chooses a free port. */
 export interface NodeServeOptions {
   readonly hostname: string;
   readonly port: number;
-  /** Handles a request. `info` has the address of the client, as on Deno. */
+  /** Handles a request. `info` contains the client's address, in Deno's format. */
   readonly fetch: (
     request: Request,
     info: { readonly remoteAddr: { readonly hostname?: string } },
@@ -54,11 +54,14 @@ export interface NodeServeOptions {
 /** A running HTTP server. */
 export interface NodeServer {
   readonly port: number;
-  /** Stops accepting connections. Resolves when all connections have ended. With `now`, ends them immediately. */
+  /**
+   * Stops accepting connections, and resolves when all connections have ended. If `now` is `true`, closes the open
+   * connections immediately.
+   */
   stop(now?: boolean): Promise<void>;
 }
 
-/** Serves HTTP. Rejects if the address cannot be used. */
+/** Serves HTTP. Rejects if the server cannot listen on the address. */
 export async function serveOnNode({ createServer }: HttpModule, options: NodeServeOptions): Promise<NodeServer> {
   const server = createServer((request, response) => void answer(request, response, options.fetch));
   await new Promise<void>((resolve, reject) => {
@@ -84,7 +87,7 @@ async function answer(incoming: Incoming, outgoing: Outgoing, fetch: NodeServeOp
   try {
     request = toRequest(incoming, gone.signal);
   } catch {
-    // The request has a method, a header or a host that a web-standard request cannot have.
+    // A web-standard request cannot have this method, header or host.
     outgoing.writeHead(400, []);
     outgoing.end();
     return;
@@ -93,10 +96,10 @@ async function answer(incoming: Incoming, outgoing: Outgoing, fetch: NodeServeOp
     const response = await fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } });
     await write(response, outgoing, gone.signal);
   } catch {
-    // Either the handler failed, or the body failed after the status was sent.
+    // The handler failed, or the response body failed after the status was sent.
     if (!gone.signal.aborted) outgoing.destroy();
   } finally {
-    // Discard the rest of an unread body. Otherwise Node would read it as the next request.
+    // Discard the unread rest of the request body. Otherwise Node would not read the next request on this connection.
     incoming.resume();
   }
 }
@@ -107,11 +110,13 @@ function toRequest(incoming: Incoming, signal: AbortSignal): Request {
   for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at], rawHeaders[at + 1]);
   const target = url.startsWith("/") ? `http://${headers.get("host") ?? "localhost"}${url}` : url;
   const body = method === "GET" || method === "HEAD" ? null : readBody(incoming);
-  // Node requires `duplex` for a streamed body, and the types of the other runtimes lack it.
+  // Node requires `duplex` for a streamed body. `Object.assign` adds it, because the types of other runtimes lack it.
   return new Request(target, Object.assign({ method, headers, body, signal }, { duplex: "half" }));
 }
 
-/** Returns the body as a stream. Backpressure: the socket is read only as fast as the stream. */
+/**
+ * Returns the body as a stream. Applies backpressure: reads the socket only as fast as the handler reads the stream.
+ */
 function readBody(incoming: Incoming): ReadableStream<Uint8Array<ArrayBuffer>> {
   let isOver = false;
   return new ReadableStream({
@@ -146,7 +151,7 @@ async function write({ status, headers, body }: Response, outgoing: Outgoing, si
     outgoing.end();
     return;
   }
-  // Send the headers now, because a stream may send its first bytes much later.
+  // Send the headers now, because the body may take a while to produce its first bytes.
   outgoing.flushHeaders();
   const reader = body.getReader();
   signal.addEventListener("abort", () => void reader.cancel(signal.reason).catch(() => {}));

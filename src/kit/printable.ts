@@ -8,7 +8,8 @@
 // surrounding text, or hide content from people. Lone surrogates are not valid text.
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 const PICTURE = String.raw`\p{Extended_Pictographic}\ufe0f?\p{Emoji_Modifier}?`;
-// Within an emoji, invisible characters select its form or join several emoji.
+// Matches a whole emoji, or one unprintable character. An emoji can contain invisible characters, which select its form
+// or join several emoji.
 const PIECES = new RegExp(
   String.raw`[0-9#*]\ufe0f\u20e3|${PICTURE}(?:\u200d${PICTURE})*|${UNPRINTABLE.source}`,
   "gu",
@@ -22,27 +23,27 @@ export function toPrintable(text: unknown): string {
   return escapeUnprintable(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);
 }
 
-/** Like {@linkcode toPrintable}, but also escapes line feeds and tabs, so that the text cannot forge another line. */
+/** Like {@linkcode toPrintable}, but also escapes line feeds and tabs, so that the text cannot forge a log line. */
 export function toPrintableLine(text: unknown): string {
   return escapeUnprintable(String(text), "", (code) => `\\u{${code.toString(16)}}`);
 }
 
-/** Escapes the same characters in JSON text with JSON escapes, so that the JSON value stays the same. */
+/** Like {@linkcode toPrintable}, but uses JSON escapes, so that JSON text keeps its value. */
 export function toPrintableJson(json: string): string {
   return escapeUnprintable(json, "\n\t", toJsonEscape);
 }
 
 /**
- * Prints an unexpected error to standard error. Its text is escaped, because control characters could control the
- * terminal. `about` identifies the error.
+ * Prints an unexpected error to standard error after `about`, which says where the error occurred. Escapes the text of
+ * the error, because control characters could control the terminal.
  */
 export function printFault(about: string, error: unknown): void {
   console.error(`Error ${toPrintableLine(about)}:\n${formatError(error)}`);
 }
 
 /**
- * Formats an unexpected error for a log. The first line has its name and message. Stack frames and causes follow, one
- * per line.
+ * Formats an unexpected error for a log. The first line contains the error's name and message. Its stack frames follow,
+ * one per line, and then its causes.
  */
 export function formatError(error: unknown): string {
   const lines: string[] = [];
@@ -61,7 +62,7 @@ const MAX_ERRORS = 10;
 function describeOne(error: unknown): string {
   if (!(error instanceof Error)) return toPrintableLine(toText(error));
   const { name, message, stack = "" } = error;
-  // The stack usually begins with the message. Skip it, because its lines must not be read as frames.
+  // Skip the message, which usually starts the stack, because a line of the message could look like a frame.
   const at = message ? stack.indexOf(message) : -1;
   const rest = at < 0 ? stack : stack.slice(at + message.length);
   const frames = rest.split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
@@ -88,7 +89,10 @@ function toJsonEscape(code: number): string {
   return escaped;
 }
 
-/** Escapes these characters, except for the characters in `kept`. `write` returns the visible text for a code point. */
+/**
+ * Escapes control characters and invisible characters, except for the characters in `kept` and the parts of emoji.
+ * `write` returns the visible text for a code point.
+ */
 export function escapeUnprintable(text: string, kept: string, write: (code: number) => string): string {
   if (!UNPRINTABLE.test(text)) return text;
   return text.replace(PIECES, (piece) => {

@@ -1,20 +1,20 @@
 /**
- * Reads the stacks of errors. Finds the frames of a stack, and which of them are in files of the server's author.
+ * Parses the stacks of errors, and finds the frames that are in files by the server's author.
  *
  * @module
  */
 
-/** The stack of an error. */
+/** A parsed stack. */
 export interface Stack {
-  /** Name and message of the error. */
+  /** The name and message of the error. */
   readonly head: string;
-  /** The lines below the message. */
+  /** The lines of the frames, below the message. */
   readonly frames: readonly string[];
 }
 
-/** Reads the stack of an error, in the format of V8 or JavaScriptCore. */
+/** Parses the stack of an error, in the format of V8 or JavaScriptCore. */
 export function readStack({ name, message, stack = "" }: Error): Stack {
-  // The stack usually begins with the message, whose lines must not be read as frames.
+  // Skip the message, which usually starts the stack, because a line of the message could look like a frame.
   const at = message ? stack.indexOf(message) : -1;
   const end = at < 0 ? 0 : at + message.length;
   const frames = stack.slice(end).split("\n").filter((line) => /^\s+at |^[^\s@]*@\S+:\d+/.test(line));
@@ -25,30 +25,29 @@ const LIBRARY = [new URL("../", import.meta.url), new URL("../../mod.", import.m
   decodePath(pathname)
 );
 
-/** Paths of packages: in the project, in the cache of Bun, or in the cache of Deno. */
+/** Matches paths of packages in the project, in Bun's cache or in Deno's cache. */
 const PACKAGES = /[\\/](node_modules|install[\\/]cache|npm[\\/][^\\/]+\.[^\\/]+)[\\/]/;
 
-/** Whether a frame is in a file of the server's author, and not of the runtime, a package or this library. */
+/** Tests whether a frame is in a file by the server's author, and not in the runtime, a package or this library. */
 export function isOfUser(frame: string): boolean {
   const place = readPlace(frame);
-  // The frames of a runtime have no path, or a path such as `ext:core/mod.js` or `node:fs`.
+  // A frame in the runtime has no path, or a path such as `ext:core/mod.js` or `node:fs`.
   return /^(file:|\/|[a-z]:\\)/i.test(place) && !PACKAGES.test(place) &&
     !LIBRARY.some((start) => place.includes(start));
 }
 
-/** Returns the place of a frame, such as `file:///home/me/server.ts:3:4`, with decoded characters. */
+/** Returns the location of a frame, such as `file:///home/me/server.ts:3:4`, percent-decoded. */
 export function readPlace(frame: string): string {
   const place = frame.replace(/^\s+at (async )?/, "");
   const [, named] = /^[^(]*\((.*)\)$/.exec(place) ?? [];
   return decodePath(named ?? place);
 }
 
-/** Decodes a path with percent signs. Returns the path unchanged if it is not encoded. */
+/** Percent-decodes a path. Returns the path unchanged if it is not validly encoded. */
 export function decodePath(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The path contains a percent sign that does not start an escape sequence.
     return text;
   }
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Finds the most similar name. Returns `undefined` if no name is similar. */
+/** Returns the name that is most similar to `name`, or `undefined` if no name is similar. */
 export function findSuggestion(name: string, names: readonly string[]): string | undefined {
   const closest =
     names.map((each) => ({ each, distance: countEdits(name.slice(0, 100).toLowerCase(), each.toLowerCase()) }))
@@ -12,7 +12,10 @@ export function findSuggestion(name: string, names: readonly string[]): string |
   return closest && closest.distance <= Math.max(1, Math.floor(name.length / 3)) ? closest.each : undefined;
 }
 
-/** The Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours. */
+/**
+ * Returns the Damerau-Levenshtein distance: the number of insertions, deletions, substitutions and swaps of adjacent
+ * characters.
+ */
 function countEdits(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, i) => i)];
   for (let i = 1; i <= a.length; i++) {

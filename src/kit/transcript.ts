@@ -1,20 +1,20 @@
 /**
- * Records messages as lines of text that are the same on every run.
+ * Records messages as lines of text that do not differ between runs.
  *
  * @module
  */
-/** The headers that a transcript shows. The other headers are the same on every request. */
+/** Matches the headers that a transcript shows. */
 const SHOWN = /^(mcp-(?!session-id).*|authorization|last-event-id)$/;
 
-/** Headers whose values are replaced by names. */
+/** Headers whose values are replaced by names, with the kind of each name. */
 const NAMED = new Map([["authorization", "token"], ["last-event-id", "event"]]);
 
 /**
  * Records what a connection sends (`→`) and receives (`←`). Names such as `<session 1>` replace values that are secret
- * or differ from run to run: session ids, request states, ids of errors and events. A value always has the same name.
+ * or differ between runs: session ids, request states, error ids and event ids. Each value keeps its name.
  */
 export class Transcript {
-  /** The lines so far. */
+  /** The lines that were recorded so far. */
   readonly lines: string[] = [];
   readonly #names = new Map<string, string>();
   readonly #values = new Map<string, string>();
@@ -55,28 +55,28 @@ export class Transcript {
     if (text) this.lines.push(`← ${text}`);
   }
 
-  /** Returns a message as JSON, with names in place of values that differ from run to run. */
+  /** Returns a message as JSON, in which names replace secret values and values that differ between runs. */
   toText(message: unknown): string {
     return JSON.stringify(message, (key, value) => {
       if (typeof value !== "string") return value;
       if (key === "requestState") return this.name("state", value);
       if (key === "errorId") return this.name("error", value);
-      // In the result of a tool, the id of an error is part of the text, and must be replaced there.
+      // The text of a tool result can contain an error id.
       return value.replace(/(?<=Internal error \()[0-9a-f]{8}(?=\)$)/, (id) => this.name("error", id));
     });
   }
 
-  /** The number of names in use. */
+  /** The number of names. */
   get size(): number {
     return this.#names.size;
   }
 
-  /** Returns a text in which names are replaced by their values. */
+  /** Replaces the names in a text by their values. */
   reveal(text: string): string {
     return text.replace(/<\w+ \d+>/g, (name) => this.#values.get(name) ?? name);
   }
 
-  /** Returns the stable name of a value. */
+  /** Returns the name of a value, such as `<session 1>`. The first call with a value creates its name. */
   name(kind: string, value: string): string {
     const known = this.#names.get(`${kind} ${value}`);
     if (known) return known;

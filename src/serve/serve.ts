@@ -1,5 +1,5 @@
 /**
- * Serves a server over HTTP from a program of your own: the same on Deno, Bun and Node.
+ * Serves a server over HTTP from your own program, on Deno, Bun and Node.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -28,17 +28,18 @@ import { listenToSignals } from "../transports/stdio/stop_signals.ts";
 
 /** Options of {@linkcode serve}. */
 export interface ServeOptions {
-  /** Port to listen on. 0 chooses a free port. Defaults to 3000. */
+  /** Port on which the server listens. 0 chooses a free port. Defaults to 3000. */
   readonly port?: number;
   /**
-   * Address to listen on. Use `0.0.0.0` for all networks, as in a container. Defaults to `127.0.0.1`, which only this
-   * machine can reach.
+   * Address on which the server listens. Use `0.0.0.0` to listen on all IPv4 addresses, for example in a container.
+   * Defaults to `127.0.0.1`, which only this machine can reach.
    */
   readonly hostname?: string;
-  /** Closes the server when it aborts. This is the same as `close()`. */
+  /** Calls `close()` when the signal aborts. */
   readonly signal?: AbortSignal;
   /**
-   * Whether SIGINT (Ctrl-C) and SIGTERM close the server. A second signal then ends the process at once. Defaults to `true`.
+   * Whether SIGINT (Ctrl-C) and SIGTERM close the server. If `true`, a second signal ends the process immediately.
+   * Defaults to `true`.
    */
   readonly signals?: boolean;
 }
@@ -47,13 +48,13 @@ export interface ServeOptions {
 export interface Serving extends AsyncDisposable {
   /** URL of the endpoint, such as `http://127.0.0.1:3000/mcp`. For `mount`, the URL of its first server. */
   readonly url: string;
-  /** Port that the server listens on. */
+  /** Port on which the server listens. */
   readonly port: number;
-  /** Settles when the server has closed, because of a signal or `close()`. */
+  /** Settles when the server has closed, after a signal or a call of `close()`. */
   readonly finished: Promise<void>;
   /**
-   * Closes the server: refuses new requests with HTTP 503, lets running calls finish for `calls.closeMs` milliseconds,
-   * disposes the services, and stops listening. Settles at the end of these steps.
+   * Closes the server: rejects new requests with HTTP 503, waits at most `calls.closeMs` milliseconds for running
+   * calls, disposes the services, and stops listening. Settles after all of these steps.
    */
   close(): Promise<void>;
 }
@@ -61,7 +62,7 @@ export interface Serving extends AsyncDisposable {
 const OPTIONS: KnownOptions<keyof ServeOptions> = {
   names: {
     port: {
-      findProblem: (port) => isPort(port) ? undefined : "is not a port; write a whole number from 0 (any) to 65535",
+      findProblem: (port) => isPort(port) ? undefined : "is not a port; use an integer from 0 (any free port) to 65535",
     },
     hostname: {
       findProblem: (name) =>
@@ -75,39 +76,42 @@ const OPTIONS: KnownOptions<keyof ServeOptions> = {
 };
 
 const REMEDIES: ListenRemedies = {
-  inUse: "choose another port, or 0 for any",
-  lowPort: "choose a port from 1024",
-  other: "choose an address of this machine as hostname",
+  inUse: "choose another port, or 0 for any free port",
+  lowPort: "choose a port of at least 1024",
+  other: "set hostname to an address of this machine",
 };
 
 /**
- * Maximum milliseconds to send the last responses. Without this limit, a client that does not read its response would
- * keep the process running.
+ * Maximum time in milliseconds to send the last responses after the server has closed. Without this limit, a client
+ * that does not read its response would keep the process running.
  */
 const STOP_MS = 1000;
 
 /**
- * Milliseconds for which a process may still run after a signal has closed its server. With the default of
- * `calls.closeMs`, the process ends within the 10 seconds that container runtimes allow. The limit is needed because
- * Deno cannot disconnect a client that does not read.
+ * Milliseconds after which the process exits once a signal has closed the server. With the default of `calls.closeMs`,
+ * the process ends within the 10 seconds that container runtimes allow. This limit is needed, because Deno cannot
+ * disconnect a client that does not read.
  */
 const LINGER_MS = 3000;
 
 /**
- * Serves over HTTP, on Deno, Bun and Node. Makes the services of the server first. Do not use it in a file that `deno
- * serve`, `bun` or `mcp serve` runs, because these commands listen themselves.
+ * Creates the server's services, and then serves the server over HTTP. Do not call `serve` in a file that `deno serve`,
+ * `bun` or `mcp serve` runs, because these commands already listen for requests.
  *
- * SIGINT and SIGTERM close the server like `close()`. The process then ends with code 0 once nothing else keeps it
- * running, and at the latest 3 seconds later. A second signal ends it at once, with code 130 or 143.
+ * SIGINT and SIGTERM call `close()`. After the server has closed, the process ends with code 0 as soon as nothing else
+ * keeps it running, and at most 3 seconds later. A second signal ends the process immediately, with code 130 or 143.
  *
  * @throws {TypeError} if an option is unknown or invalid.
- * @throws {Error} if a service fails, or the port is in use. The server stays open in these cases.
+ * @throws {Error} if a service fails, or if the server cannot listen on the address. The server is not closed in these
+ * cases.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Serving> {
   checkOptions("serve", options, OPTIONS);
   const { port = 3000, hostname = "127.0.0.1", signal, signals = true } = options;
   const internals = Object(server)[INTERNALS];
-  if (!internals) throw new TypeError("Cannot serve: this is not a server; create a server with createServer()");
+  if (!internals) {
+    throw new TypeError("Cannot serve: the first argument is not a server; create a server with createServer()");
+  }
   const { name, servers: [first] = [server] } = server[INTERNALS];
   const fail = (state: string, cause: unknown) => new Error(`Cannot serve ${name}: ${state}`, { cause });
   try {
@@ -134,8 +138,8 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
   async function closeAll(): Promise<void> {
     signal?.removeEventListener("abort", onAbort);
     try {
-      // Close the server before the listener. Until then, the server responds to new requests with HTTP 503, so that
-      // load balancers get a response.
+      // Close the server before the listener, so that new requests get HTTP 503 while running calls finish. Load
+      // balancers then use another instance.
       await server.close();
     } finally {
       await stop(listener);
@@ -155,7 +159,7 @@ function exit(): void {
   findProcess().exit(0);
 }
 
-/** Stops listening, and waits at most {@linkcode STOP_MS} for the last responses. */
+/** Stops listening. Waits at most {@linkcode STOP_MS} for the last responses. */
 async function stop(listener: Listener): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<true>();
   const timer = setTimeout(() => resolve(true), STOP_MS);

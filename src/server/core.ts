@@ -18,10 +18,10 @@ import type { SharedState } from "../core/store.ts";
 import type { Observer } from "../core/call/observer.ts";
 import type { ServerOptions } from "./options.ts";
 
-/** Options of a server, without its handlers. The servers of concrete paths share them. */
+/** The options of a server without its handlers. The servers of all concrete paths share these options. */
 export type CommonOptions = Omit<ServerOptions, "handlers">;
 
-/** Connects a server to its store, if it has one. */
+/** Connects a server to its store. Returns `undefined` if the server has no store. */
 export type Share = (core: Pick<Core, "limits" | "observer">) => SharedState | undefined;
 
 /** Creates the core of a server. Throws if an option is invalid. */
@@ -62,8 +62,8 @@ export function createCore(
 }
 
 /**
- * Adds an observer to the observers of the options. Changes the object in place, because other parts of the server
- * refer to it.
+ * Adds `added` to the observers from the options. Changes `core.observer` in place, because other parts of the server
+ * refer to this object.
  */
 export function addObserver(core: Core, { observer = [] }: Pick<ServerOptions, "observer">, added: Observer): void {
   Object.assign(core.observer, combineObservers([observer, added].flat()));
@@ -75,14 +75,14 @@ function readFilters({ guards, encoders }: Pick<ServerOptions, "guards" | "encod
 }
 
 /**
- * Reads the option `auth`. Throws if its value has no `authenticate()` method. The authenticator checks the remaining
+ * Reads the option `auth`. Throws if the value has no `authenticate()` method. The HTTP authenticator checks the other
  * members.
  */
 function readAuth({ auth }: CommonOptions): Authentication | undefined {
   if (auth === undefined) return;
   const read = typeof auth === "function"
     ? { authenticate: auth }
-    // The first scheme of a list combines the list, so that a server without `auth` does not load the code.
+    // The first scheme combines the list, so that a server without `auth` does not load the code that combines schemes.
     : auth instanceof Array
     ? auth[0]?.[SCHEME]?.combine(auth)
     : auth;

@@ -10,8 +10,8 @@ import { INTERNALS } from "../core/call/internals.ts";
 import { toSelectionKey } from "../core/visibility/registry.ts";
 
 /**
- * The servers of the concrete paths of a path with parameters. These servers have the same handlers as the server with
- * the parameterized path.
+ * The servers of the concrete paths, if a server's path has parameters. A handler that is added to the server is added
+ * to these servers too.
  */
 export interface Followers {
   list(): readonly { readonly [INTERNALS]: { readonly engine: Engine } }[];
@@ -19,24 +19,23 @@ export interface Followers {
   remove(handlers: readonly Handler[]): void;
 }
 
-/** The parts of a server that use its handlers. */
 export interface HandlerPlace {
   /** The servers of the concrete paths, once they are loaded. */
   readonly router?: Followers;
 }
 
-/**
- * Creates the handlers of a running server. If its path has parameters, all of its concrete paths have these handlers.
- */
+/** Creates the public handler set of a server. Changes also apply to the servers of all concrete paths. */
 export function createHandlerSet(
   { core, registry, visibility }: Omit<Engine, "host">,
   site: HandlerPlace,
   open: (added: readonly Handler[]) => void,
 ): HandlerSet<Handler> {
   function toggle(selected: Handler | HandlerSelector, isShown: boolean, callers?: Allow): void {
-    // Throw for any other type. If the value were ignored, the call would change the handlers for all callers.
+    // Throw for any other type, because ignoring the value would change the handlers for all callers.
     if (callers !== undefined && typeof callers !== "function") {
-      throw new TypeError("Cannot enable or disable handlers: callers is not a function; leave it out for all callers");
+      throw new TypeError(
+        "Cannot enable or disable handlers: callers is not a function; omit callers to select all callers",
+      );
     }
     const rule = { key: toSelectionKey(selected, registry), isShown, callers };
     const shared = callers ? undefined : core.shared?.rules;

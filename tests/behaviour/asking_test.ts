@@ -679,8 +679,11 @@ behaviour("values of ctx.once may use half of the bytes of a state, with and wit
       assertEquals((await client.callTool("keep", { size, asks })).isError, true);
       const [{ error }, ...others] = takeFaults();
       assertEquals(others, []);
-      assertStringIncludes(String(error), 'Cannot keep the value of ctx.once("two"): the values of this call have ');
-      assertStringIncludes(String(error), "at most half of 65536 are kept (calls.stateBytes); keep an id, and load");
+      assertStringIncludes(String(error), 'Cannot store the value of ctx.once("two"): all values of this call have ');
+      assertStringIncludes(
+        String(error),
+        "at most half of 65536 are allowed (calls.stateBytes); return an id, and load",
+      );
     }
   }
 });

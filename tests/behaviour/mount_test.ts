@@ -105,19 +105,27 @@ Deno.test("mounted servers share their services, which are disposed after the la
 
 Deno.test("mount throws for servers that cannot be mounted together", () => {
   const at = (name: string, path: string) => named(name, { path });
-  assertThrows(() => mount([]), TypeError, "there is no server");
-  assertThrows(() => mount([named("a"), at("b", "/a/mcp")]), TypeError, "Cannot mount b: a has the path /a/mcp too");
-  assertThrows(() => mount([at("a", "/:x/mcp"), at("b", "/:y/mcp")]), TypeError, "Cannot mount b: a has the path");
+  assertThrows(() => mount([]), TypeError, "the list of servers is empty");
+  assertThrows(
+    () => mount([named("a"), at("b", "/a/mcp")]),
+    TypeError,
+    "Cannot mount b: server a also has the path /a/mcp",
+  );
+  assertThrows(
+    () => mount([at("a", "/:x/mcp"), at("b", "/:y/mcp")]),
+    TypeError,
+    "Cannot mount b: server a also has the path",
+  );
   assertThrows(
     () => mount([named("a"), named("b")], { handlers: [{ handlers: [ping], to: ["c"] }] }),
     TypeError,
-    'there is no server "c"; the servers are a, b',
+    'there is no server "c"; use one of a, b',
   );
   const twice = named("twice");
   mount([twice]);
-  assertThrows(() => mount([twice]), TypeError, "it is mounted already");
+  assertThrows(() => mount([twice]), TypeError, "this server is already mounted");
   const other = createServer({ name: "other", version: "1.0.0", path: "/other/mcp" });
-  assertThrows(() => mount([other, twice]), TypeError, "it is mounted already");
+  assertThrows(() => mount([other, twice]), TypeError, "this server is already mounted");
   assertThrows(() => mount([other], { handlers: [{ handlers: [], to: ["nobody"] }] }), TypeError, "no server");
   // Neither call has changed the server.
   assertEquals(mount([other]).servers, [other]);
@@ -140,7 +148,7 @@ Deno.test("routes of each server's authentication are served without credentials
 Deno.test("other transports serve a single server, and refuse the mounted servers with an error that names them", async () => {
   const app = mount([named("notes"), named("admin")]);
   const [notes] = app.servers;
-  const several = "these are notes, admin; use one of the servers of mount()";
+  const several = "the mount contains the servers notes, admin; use one of its servers";
   assertThrows(() => webSocket(app), TypeError, several);
   assertThrows(() => httpSse(app), TypeError, several);
   await assertRejects(() => serveStdio(app), TypeError, several);

@@ -308,7 +308,7 @@ behaviour("sampling messages contain only the content that the revision defines"
   );
   messages = [{ role: "user", content: [audio] }];
   if (version < "2025-03-26") {
-    const error = await assertRejects(() => client.callTool("ask"), McpError, "has no audio");
+    const error = await assertRejects(() => client.callTool("ask"), McpError, "does not allow audio");
     assertEquals([error.code, asked], [-32600, []]);
     return;
   }

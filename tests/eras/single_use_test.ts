@@ -64,7 +64,7 @@ const answer = (state: string | undefined, key = "sure"): Json => ({
 
 function assertUsed({ status, code, says }: Round): void {
   assertEquals([status, code], [400, -32602], says);
-  assertStringIncludes(says, "this answer was used already");
+  assertStringIncludes(says, "this answer was already used");
 }
 
 for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
@@ -153,7 +153,7 @@ Deno.test("without a store, only the process that asked accepts the answer", asy
   const { state } = await call(asked, "pay");
   const refused = await call(other, "pay", answer(state));
   assertEquals([refused.status, refused.code], [400, -32602]);
-  assertStringIncludes(refused.says, "only the process that asked knows");
+  assertStringIncludes(refused.says, "only the process that asked the question knows");
   // A process with a store also refuses the answer, because the store does not contain the memory of the first process.
   const stored = open({ secret: SECRET, store: memoryStore() });
   assertEquals((await call(stored, "pay", answer(state))).code, -32602);
@@ -219,7 +219,7 @@ Deno.test("an answer is refused but not used up while the store is unavailable",
   fragile.isLost = true;
   const lost = await call(shop, "pay", answer(state));
   assertEquals([lost.status, lost.code, lost.retryAfter], [503, -31503, "1"], lost.says);
-  assertStringIncludes(lost.says, "the store does not report whether this answer was used; try again later");
+  assertStringIncludes(lost.says, "the store does not report whether this answer was already used; try again later");
   assertEquals(shop.paid, []);
   fragile.isLost = false;
   let paid = await call(shop, "pay", answer(state));
@@ -309,7 +309,7 @@ Deno.test("an unknown version of requestState is refused like the state of anoth
   assertEquals(version, 1);
   for (const other of [[2, value], [0, value], ["1", value], [value], value, null]) {
     const text = await sealer.seal("requestState", other);
-    assertStringIncludes((await call(shop, "pay", answer(text))).says, "made by another server");
+    assertStringIncludes((await call(shop, "pay", answer(text))).says, "created by another server");
   }
   assertEquals((await call(shop, "pay", answer(state))).text, "accept");
   await shop.server.close();

@@ -238,7 +238,7 @@ Deno.test({
       assertEquals([lacking.code, lacking.stdout], [1, ""]);
       assertMatch(
         lacking.stderr,
-        /^Cannot start the command line: .*; to store it .* run deno cache jsr:@x\/mcp\/cli\n$/s,
+        /^Cannot start the CLI: .*; run deno cache jsr:@x\/mcp\/cli to download the CLI\n$/s,
       );
       await cache(`jsr:${config.name}/cli`);
       assertEquals((await runDeno(options, [...words, "--version"])).stdout, `${config.version}\n`);

@@ -126,7 +126,8 @@ for (const [name, findWords] of Object.entries(runtimes)) {
       await using running = await start([...words, file, `${port}`], { input: "", timeoutMs: 60_000 });
       const { code, stderr } = await running.finished;
       assert(code !== 0);
-      const state = `Cannot serve program: port ${port} of 127.0.0.1 is in use; choose another port, or 0 for any`;
+      const state =
+        `Cannot serve program: port ${port} of 127.0.0.1 is in use; choose another port, or 0 for any free port`;
       assertStringIncludes(stderr, state);
     },
   });

@@ -147,8 +147,11 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => createServer({ ...about, observer: untyped(none) }), "observer is"],
     ] as const);
   }),
-  [() => onlyMethods(untyped("tools/call"), (_call, next) => next()), 'they must be a list such as ["tools/call"]'],
-  [() => onlyMethods(["tools/call"], untyped("audit")), "it is not a function"],
+  [
+    () => onlyMethods(untyped("tools/call"), (_call, next) => next()),
+    'the methods are not a list of strings; use a list such as ["tools/call"]',
+  ],
+  [() => onlyMethods(["tools/call"], untyped("audit")), "the middleware is not a function"],
   [
     () => onlyMethods([], audit),
     "the list is empty, so the middleware would never run; name a method, or leave the middleware out",
@@ -180,7 +183,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => group("g", untyped(undefined)), "its handlers must be a list"],
   [
     () => createServer(about).handlers.enable({ tag: "admin" }, untyped(null)),
-    "callers is not a function; leave it out for all callers",
+    "callers is not a function; omit callers to select all callers",
   ],
   [() => createServer(about).listChanged("tools", { to: untyped("ada") }), 'to is "ada"; it must be a function'],
   [() => createServer(about).log.info("x", { to: untyped("ada") }), 'to is "ada"; it must be a function'],

@@ -240,11 +240,11 @@ together("the subscriptions of a session have one limit, at whichever instances 
   const texts = await Promise.all(uris.map((uri, i) => send(i % 2 ? a : b, uri)));
   const accepted = uris.filter((_, i) => texts[i].includes('"result"'));
   assertEquals(accepted.length, 5);
-  assertEquals(texts.filter((text) => text.includes("too many resources are watched")).length, 7);
+  assertEquals(texts.filter((text) => text.includes("this session watches too many resources")).length, 7);
   // Refused subscriptions do not occupy any room.
   assertStringIncludes(await send(b, accepted[0], "unsubscribe"), '"result"');
   assertStringIncludes(await send(b, "note://new"), '"result"');
-  assertStringIncludes(await send(a, "note://newer"), "too many resources are watched");
+  assertStringIncludes(await send(a, "note://newer"), "this session watches too many resources");
 }, { limits: testLimits({ streams: { watchedUris: 5 } }) });
 
 together(
@@ -409,7 +409,7 @@ Deno.test("while the store is unavailable, an answer for another instance is ref
   for (const message of [answer, cancel, answer]) {
     const response = await b.send(message, session);
     assertEquals([response.status, response.headers.has("retry-after")], [503, true]);
-    assertStringIncludes(await response.text(), "the store does not answer");
+    assertStringIncludes(await response.text(), "the store does not respond");
   }
   store.isLost = false;
   await until(async () => await toStatus(b.send(answer, session)) === 202, "the store is back");

@@ -61,7 +61,7 @@ Deno.test("an answer with singleUse to a question of a thread is accepted once",
       inputResponses: { sure: { action: "accept", content: { yes: true } } },
     };
     assertEquals(textOf(await request(server, "tools/call", answered)), "accept");
-    assertMatch((await fail(server, "tools/call", answered)).message, /this answer was used already/);
+    assertMatch((await fail(server, "tools/call", answered)).message, /this answer was already used/);
   }
   await server.close();
 });
@@ -77,10 +77,10 @@ behaviour("errors of a thread are treated like errors of a handler", async (join
   for (
     const [job, message] of [
       ["bug", /^out of range$/],
-      ["function", /^Cannot send the result of a worker thread: [^]+; return data, text or bytes/],
+      ["function", /^Cannot send the result of a worker thread: [^]+; return plain data/],
       ["uncaught", /^Cannot run the call: .*nobody caught this/],
       ["late", /^Cannot run the call: .*too late/],
-      ["exit", /^Cannot run the call: it ended before it sent a response/],
+      ["exit", /^Cannot run the call: the thread ended before it sent a response/],
     ] as const
   ) {
     assertEquals((await run(job)).isError, true);
@@ -226,7 +226,7 @@ Deno.test("a file that cannot run causes an error with the reason", async () => 
 Deno.test("an input that cannot be copied causes an error with the reason", async () => {
   const run = worker<typeof heavy>(heavyFile, { size: 1, idleMs: 0 });
   const secret = { job: "echo", value: () => {} };
-  await assertRejects(() => run(secret, fakeContext()), TypeError, "its input cannot be copied");
+  await assertRejects(() => run(secret, fakeContext()), TypeError, "the input cannot be copied");
   assertEquals(await run({ job: "echo", value: 1 }, fakeContext()), 1);
 });
 
@@ -392,7 +392,7 @@ behaviour("facts about a caller that cannot be copied to a thread throw when the
   const value = [...Object.keys(principal), "unknown"];
   const { structuredContent } = await client.callTool("heavy", { job: "facts", value });
   const errors = Object.keys(withheld).map((name) => {
-    const state = `Cannot read principal.${name} in a worker thread: it cannot be copied; use plain data`;
+    const state = `Cannot read principal.${name} in a worker thread: the value cannot be copied; use plain data`;
     return [name, `TypeError: ${state}`];
   });
   const plain = "[object Object]";

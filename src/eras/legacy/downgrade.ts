@@ -118,7 +118,10 @@ function downgradeSampling(params: Params, version: string): Params {
     [content].flat().map((content) => ({ ...message, content }))
   );
   if (version < "2025-03-26" && single.some(({ content }) => content.type === "audio")) {
-    throw new McpError(INVALID_REQUEST, `Cannot ask the client: revision ${version} does not allow audio in sampling messages`);
+    throw new McpError(
+      INVALID_REQUEST,
+      `Cannot ask the client: revision ${version} does not allow audio in sampling messages`,
+    );
   }
   return { ...params, messages: single };
 }

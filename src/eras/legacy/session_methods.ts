@@ -18,10 +18,7 @@ import type { SessionState, SharedSession } from "../../core/store.ts";
 import { countSubscriber, isWatchable } from "../../core/watching.ts";
 import { announceSubscription, type Session } from "./session_state.ts";
 
-/**
- * Returns the runner of a session method, or `undefined` for any other method. The result of these methods is always
- * empty.
- */
+/** Returns the runner of a session method, whose result is always empty. Returns `undefined` for all other methods. */
 export function findSessionMethod(engine: Engine, session: Session, call: Call): Runner | undefined {
   const { core, registry } = engine;
   const { method, params } = call;
@@ -45,7 +42,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
           const count = () => countSubscriber(engine, uri, call);
           return share(session, () => watch(session, uri, { core, count }), (state) => {
             const uris = [...new Set(state.uris).add(uri)];
-            // Count again, because other instances may have added URIs in the meantime.
+            // Count again, because `state` includes the URIs that other instances have added.
             if (!isWatchable(uris, core.limits)) throw new McpError(INVALID_PARAMS, TOO_MANY);
             return { ...state, uris };
           });
@@ -65,7 +62,7 @@ export function findSessionMethod(engine: Engine, session: Session, call: Call):
 
 const EMPTY: Result = {};
 
-/** Changes the session in this process, and in the store for other instances. */
+/** Changes the session in this process, and in the store if the server has a store. */
 function share(
   { shared }: Session,
   changeHere: () => void,
@@ -84,17 +81,18 @@ async function shareWith(
   try {
     changeHere();
   } catch {
-    // Another instance may have removed subscriptions, and this instance may not have been notified yet.
+    // The limit may have been reached only because this instance does not know yet that another instance has removed
+    // subscriptions. Read the state and try again.
     await shared.refreshLocal();
     changeHere();
   }
   await shared.update(change);
-  // Apply the change again, because a change of another instance may have arrived in between and undone this change.
+  // Apply the change again, because a change by another instance may have undone the first `changeHere`.
   changeHere();
   return EMPTY;
 }
 
-/** Counts a session as a subscriber of a resource. Returns the function that ends its subscription. */
+/** Counts a session as a subscriber to a resource. Returns a function that ends this subscription. */
 export type CountSubscriber = (session: Session, uri: string) => () => void;
 
 interface WatchOptions {
@@ -102,7 +100,7 @@ interface WatchOptions {
   readonly count: CountSubscriber;
 }
 
-/** Applies the state that other instances have stored for a session. */
+/** Applies a session's stored state, which another instance has changed. */
 export function applyState(session: Session, { level, uris = [] }: SessionState, options: WatchOptions): void {
   if (level !== undefined) session.client.logLevel = readLevel(level);
   const isWatched = new Set(uris);
@@ -110,7 +108,8 @@ export function applyState(session: Session, { level, uris = [] }: SessionState,
   for (const uri of isWatched) watch(session, uri, options);
 }
 
-const TOO_MANY = "Cannot subscribe: too many resources are watched, or their URIs are too long (streams.watchedUris)";
+const TOO_MANY =
+  "Cannot subscribe: this session watches too many resources, or their URIs are too long (streams.watchedUris)";
 
 const NO_SESSION = "Cannot subscribe: the request has no Mcp-Session-Id, so there is no stream to notify";
 
@@ -125,8 +124,8 @@ function readUri(uri: unknown): string {
   throw new McpError(INVALID_PARAMS, "Cannot subscribe: uri is not a string");
 }
 
-// Accept hidden and unknown resources alike, so that a client cannot find out which resources exist. `allow` decides at
-// each change.
+// Accept hidden and unknown resources too, so that a client cannot find out which resources exist. `allow` decides for
+// each change whether the client is notified.
 function watch(session: Session, uri: string, { core: { limits, observer }, count }: WatchOptions): void {
   const { account, watched } = session;
   if (watched.has(uri)) return;
@@ -147,7 +146,7 @@ function unwatch(session: Session, uri: string, { observer }: Core): void {
   announceSubscription(observer, session, { uri, why: "client" });
 }
 
-/** Returns the bytes that a watched URI and its entry take in memory. */
+/** Returns the memory that a watched URI and its entry take, in bytes. */
 function toHeld(uri: string): number {
   return toBytes(uri) + 100;
 }

@@ -1,5 +1,5 @@
 /**
- * The state of one session, on every transport.
+ * The state of a session, which is the same on every transport.
  *
  * @module
  */
@@ -16,52 +16,55 @@ import type { Streams } from "./replay.ts";
 import { ServerRequests } from "./server_requests.ts";
 import type { Version } from "./versions.ts";
 
-/** Facts that the client and the server negotiated, and the current log level. */
+/** The result of the negotiation in `initialize`, and the current log level. */
 export interface SessionFacts extends ClientFacts {
   readonly version: Version;
   logLevel?: LogLevel;
 }
 
-/** One session in the memory of this process. */
+/** A session in the memory of this process. */
 export interface Session {
-  /** Session id. `undefined` for a session that ends with its connection or its only request. */
+  /** The session id. `undefined` for a session that ends with its connection or with its only request. */
   readonly id?: string;
   readonly client: SessionFacts;
   readonly transport: TransportName;
-  /** Whether the end of the session was reported to the observer. */
+  /** Whether the observer has received the end of the session. */
   hasEnded?: boolean;
   /** Id of the principal that owns the session. */
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
-  /** Represents the client between its requests. `allow` receives this call to decide on notifications. */
+  /**
+   * Represents the client between requests. `allow` receives this call when it decides which notifications the client
+   * gets.
+   */
   sessionCall?: Call;
-  /** The value that the server's `session` returned. `undefined` until it is known. */
+  /** The value that the server's `session` function returned. `undefined` until the function has returned. */
   data?: readonly [unknown];
-  /** The dialect that the session's calls share. Created with the first call. */
+  /** The dialect of all calls in the session. Created with the first call. */
   dialect?: Dialect;
   /** The running calls of the session. Request ids are unique among these calls. */
   readonly inFlight: InFlight;
   readonly requests: ServerRequests;
   /** The resumable streams. `undefined` for a session without an id. */
   readonly streams?: Streams;
-  /** The state that all instances share. `undefined` for a server without a store, or a session without an id. */
+  /** The state that all instances share. `undefined` if the server has no store or the session has no id. */
   readonly shared?: SharedSession;
-  /** The resources that the client watches: by URI, the function that ends the subscription. */
+  /** For the URI of each resource that the client watches, the function that ends the subscription. */
   readonly watched: Map<string, () => void>;
-  /** Sends the client a notification that does not belong to a request. */
+  /** Sends the client a notification outside of any request. */
   notify(text: string, key?: string): void;
-  /** Account of the client. */
+  /** The account of the client. */
   readonly account: Account;
-  /** Bytes charged for the session. */
+  /** Number of bytes charged to `account` for the session. */
   held: number;
-  /** Time of the client's latest message, in milliseconds of the monotonic clock. */
+  /** Time of the client's latest message, in milliseconds on the monotonic clock. */
   seen: number;
-  /** Time at which the session expires, in milliseconds of the monotonic clock. */
+  /** Time at which the session expires, in milliseconds on the monotonic clock. */
   readonly ends: number;
 }
 
-/** Creates a session without an id. It ends with its connection or its only request. */
+/** Creates a session without an id, which ends with its connection or with its only request. */
 export function createSession(
   core: Core,
   client: SessionFacts,
@@ -87,7 +90,7 @@ export function createSession(
 }
 
 /**
- * Reports the start or end of a session to the observer. Reports the end only once, together with the ends of its
+ * Reports the start or end of a session to the observer. Reports the end only once, after the ends of the session's
  * subscriptions.
  */
 export function announce(
@@ -119,14 +122,13 @@ export function announceSubscription(
 }
 
 /**
- * Returns the last characters of a session id. These characters are part of the seal, and their 48 bits distinguish a
- * million ids. A JavaScript engine copies such a short slice, while a longer slice would keep the whole id in memory.
+ * Returns the last 8 characters of a session id. These 48 random bits are enough to distinguish a million ids.
+ * JavaScript engines copy such a short slice. A longer slice would keep the whole id in memory.
  */
 export function toShortId(id: string): string {
   return id.slice(-8);
 }
 
-/** Ends the subscriptions of a session. */
 export function endSubscriptions({ watched }: Session): void {
   for (const end of watched.values()) end();
   watched.clear();

@@ -5,38 +5,37 @@
  * @module
  */
 
-/** The revisions with a handshake, newest first. */
+/** The revisions that start with `initialize`, newest first. */
 export const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
 /** A revision with a handshake. */
 export type Version = typeof VERSIONS[number];
 
-/** The revision that the server assumes if the client does not state a revision. */
+/** The revision that the server assumes for a request that states no revision. */
 export const UNSTATED_VERSION: Version = "2025-03-26";
 
-/** Tests for a revision with a handshake, or for one of the revisions in `among`. */
+/** Tests whether a value is a revision in `among`. `among` defaults to all revisions with a handshake. */
 export function isVersion(value: unknown, among: readonly unknown[] = VERSIONS): value is Version {
   return among.includes(value);
 }
 
 /**
- * Tests whether streams start with an empty event, so that clients can reconnect early. Clients of older revisions fail
- * on such an event.
+ * Tests whether streams start with an empty event, so that clients can reconnect before they receive a message. Clients
+ * of older revisions fail on an empty event.
  */
 export function hasPriming(version: Version): boolean {
   return version >= "2025-11-25";
 }
 
-/** Tests whether the revision allows batches: several messages in one array. */
+/** Tests whether the revision allows batches, which are arrays of messages. */
 export function hasBatches(version: Version): boolean {
   return version === "2025-03-26";
 }
 
 /**
- * Returns the id of an error for a message without a readable id.
- *
- * Up to 2025-06-18, this id is `null`, as in JSON-RPC. Later revisions omit the id. The server also omits the id if the
- * revision is unknown. Pass `null` for a request that states no revision.
+ * Returns the id of an error response to a message without a readable id. Up to 2025-06-18, this id is `null`, as in
+ * JSON-RPC. Later revisions omit the id. Pass `null` for a request that states no revision, and `undefined` if the
+ * revision is unknown; the id is then omitted.
  */
 export function toNoId(version: string | null | undefined): null | undefined {
   return version === null || version !== undefined && version < "2025-11-25" ? null : undefined;

@@ -17,8 +17,8 @@ import type { HeaderReader, Link } from "../../core/call/link.ts";
 import { META_CAPABILITIES, META_CLIENT, META_LEVEL, META_VERSION, VERSION } from "./meta_keys.ts";
 
 /**
- * Reads the metadata in the order of the specification: first `_meta`, then the headers. Throws the error for the
- * client.
+ * Reads the metadata. Checks `_meta` before the headers, as the specification requires. Throws an `McpError` if either
+ * is invalid.
  */
 export function readEnvelope(
   message: Request,
@@ -41,13 +41,13 @@ export function readEnvelope(
       { supported: [VERSION], requested: version.slice(0, 200) },
     );
   }
-  // Capabilities are extensible, so the server checks each capability only when it is needed.
+  // Capabilities are extensible, so the server checks a capability only when a handler needs it.
   if (!isObject(capabilities)) {
     throw invalid(`params._meta["${META_CAPABILITIES}"] is not an object`);
   }
   const info = meta[META_CLIENT];
   if (info !== undefined && !isImplementation(info)) {
-    throw invalid(`params._meta["${META_CLIENT}"] has no name and version`);
+    throw invalid(`params._meta["${META_CLIENT}"] is not an object with name and version`);
   }
   const logLevel = level === undefined ? undefined : LOG_LEVELS.find((each) => each === level);
   if (level !== logLevel) throw invalid(`params._meta["${META_LEVEL}"] is not a log level`);
@@ -71,10 +71,11 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot serve the request: ${state}`);
 }
 
-// Matches text that needs no encoding in a header. Other programs may decode non-ASCII bytes differently.
+// Matches text that needs no encoding in a header. Non-ASCII text is encoded, because proxies may decode its bytes
+// differently.
 const PLAIN = /^(?!=\?)[ -~]*$/;
 
-/** Tests whether a header has the same value as a field of the body. */
+/** Tests whether a header, decoded if necessary, equals `value` from the body. */
 export function isRepeated(header: string | null, value: string): boolean {
   if (header === value && PLAIN.test(value)) return true;
   return header !== null && decodeHeaderValue(header) === value;
@@ -94,7 +95,7 @@ function checkHeaders({ method }: Request, headers: HeaderReader, subject: unkno
   if (!isRepeated(name, subject)) throw toMismatch("Mcp-Name", name, subject);
 }
 
-/** Creates the error for a header that is missing or differs from the body. */
+/** Creates the error for a header that is missing or differs from the value in the body. */
 export function toMismatch(name: string, header: string | null | undefined, body: string): McpError {
   const state = header === null || header === undefined ? "is missing" : `is ${quote(header)}`;
   return new McpError(

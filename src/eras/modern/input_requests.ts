@@ -1,5 +1,5 @@
 /**
- * The questions and answers of one call, over several rounds.
+ * The questions and answers of a call, across all rounds.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -16,12 +16,12 @@ import { type SingleUse, type Spending, SpentIds } from "../../core/single_use.t
 import { openState, refuse, sealState } from "./request_state.ts";
 
 /**
- * Number of unusable answers to one question after which the call fails. Without this limit, a client that repeats its
- * answer would make the server ask its user forever.
+ * Number of unusable answers to one question after which the call fails. Without this limit, the server would ask a
+ * client that repeats an unusable answer again and again.
  */
 const MAX_MISFITS = 3;
 
-/** The spent answers of each server. The endpoints of a server share its accounts, so the accounts are the key. */
+/** The used answers of each server, by the server's accounts, because all endpoints of a server share its accounts. */
 const allSpent = new WeakMap<Accounts, SpentIds>();
 
 function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core" | "accounts">): SpentIds {
@@ -31,8 +31,8 @@ function findSpentIds({ accounts, core: { ticker, limits } }: Pick<Engine, "core
 }
 
 /**
- * The questions and answers of one call. An answer is valid only for the exact question that was asked. If the handler
- * runs again and asks a different question under the same key, the server asks the user again.
+ * The questions and answers of a call. An answer is valid only for the exact question that the client received. If the
+ * handler runs again and asks a different question under the same key, the server sends the new question.
  */
 export class InputRequests {
   readonly #engine: Pick<Engine, "core" | "accounts">;
@@ -40,24 +40,23 @@ export class InputRequests {
   readonly #open = new Map<string, Question>();
   readonly #answered = new Map<string, readonly [question: string, answer: unknown]>();
   readonly #once: OnceValues;
-  /** The number of unusable answers to each question. */
+  /** The number of unusable answers, by the key of the question. */
   readonly #misfits = new Map<string, number>();
   #asked = new Map<string, string>();
   #answers: Params = {};
   #round = 0;
-  /** Whether the next state may be used only once. */
+  /** Whether the next `requestState` can be used only once. */
   #isSingleUse = false;
-  /** The permission to use the state that the client returned. */
+  /** Set if the `requestState` that the client returned can be used only once. */
   #use?: SingleUse;
 
-  /** Creates the state of a new call. */
   constructor(engine: Pick<Engine, "core" | "accounts">, call: Call) {
     this.#engine = engine;
     this.#call = call;
     this.#once = new OnceValues({ limits: engine.core.limits.calls });
   }
 
-  /** Whether the state that the client returned may be used only once. */
+  /** Whether the `requestState` that the client returned can be used only once. */
   get isSingleUse(): boolean {
     return !!this.#use;
   }
@@ -67,7 +66,10 @@ export class InputRequests {
     return this.#open.size > 0;
   }
 
-  /** Restores the state that the client returned. Throws if the state was not sealed by this server. */
+  /**
+   * Restores the `requestState` that the client returned. Throws if the state is invalid or has expired, or if it
+   * belongs to another call.
+   */
   async restore(): Promise<void> {
     const opened = await openState(this.#engine.core, this.#call);
     if (!opened) return;
@@ -82,7 +84,7 @@ export class InputRequests {
     this.#isSingleUse = !!before.use;
   }
 
-  /** Marks the state as used. Throws if the state was used before, or if the store does not respond. */
+  /** Marks a single-use state as used. Throws if the state was already used, or if the store does not respond. */
   async spend(): Promise<void> {
     if (!this.#use) return;
     const { shared, limits } = this.#engine.core;
@@ -92,8 +94,8 @@ export class InputRequests {
   }
 
   /**
-   * Returns the answer to exactly this question. If there is no answer yet, records the question and throws, which ends
-   * the handler.
+   * Returns the answer to exactly this question. If the client has not answered the question yet, records it and
+   * throws, which ends the handler.
    */
   async ask(key: string, question: Question): Promise<unknown> {
     const text = JSON.stringify([question.method, question.params]);
@@ -112,14 +114,15 @@ export class InputRequests {
       if (count < MAX_MISFITS) return this.#leaveOpen(key, question);
       throw new McpError(
         INVALID_PARAMS,
-        `Cannot use the client's answer to ${quote(key)}: ${checked.problem}; the server asked ${MAX_MISFITS} times`,
+        `Cannot use the client's answer to ${quote(key)}: ${checked.problem}; ` +
+          `the client has given ${MAX_MISFITS} unusable answers`,
       );
     }
     this.#answered.set(key, [text, answer]);
     return checked.value;
   }
 
-  /** Returns the value under this key from an earlier round. Computes the value if there is no such value. */
+  /** Returns the value under this key from an earlier round. Calls `make` if the key has no value yet. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#once.get(key, make);
   }
@@ -134,7 +137,7 @@ export class InputRequests {
       round: this.#round + 1,
       asked: questions.map(([key, { method, params }]) => [key, JSON.stringify([method, params])]),
       answered: [...this.#answered].map(([key, [question, answer]]) => [key, question, answer]),
-      // Seal values instead of JSON text, because sealing would escape the quotes of a text once more.
+      // Seal parsed values, because sealing writes JSON and would escape every quote of a JSON text again.
       made: [...this.#once.made].map(([key, json]) => [key, JSON.parse(json)] as const),
       ...this.#misfits.size && { misfits: [...this.#misfits] },
       use,
@@ -151,17 +154,17 @@ export class InputRequests {
 function toUnspendable(spending: Exclude<Spending, "spent">): McpError {
   switch (spending) {
     case "marked":
-      return refuse("this answer was used already; start again without requestState");
+      return refuse("this answer was already used; call again without requestState");
     case "cut off":
       return refuse(
-        "this answer may have been used already, which is only known of newer answers; start again without requestState",
+        "the server no longer knows whether this old answer was already used; call again without requestState",
       );
     case "elsewhere":
       return refuse(
-        "only the process that asked knows whether this answer was used; start again without requestState, or give all " +
+        "only the process that asked the question knows whether this answer was already used; call again without requestState, or give all " +
           "instances the same store",
       );
     case "lost":
-      return toBusy("continue the call: the store does not report whether this answer was used");
+      return toBusy("continue the call: the store does not report whether this answer was already used");
   }
 }

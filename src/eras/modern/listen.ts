@@ -18,23 +18,23 @@ import type { Reply } from "../../core/call/link.ts";
 import type { CancelReason } from "../../core/call/observer.ts";
 import { META, META_SERVER } from "./meta_keys.ts";
 
-/** Key of the subscription that a notification belongs to. */
+/** Key of the id of the subscription to which a notification belongs. */
 const META_SUBSCRIPTION = `${META}subscriptionId`;
 
-/** The changes that a subscription includes. */
+/** The changes of which a subscription notifies the client. */
 interface Filter {
   readonly lists: ReadonlySet<string>;
   readonly uris: ReadonlySet<string>;
   readonly topics: readonly Topics[];
 }
 
-/** The topics that an extension granted for one of its keys. */
+/** The topics that an extension granted for one of its `listen` keys. */
 interface Topics {
   readonly key: ListenKey;
   readonly names: readonly string[];
 }
 
-/** Opens a subscription. Settles when it has ended. */
+/** Opens a subscription. Settles when the subscription has ended. */
 export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const invoke = engine.core.hasMiddleware ? engine.scheduler.invoke : undefined;
   const result = await (invoke ? openThrough(engine, call, invoke) : open(engine, call));
@@ -44,14 +44,14 @@ export async function listen(engine: Engine, call: Call): Promise<Reply> {
   const _meta = { [META_SERVER]: engine.core.info, ...subscription, ...Object(result._meta) };
   const text = toSuccess(id, JSON.stringify({ resultType: "complete", ...result, _meta }));
   if (link.http) return { text };
-  // On stdio and sockets, a single response cannot be closed, so the server sends the end both as a result and as a
-  // notification. It sends the result first, because a client may forget its request when it receives the cancellation.
+  // On stdio and sockets, the server cannot close a single response, so it sends the end both as a result and as a
+  // notification. The result comes first, because a client may discard its request when it receives the cancellation.
   link.send(text);
   link.send(toNotification("notifications/cancelled", { requestId: id, reason: "closing", _meta: subscription }));
   return {};
 }
 
-// Until the subscription is open, the call takes a slot, like any other call that takes time.
+// Like other calls, the call takes a slot until its subscription is open.
 async function openThrough(
   engine: Engine,
   call: Call,
@@ -79,19 +79,19 @@ async function openThrough(
     await engine.scheduler.find(call, { find });
     return await ended;
   } catch (error) {
-    // A client that cancelled its subscription gets no further messages about that subscription.
+    // Send no error to a client that cancelled its subscription.
     if (endsWithResult(call)) throw error;
   } finally {
-    // Cancel the subscription if middleware returned without waiting for its end. Otherwise it would stay open without
-    // a reply.
+    // Cancel the subscription if middleware returned before the subscription ended. Otherwise the subscription would
+    // stay open without a reply.
     call.cancel(new CancelError("closing"));
     call.inFlight.remove(call);
   }
 }
 
 /**
- * Whether the end of a subscription is final. The server sends a final end as a result. If there is no result, the
- * client opens the subscription again, for example with newer credentials.
+ * Returns whether the server sends a result when the subscription ends. Without a result, the client opens the
+ * subscription again, for example with new credentials.
  */
 export function endsWithResult({ why }: Call): boolean {
   return why === undefined || why === "closing";
@@ -108,12 +108,12 @@ async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { filter, granted } = keys.length ? await grant(engine, call, read, keys) : read;
   if (call.ended) return;
   const { account } = link;
-  // The call stays in memory as long as its subscription, so its bytes are charged until the end.
+  // Charge the client for the call until the subscription ends, because the call stays in memory until then.
   const names = [...filter.uris, ...filter.topics.flatMap(({ names }) => names)];
   const bytes = names.reduce((bytes, name) => bytes + toBytes(name) + URI_BYTES, call.weigh());
   if (!engine.scheduler.isOpen) throw toBusy("open the subscription: the server is closing");
-  // When the client exceeds its stream limit, end this subscription in the same way as when the server closes. The
-  // client can open another stream.
+  // If the client exceeds its stream limit, end this subscription with a result, as when the server closes. The client
+  // can then open another stream.
   const stream = account.openStream(() => {
     call.cancel(new CancelError("closing"));
     return true;
@@ -145,8 +145,8 @@ interface Read {
   readonly granted: Params;
 }
 
-// Ask extensions which of the requested topics they grant. Meanwhile, the call takes a slot, like any other call that
-// takes time.
+// Ask the extensions which of the requested topics they grant. Like other calls, the call takes a slot until the
+// extensions have decided.
 async function grant(
   engine: Engine,
   call: Call,
@@ -162,7 +162,9 @@ async function grant(
   const taken = decided.flatMap(({ name, key, granted }) => granted ? [{ name, key, ...granted }] : []);
   const topics = taken.map(({ key, topics }) => ({ key, names: topics }));
   if (!isWatchable([...filter.uris, ...topics.flatMap(({ names }) => names)], core.limits)) {
-    throw invalid("too many resources and topics are watched, or their names are too long (streams.watchedUris)");
+    throw invalid(
+      "the client requests too many resources and topics, or their names are too long (streams.watchedUris)",
+    );
   }
   return {
     filter: { ...filter, topics },
@@ -170,10 +172,9 @@ async function grant(
   };
 }
 
-/** Bytes that a watched URI takes in memory, without its text. */
+/** Memory that a watched URI takes in addition to its text, in bytes. */
 const URI_BYTES = 100;
 
-/** An open subscription. */
 class Subscription {
   readonly #engine: Engine;
   readonly #call: Call;
@@ -192,7 +193,7 @@ class Subscription {
     this.#notify = createNotifier((text) => call.link.send(text));
   }
 
-  /** Sends the granted changes, and then each change, until the call or the server ends. */
+  /** Sends the acknowledgement, and then a notification for each change, until the call or the server ends. */
   open(granted: Params, ended: (result: Result | undefined) => void): void {
     const { id, inFlight, link } = this.#call;
     this.#ended = ended;
@@ -210,7 +211,8 @@ class Subscription {
         const stop = lives?.subscribe(extension, { key, topics: names }, (published) => this.#deliver(published));
         if (stop) this.#stops.push(stop);
       }
-      // Subscribe before the acknowledgement is sent, because the client must not miss any change after it.
+      // Subscribe before sending the acknowledgement, because the client must not miss a change after the
+      // acknowledgement.
       for (const uri of this.#filter.uris) this.#stops.push(countSubscriber(this.#engine, uri, this.#call));
       link.send(toNotification("notifications/subscriptions/acknowledged", {
         notifications: granted,
@@ -224,7 +226,7 @@ class Subscription {
 
   #take(change: Change): void {
     if (change.kind === "close") return this.#end({});
-    // In this revision, a log message belongs to a request.
+    // In this revision, log messages are sent only as part of a request.
     if (change.kind === "log") return;
     const { lists, uris } = this.#filter;
     if (!(change.kind === "list" ? lists.has(change.feature) : uris.has(change.uri))) return;
@@ -235,15 +237,17 @@ class Subscription {
     else if (seen) seen.then((seen) => seen && !this.#call.ended && this.#notify(text));
   }
 
-  // Over HTTP, the stream closes when the credentials of its caller expire. On other links, the connection stays open,
-  // so a notification must say which subscription has ended.
+  // Over HTTP, closing the stream shows the client that the subscription has ended. On other links, the connection
+  // stays open, so a notification must name the subscription.
   #expire(): void {
     const { id, link } = this.#call;
     if (!link.http) {
       const _meta = { [META_SUBSCRIPTION]: id };
       link.send(toNotification("notifications/cancelled", { requestId: id, reason: "expired", _meta }));
     }
-    this.#call.cancel(new CancelError("expired", "Cannot go on: the credentials of the caller are no longer valid"));
+    this.#call.cancel(
+      new CancelError("expired", "Cannot continue the subscription: the caller's credentials are no longer valid"),
+    );
   }
 
   #announce(state: "opened" | "ended", why?: CancelReason): void {
@@ -275,8 +279,9 @@ class Subscription {
   }
 }
 
-// The server does not acknowledge notifications that it never sends. It acknowledges hidden and unknown resources
-// alike, so that a client cannot find out which resources exist. `allow` decides at each change.
+// The server does not acknowledge notifications that it never sends. It acknowledges hidden and unknown resources too,
+// so that a client cannot find out which resources exist. `allow` decides for each change whether the client is
+// notified.
 function readFilter({ core, registry }: Engine, wanted: Params): Read {
   const { capabilities } = registry;
   const lists = Object.keys(LISTS).filter((name) => wanted[name] === true && capabilities[LISTS[name]]?.listChanged);
@@ -285,7 +290,7 @@ function readFilter({ core, registry }: Engine, wanted: Params): Read {
     throw invalid("params.notifications.resourceSubscriptions is not an array of strings");
   }
   if (!isWatchable(requested, core.limits)) {
-    throw invalid("too many resources are watched, or their URIs are too long (streams.watchedUris)");
+    throw invalid("the client requests too many resources, or their URIs are too long (streams.watchedUris)");
   }
   const uris = capabilities.resources?.subscribe ? requested : [];
   return {
@@ -307,8 +312,8 @@ function invalid(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot open the subscription: ${state}`);
 }
 
-// All subscriptions receive the same change object. The text of its notification is built once, and each subscription
-// inserts its own id.
+// All subscriptions receive the same change object. Build the text of its notification once. Each subscription inserts
+// its own id.
 let lastChange: Change | undefined;
 let lastFrame: readonly [string, string] = ["", ""];
 

@@ -8,10 +8,10 @@
 /** The protocol revision of this era. */
 export const VERSION = "2026-07-28";
 
-/** Prefix of the protocol's own metadata. */
+/** Prefix of the metadata keys that the protocol defines. */
 export const META = "io.modelcontextprotocol/";
 
-/** Key of the protocol revision of the request. */
+/** Key of the request's protocol revision. */
 export const META_VERSION = `${META}protocolVersion`;
 /** Key of the client's capabilities. */
 export const META_CAPABILITIES = `${META}clientCapabilities`;

@@ -1,5 +1,5 @@
 /**
- * The modern era, in which every request is independent.
+ * The modern era, in which requests do not depend on earlier requests.
  *
  * @see specification/2026-07-28/basic/versioning
  * @module
@@ -30,7 +30,7 @@ import { checkParamHeaders } from "./param_headers.ts";
 import { META_CAPABILITIES, META_SERVER, VERSION } from "./meta_keys.ts";
 import { isPlain, ModernCall, type ModernHome } from "./modern_call.ts";
 
-/** Creates the era of revision 2026-07-28. Called once the module is loaded. */
+/** Creates the era of revision 2026-07-28. */
 export function loadedEra(engine: Engine): Era {
   return new ModernEra(engine);
 }
@@ -48,7 +48,7 @@ class ModernEra implements Era, Dialect {
   readonly #engine: Engine;
   readonly #pipeline: Pipeline;
   readonly #own: ReadonlyMap<string, Method>;
-  /** Beginning of the JSON text of every result, with the fields that are always the same. */
+  /** The start of every result's JSON text: the fields that are the same in all results. */
   readonly #head: string;
 
   constructor(engine: Engine) {
@@ -115,12 +115,12 @@ class ModernEra implements Era, Dialect {
     checkParamHeaders(wanted, headers, params.arguments);
   }
 
-  // Reuse the text of results only for calls without answers, because answers change the cache hints.
+  // Reuse the text of a result only for calls without answers, because answers change the cache hints.
   toTextName(call: Call): string | undefined {
     if (isPlain(call)) return call.link.principal ? "principal" : "anonymous";
   }
 
-  // Insert the common fields into the JSON text, so that no call copies its result.
+  // Insert the common fields into the JSON text, because copying each result would cost more.
   stamp({ call, runner: { cache } }: Found, result: Result, text: string): string {
     const { link: { principal } } = call;
     let hints = "";
@@ -134,7 +134,7 @@ class ModernEra implements Era, Dialect {
     if (meta === undefined && result.resultType === undefined) {
       return text === "{}" ? `${this.#head}${hints}}` : `${this.#head}${hints},${text.slice(1)}`;
     }
-    // Only the library and extensions can set `resultType`. A `resultType` from a handler is removed.
+    // Only the library and extensions can set `resultType`, so remove a `resultType` that a handler has returned.
     const resultType = readResultType(result);
     const { resultType: _, ...fields } = result;
     const typed = JSON.stringify({

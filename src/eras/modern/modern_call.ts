@@ -1,5 +1,5 @@
 /**
- * One call of the modern era, with its questions and answers.
+ * A call in the modern era, with its questions and answers.
  *
  * @module
  */
@@ -10,12 +10,11 @@ import type { Question } from "../../core/call/question.ts";
 import type { Engine } from "../../core/era.ts";
 import { InputRequests } from "./input_requests.ts";
 
-/** The state that all calls of the era share. */
+/** The state that all calls in the era share. */
 export interface ModernHome extends CallHome {
   readonly engine: Engine;
 }
 
-/** One call of the modern era. */
 export class ModernCall extends Call {
   static readonly #model: ModernCall = new ModernCall(
     { host: {} } as ModernHome, // Safe cast: the constructor reads only the host.
@@ -24,7 +23,7 @@ export class ModernCall extends Call {
     { version: "", capabilities: {} },
   );
   declare readonly home: ModernHome;
-  /** The questions and answers of the call. Declared without a value, because most calls ask no question. */
+  /** The call's questions and answers. Declared without a value, because most calls ask no question. */
   declare inputs?: InputRequests;
 
   override get isAsking(): boolean {
@@ -54,8 +53,8 @@ export class ModernCall extends Call {
   async #restore(): Promise<void> {
     const inputs = this.#toInputs();
     await inputs.restore();
-    // Mark the answer as used when the call has a slot, so that the answer stays usable if a busy server rejects the
-    // call.
+    // Mark the answer as used only after the call has a slot, so that the answer stays usable if a busy server rejects
+    // the call.
     if (inputs.isSingleUse) await this.home.engine.scheduler.prepareWith(this, () => inputs.spend());
   }
 
@@ -64,7 +63,7 @@ export class ModernCall extends Call {
   }
 }
 
-/** Tests whether a call has no answers to questions. */
+/** Tests whether a call contains no answers and no `requestState`. */
 export function isPlain({ params }: Call): boolean {
   return params.requestState === undefined && params.inputResponses === undefined;
 }

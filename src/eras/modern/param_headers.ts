@@ -1,5 +1,5 @@
 /**
- * Checks the headers that repeat parameters of a tool. Proxies that do not read request bodies rely on these headers.
+ * Checks the headers that repeat tool arguments. Proxies that do not read request bodies rely on these headers.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Custom Headers from Tool Parameters)
  * @module
@@ -10,7 +10,10 @@ import type { HeaderParam } from "../../schema/header_params.ts";
 import type { HeaderReader } from "../../core/call/link.ts";
 import { isRepeated, toMismatch } from "./envelope.ts";
 
-/** Checks that the headers declared by a tool's schema have the same values as the arguments. */
+/**
+ * Checks that the headers declared in a tool's schema have the same values as the arguments. Throws an `McpError`
+ * otherwise.
+ */
 export function checkParamHeaders(wanted: readonly HeaderParam[], headers: HeaderReader, args: unknown): void {
   for (const { header, path, type } of wanted) {
     const received = headers.get(`mcp-param-${header}`);
@@ -20,7 +23,7 @@ export function checkParamHeaders(wanted: readonly HeaderParam[], headers: Heade
       if (received !== null) throw toMismatch(name, received, "nothing");
       continue;
     }
-    // Compare only values here, because the tool's schema reports wrong types. Use JSON and not String(), because an
+    // Do not check types, because the tool's schema checks them. Convert with JSON instead of String(), because an
     // object's own toString() may throw.
     const text = typeof value === "string" ? value : JSON.stringify(value);
     const same = received !== null &&

@@ -1,5 +1,5 @@
 /**
- * The sealed state that travels through the client between two rounds of a call.
+ * The sealed state that the client receives with questions and returns with its answers.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -13,24 +13,24 @@ import type { Core } from "../../core/core.ts";
 import type { SingleUse } from "../../core/single_use.ts";
 import { openVersioned, sealVersioned } from "../../core/call/versioned_seal.ts";
 
-/** The state of a call after a round. */
+/** The state of a call after a round of questions. */
 export interface Round {
   readonly round: number;
-  /** The questions that were sent, as JSON text, by key. */
+  /** The questions that the client received, with their keys. Each question is JSON text. */
   readonly asked: readonly (readonly [key: string, question: string])[];
-  /** The accepted answers, each with the JSON text of its question. */
+  /** The accepted answers, each with its key and with the JSON text of its question. */
   readonly answered: readonly (readonly [key: string, question: string, answer: unknown])[];
-  /** The values of `ctx.once`, by key. */
+  /** The values of `ctx.once`, with their keys. */
   readonly made: readonly (readonly [key: string, value: unknown])[];
-  /** The number of unusable answers by key. `undefined` if there were no unusable answers. */
+  /** The number of unusable answers to each question. `undefined` if the client gave no unusable answer. */
   readonly misfits?: readonly (readonly [key: string, count: number])[];
-  /** Set if the state may be used only once. */
+  /** Set if the state can be used only once. */
   readonly use?: SingleUse;
 }
 
-/** The sealed contents. */
+/** The sealed contents of `requestState`. */
 interface State extends Round {
-  /** The principal, method and parameters that the state is bound to. */
+  /** The principal, method and parameters for which the state is valid, as text or as the digest of the text. */
   readonly bound: string;
   /** Time at which the state expires, in milliseconds since 1970. */
   readonly expires: number;
@@ -39,10 +39,11 @@ interface State extends Round {
 const PURPOSE = "requestState";
 
 /**
- * Reads the answers that the client returned, and the round in which they were asked. Throws if the state is invalid.
+ * Reads the client's answers, and the state of the round in which the server asked. Throws if the state is invalid.
  *
- * Returns `undefined` if there is no state, and ignores answers without a state, because only the state shows which
- * question an answer belongs to. Otherwise a client could reuse the consent to pay 10 for a payment of 12.
+ * Returns `undefined` if the request has no `requestState`. Answers without a state are ignored, because only the state
+ * shows to which question an answer belongs. Otherwise a client could reuse the user's consent to pay 10 for a payment
+ * of 12.
  */
 export async function openState(core: Core, call: Call): Promise<{ answers: Params; before: Round } | undefined> {
   const { inputResponses: answers = {}, requestState: text } = call.params;
@@ -54,18 +55,20 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   const state = (text.length <= calls.stateBytes * 2 ? await openVersioned(sealer, PURPOSE, text) : undefined) as
     | State
     | undefined;
-  if (!state) throw refuse("requestState was changed, or made by another server or with another secret");
+  if (!state) throw refuse("requestState was changed, or was created by another server or with another secret");
   if (state.expires < ticker.clock.date()) {
-    throw refuse("requestState has expired (calls.stateMs); start again without it");
+    throw refuse("requestState has expired (calls.stateMs); call again without requestState");
   }
   if (state.bound !== await toBond(call)) throw refuse("requestState belongs to another call");
   return { answers, before: state };
 }
 
-/** Seals a round. Throws if there were too many rounds, or if the sealed state is too long. */
+/** Seals a round. Throws if the call has had too many rounds, or if the sealed state is too long. */
 export async function sealState(core: Core, call: Call, round: Round): Promise<string> {
   const { sealer, limits: { calls }, ticker } = core;
-  if (round.round > calls.rounds) throw refuse(`the client was asked ${calls.rounds} times already (calls.rounds)`);
+  if (round.round > calls.rounds) {
+    throw refuse(`the client has already been asked ${calls.rounds} times (calls.rounds)`);
+  }
   const state: State = { ...round, bound: await toBond(call), expires: ticker.clock.date() + calls.stateMs };
   const text = await sealVersioned(sealer, PURPOSE, state);
   if (text.length <= calls.stateBytes) return text;
@@ -77,17 +80,18 @@ export async function sealState(core: Core, call: Call, round: Round): Promise<s
 
 async function toBond({ principal, method, params }: Call): Promise<string> {
   const { _meta, inputResponses: _responses, requestState: _state, ...rest } = params;
-  // Sort the keys, because a client may send the same arguments with their keys in another order.
+  // Sort the keys, because a client may send the same arguments again in another order.
   const text = JSON.stringify([principal?.id ?? null, method, toCanonical(rest)]);
-  // A short text needs no digest: the state is encrypted anyway, and computing a digest costs as much as a small call.
+  // Use a short text without a digest, because the state is encrypted anyway, and a digest takes as much CPU time as a
+  // small call.
   if (text.length <= SHORT_BOND) return text;
   return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))));
 }
 
-/** Maximum length, in characters, of a bound text that is used without a digest. */
+/** Maximum length in characters of a bound text for which no digest is computed. */
 const SHORT_BOND = 128;
 
-/** Creates the error for a state or an answer that is not valid. */
+/** Creates the error for an invalid state or answer. */
 export function refuse(state: string): McpError {
   return new McpError(INVALID_PARAMS, `Cannot continue the call: ${state}`);
 }

@@ -364,7 +364,10 @@ Deno.test("a Map or a Set in a principal is refused, because handlers could chan
     const response = await server.fetch(toRequest("tools/list"), { principal: { id: "a", ...facts } });
     assertEquals(response.status, 500);
     await response.text();
-    assertStringIncludes(faults.join(), "a Map or a Set in it could be changed by handlers; use a list or an object");
+    assertStringIncludes(
+      faults.join(),
+      "it contains a Map or a Set, which handlers could change; use a list or an object",
+    );
     await server.close();
   }
 });

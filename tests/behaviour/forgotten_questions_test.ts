@@ -82,7 +82,7 @@ async function use(connected: Connection, name: string): Promise<void> {
 }
 
 const toWarning = (source: string, place: string) =>
-  `Cannot use the answer to ${source}: ${place} ended without waiting for it; write await before it`;
+  `Cannot use the answer to ${source}: ${place} ended without waiting for the answer; write await before ${source}`;
 
 behaviour("a question that is not awaited is reported once, with its handler and its key", async (join) => {
   const { client: connected } = await join({ handlers: forgetting, clock: fakeClock() }, client);

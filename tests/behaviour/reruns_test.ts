@@ -31,10 +31,10 @@ behaviour("work before a question is reported once for each question, in every r
   const warnings = await collectWarnings(async () => void [await call(), await call()]);
   assertEquals(warnings, [
     'Cannot run tools/call "noisy" without repeating work: before the question "first" it logs a message, reports ' +
-    "progress, and again when the answer arrives; do this after the last question, or keep its value with " +
+    "progress, and again when the answer arrives; do this work after the last question, or store its result with " +
     "ctx.once(key, make)",
     'Cannot run tools/call "noisy" without repeating work: before the question "second" it logs a message, and again ' +
-    "when the answer arrives; do this after the last question, or keep its value with ctx.once(key, make)",
+    "when the answer arrives; do this work after the last question, or store its result with ctx.once(key, make)",
   ]);
 }, { perInstance: "observer" });
 

@@ -74,7 +74,7 @@ for (const { name, program } of runtimes) {
       const [, url] = await running.waitFor(/at (http:\S+)/);
       await using client = await connect(url);
       await client.callTool("named");
-      await running.waitFor(/Cannot serve other calls while tools\/call "named" blocks: it ran \d+ ms/);
+      await running.waitFor(/Cannot serve other calls while tools\/call "named" blocks the event loop for \d+ ms/);
       await client.callTool("later");
       const [warning] = await running.waitFor(/Cannot serve calls: something blocked all of them for \d+ ms.*/);
       assertMatch(warning, /such as a handler after its first await/);

@@ -99,7 +99,7 @@ Deno.test("a question that is not awaited is reported, unless its handler fails"
   const { message } = await assertRejects(() => replay(forgets, {}, { answers: { sure: yes } }), Error);
   assertEquals(
     message,
-    'Cannot use the answer to ctx.elicit("sure"): tools/call ended without waiting for it; write await before it',
+    'Cannot use the answer to ctx.elicit("sure"): tools/call ended without waiting for the answer; write await before ctx.elicit("sure")',
   );
   const fails = tool({
     name: "fails",

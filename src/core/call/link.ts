@@ -1,5 +1,5 @@
 /**
- * The interface between a transport and an era: the source of a message, and its reply.
+ * The interface between a transport and an era: the link from which a message arrives, and the reply to the message.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Principal } from "./context.ts";
 import type { InFlight } from "./in_flight.ts";
 import type { TransportName } from "./observer.ts";
 
-/** Fields of a server-sent event beside its data. */
+/** Fields of a server-sent event, except for `data`. */
 export interface EventFields {
   readonly id?: string;
   /** Event type. Defaults to `message`. */
@@ -19,7 +19,7 @@ export interface EventFields {
   readonly retry?: number;
 }
 
-/** Events of a link during a call. */
+/** Callbacks that a link calls while the call runs. */
 export interface LinkEvents {
   /** Called when the response becomes a stream. May return the fields of the first event. */
   opened?(): EventFields | undefined;
@@ -30,79 +30,81 @@ export interface LinkEvents {
 /** Reads headers. */
 export type HeaderReader = Pick<Headers, "get">;
 
-/** An HTTP request as handlers see it, without credentials. */
+/** An HTTP request without credentials, as handlers receive it. */
 export interface SeenRequest {
   readonly request: Request;
   readonly headers: HeaderReader;
-  /** Returns the checks of the caller for a stream, or `undefined` if the caller needs no checks. */
+  /** Returns functions that check the caller of a stream, or `undefined` if no check is needed. */
   toChecks?(principal: Principal | undefined): CallerChecks | undefined;
 }
 
-/** The source of a message, created by a transport. An era may wrap it. */
+/**
+ * The connection or HTTP exchange from which a message arrived. A transport creates the link, and an era may wrap the
+ * link.
+ */
 export interface Link {
   readonly transport: TransportName;
-  /** The running calls of this connection or exchange. Request ids are unique among these calls. */
+  /** The running calls of this connection or exchange. A cancellation can refer only to these calls. */
   readonly inFlight: InFlight;
   /** The account of the client. Looked up on first access. */
   readonly account: Account;
-  /** The HTTP request that carried the message. */
+  /** The HTTP request that contained the message. `undefined` on other transports. */
   readonly http?: Pick<SeenRequest, "request" | "toChecks">;
-  /** Headers of the HTTP request. */
+  /** Headers of the HTTP request. `undefined` on other transports. */
   readonly headers?: HeaderReader;
-  /** The `MCP-Protocol-Version` header of the HTTP request, or `null` if it has none. */
+  /** The `MCP-Protocol-Version` header of the HTTP request, or `null` if the request lacks the header. */
   readonly version?: string | null;
   readonly principal?: Principal;
   /**
-   * Secret id of the session or the connection, whose messages all come from the same client. `undefined` for an HTTP
-   * exchange without a session.
+   * Secret id of the session or the connection. All messages with one id come from the same client. `undefined` for an
+   * HTTP exchange without a session.
    */
   readonly owner?: string;
   /** Address of the client, if known. */
   readonly peer?: string;
-  /** Whether messages can be sent before the response. */
+  /** Whether the server can send messages before the response. */
   readonly streams: boolean;
   /**
-   * Sends JSON text before the response. Returns a promise if the sender should wait until the client has read more.
+   * Sends JSON text before the response. Returns a promise if the client reads too slowly. The promise resolves when
+   * the client has read more.
    */
   send(text: string, event?: EventFields): Promise<void> | undefined;
   /**
-   * Announces that the response takes time. From then on, the transport may turn the response into a stream, send
-   * heartbeats, and detect a disconnected client. Errors that set the HTTP status must be sent before.
+   * Announces that the response will not be sent immediately. After this call, the transport may turn the response into
+   * a stream, send heartbeats, and detect a disconnect. An error that sets the HTTP status must be sent before this
+   * call.
    */
   wait(events?: LinkEvents): void;
-  /** Starts the stream at once, without a message. */
+  /** Starts the stream immediately, before the first message. */
   open(): void;
-  /** Closes the connection, while the call continues. */
+  /** Closes the response stream without ending the call. Sends `event` first. */
   release(event?: EventFields): void;
 }
 
-/**
- * The response to one message. Only HTTP uses the status, the headers and the event. Without `text`, no message is
- * sent.
- */
+/** The response to one message. Only HTTP uses `status`, `headers` and `event`. Without `text`, no message is sent. */
 export interface Reply {
-  /** A JSON-RPC message as JSON. */
+  /** A JSON-RPC message as JSON text. */
   readonly text?: string;
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Fields of the event that carries the text, if the response is a stream. */
+  /** Fields of the event that contains `text`, if the response is a stream. */
   readonly event?: EventFields;
-  /** Called by a channel when the text is written, or can no longer be written. */
+  /** A channel calls this function when the text has been written, or can no longer be written. */
   readonly onWritten?: () => void;
 }
 
-/** Header of a refusal at a limit: the client may retry after 1 second. */
+/** Header for a request that is refused because of a limit. The client may retry after 1 second. */
 export const RETRY_AFTER = { "retry-after": "1" } as const;
 
-/** Key of the headers for the response to an error. */
+/** Key under which an error stores headers for its HTTP response. */
 export const REPLY_HEADERS: unique symbol = Symbol();
 
-/** An error whose code contains an HTTP status. */
+/** An error that can determine the HTTP status and headers of its response. */
 type Hinted = McpError & { readonly [REPLY_HEADERS]?: Reply["headers"] };
 
 /**
- * Returns the HTTP status and the headers of a refusal, whose code is -31000 minus the status. Returns `undefined` for
- * any other error.
+ * Returns the HTTP status and headers for a refusal. The error code of a refusal is -31000 minus the status. Returns
+ * `undefined` for any other error.
  */
 export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | undefined {
   const status = -31_000 - error.code;
@@ -113,7 +115,7 @@ export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | unde
   return { status, headers: { ...retry, ...error[REPLY_HEADERS] } };
 }
 
-/** Creates a link of the same client that sends nothing. */
+/** Creates a link to the same client that sends nothing. */
 export function toSilent(
   { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,
 ): Link {

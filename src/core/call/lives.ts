@@ -1,42 +1,45 @@
 /**
- * The interface of extensions that start and stop with their server.
+ * The interface of the extensions that start and stop with the server.
  *
  * @module
  */
 
-/** The extensions of one server that start and stop with it, or publish notifications. */
+/** A server's extensions that start and stop with the server, or that publish notifications. */
 export interface Lives {
   /**
-   * Starts all extensions, and extensions that are added later. Reports errors to the observer. From then on, `rest`
-   * does nothing, unless `isKept` is `false`.
+   * Starts all extensions, and each extension that is added later. Reports errors to the observer. After this call,
+   * `rest` does nothing, unless `isKept` is `false`.
    */
   start(isKept?: boolean): void;
-  /** Starts all extensions. Rejects if an extension fails. */
+  /** Starts all extensions. Rejects if an extension cannot be started. */
   ready(): Promise<void>;
   /**
-   * Waits until an extension has started. Starts the extension if necessary, also after a failure. Rejects if the start
-   * fails.
+   * Waits until an extension has started. Starts the extension if it is not running, even after a failed start. Rejects
+   * if the extension cannot be started.
    */
   until(id: string): Promise<void> | undefined;
-  /** Returns the object that was passed to `start` of an extension. `undefined` if the extension has not started. */
+  /**
+   * Returns the object that the server passed to the extension's `start` function, or `undefined` if the extension has
+   * not started.
+   */
   find(id: string): object | undefined;
-  /** Calls `deliver` for each notification of these topics. Returns a function that ends the subscription. */
+  /** Calls `deliver` for each notification about the wanted topics. Returns a function that ends the subscription. */
   subscribe(id: string, wanted: WantedTopics, deliver: (published: Published) => void): () => void;
-  /** Stops all extensions, unless a request has started the extensions. A later request starts the extensions again. */
+  /** Stops all extensions, unless a request has started them. The next request starts the extensions again. */
   rest(): Promise<void>;
-  /** Aborts the signals of all extensions, to announce that the server closes. */
+  /** Aborts the signals of all extensions, to announce that the server is closing. */
   stop(): void;
-  /** Stops all extensions permanently, within a limited time. */
+  /** Stops all extensions permanently. Waits a limited time for each extension. */
   close(): Promise<void>;
 }
 
-/** The topics that a subscription requests under one key of an extension. */
+/** The topics that a subscription requests for one of an extension's keys. */
 export interface WantedTopics {
   readonly key: string;
   readonly topics: readonly string[];
 }
 
-/** A notification for the subscribers of a topic. */
+/** A notification for the subscribers to a topic. */
 export interface Published {
   readonly topic: string;
   readonly method: string;

@@ -8,25 +8,25 @@ import type { ClientFacts, Log, LogMethod, LogOptions, Principal } from "./conte
 import { LOG_LEVELS, type LogLevel } from "../../protocol/types.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
-/** Decides which clients get a log message. */
+/** Returns whether a client receives a log message. */
 export type LogFilter = (receiver: {
-  /** The caller of the client's latest request, if authenticated. */
+  /** The authenticated caller of the client's latest request, if any. */
   readonly principal?: Principal;
-  /** Facts that the client declares about itself. */
+  /** Unverified facts that the client declares about itself. */
   readonly client: ClientFacts;
 }) => boolean;
 
-/** Options of a log message outside of a call. */
+/** Options of a log message that is sent outside of a call. */
 export interface ServerLogOptions extends LogOptions {
-  /** Decides which clients receive the message. Defaults to all clients whose log level includes the message. */
+  /** Selects the clients that receive the message. Defaults to all clients whose log level includes the message. */
   readonly to?: LogFilter;
 }
 
-/** Sends log messages outside of a call, with one method for each level. */
+/** Sends log messages outside of a call. There is one method per level. */
 export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options?: ServerLogOptions) => void) };
 
 /**
- * Returns a filter that never throws: a client gets the message only if `to` returns `true`. Errors are passed to
+ * Returns a filter that never throws. The filter returns `true` only if `to` returns `true`. An error is passed to
  * `report`.
  */
 export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown): LogFilter {
@@ -40,29 +40,32 @@ export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown)
   };
 }
 
-/** Tests whether a client wants messages of a level. */
+/** Tests whether a client requests log messages at a level. */
 export function wantsLevel({ logLevel }: ClientFacts, level: LogLevel): boolean {
   return !!logLevel && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(logLevel);
 }
 
-/** Returns data that JSON can represent. JSON omits some types, which would leave a message without data. */
+/**
+ * Converts `undefined`, functions and symbols to strings, because JSON would omit them, and the message would have no
+ * data.
+ */
 export function toLoggable(data: unknown): unknown {
   return ["undefined", "function", "symbol"].includes(typeof data) ? String(data) : data;
 }
 
-/** Creates the log of a server, which announces its messages with `announce`. */
+/** Creates a server's log. Each method passes its message to `announce`. */
 export function createServerLog(
   announce: (level: LogLevel, data: unknown, options: ServerLogOptions) => void,
 ): ServerLog {
   const methods = LOG_LEVELS.map((level) => [level, (data: unknown, options = {}) => announce(level, data, options)]);
-  // The cast is safe, because there is a method for each level.
+  // The cast is safe, because `methods` has an entry for each level.
   return Object.fromEntries(methods) as ServerLog;
 }
 
-/** Sends one message. */
+/** Sends one log message. Resolves when the client is ready to receive further messages. */
 type WriteLog = (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
 
-/** The shared prototype of all logs, with a getter for each level. */
+/** The prototype that all logs share. It has a getter for each level. */
 const levels = Object.defineProperties(
   {},
   Object.fromEntries(LOG_LEVELS.map((level) => [level, {
@@ -73,7 +76,8 @@ const levels = Object.defineProperties(
 );
 
 /**
- * Creates the log of one call, which sends its messages with `write`. A method is created only when a handler reads it.
+ * Creates a call's log. Each method passes its message to `write`. A method is created only when a handler reads the
+ * property.
  */
 export function createLog(write: WriteLog): Log {
   return Object.create(levels, { write: { value: write } }); // The prototype has a getter for each level.

@@ -8,8 +8,8 @@ import type { Call } from "./call.ts";
 import type { Context } from "./context.ts";
 
 /**
- * Wraps a call. Calls `next` to get the result, and returns this result or another result, or throws. After a timeout
- * or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler still runs.
+ * Wraps a call. Calls `next` to run the handler, and returns the handler's result or another result, or throws. After a
+ * timeout or a cancellation, `next` rejects with the reason of `call.signal`, even if the handler is still running.
  *
  * ```ts
  * import type { Middleware } from "@x/mcp";
@@ -24,11 +24,15 @@ import type { Context } from "./context.ts";
  */
 export type Middleware = (call: Context, next: () => Promise<Result>) => Promise<Result>;
 
-/** Key of the methods for which middleware runs. Copies of the library share the key. */
+/**
+ * Key of the methods for which middleware runs. The symbol is global, because middleware may come from another copy of
+ * the library.
+ */
 const METHODS: unique symbol = Symbol.for("mcp.methods");
 
 /**
- * Limits middleware to some methods. Lists can be cached publicly only if no middleware of the server runs for lists.
+ * Runs middleware only for the given methods. Shared caches can store the server's lists only if no middleware runs for
+ * list requests.
  *
  * ```ts
  * import { createServer, type Middleware, onlyMethods, tool } from "@x/mcp";
@@ -41,22 +45,22 @@ const METHODS: unique symbol = Symbol.for("mcp.methods");
  * export default createServer({ name: "s", version: "1.0.0", handlers: [hello], use: [onlyMethods(["tools/call"], audit)] });
  * ```
  *
- * @throws {TypeError} if the methods are not a list of names of methods, or the middleware is not a function.
+ * @throws {TypeError} if `methods` is not a list of method names, or `middleware` is not a function.
  */
 export function onlyMethods(methods: readonly string[], middleware: Middleware): Middleware {
   const refuse = (state: string) => new TypeError(`Cannot limit middleware to methods: ${state}`);
   if (!Array.isArray(methods) || !methods.every((method) => typeof method === "string")) {
-    throw refuse('they must be a list such as ["tools/call"]');
+    throw refuse('the methods are not a list of strings; use a list such as ["tools/call"]');
   }
   if (!methods.length) {
     throw refuse("the list is empty, so the middleware would never run; name a method, or leave the middleware out");
   }
-  if (typeof middleware !== "function") throw refuse("it is not a function");
+  if (typeof middleware !== "function") throw refuse("the middleware is not a function");
   const known = listMethods();
   for (const method of methods) {
     if (known.includes(method)) continue;
-    // Throw for a misspelled method. Otherwise the middleware would not run for the intended method, and its checks
-    // would be skipped.
+    // Throw for a misspelled method. Otherwise the middleware would not run for the intended method, and the server
+    // would skip the middleware's checks.
     const meant = known.find((each) => toLetters(each) === toLetters(method));
     if (meant === undefined && /^[\w.$-]+(\/[\w.$-]+)+$/.test(method)) continue;
     const remedy = meant === undefined ? "use names such as tools/call" : `did you mean ${meant}?`;
@@ -68,8 +72,8 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
 }
 
 /**
- * Returns the methods of the protocol for which middleware runs. A function, so that bundles without `onlyMethods` do
- * not contain the list.
+ * Returns the protocol's methods for which middleware runs. The list is in a function, so that bundlers can remove the
+ * list if `onlyMethods` is not used.
  */
 function listMethods(): readonly string[] {
   return [
@@ -79,17 +83,17 @@ function listMethods(): readonly string[] {
   ];
 }
 
-/** Returns a form that a name shares with its misspellings: only its letters, without case and plurals. */
+/** Reduces a name to a form that common misspellings have too: lower-case letters without `s`. */
 function toLetters(name: string): string {
   return name.toLowerCase().replace(/[^a-z]|s/g, "");
 }
 
-/** Whether middleware may change what a list contains. */
+/** Tests whether middleware runs for list requests, and therefore may change a list's contents. */
 export function seesLists(middleware: Middleware & { readonly [METHODS]?: readonly string[] }): boolean {
   return middleware[METHODS]?.some((method) => method.endsWith("/list")) ?? true;
 }
 
-/** Composes middleware around a function. The first middleware is the outermost. */
+/** Composes middleware around `last`. The first middleware is the outermost. */
 export function compose<A extends readonly unknown[]>(
   middleware: readonly Middleware[],
   last: (call: Call, ...rest: A) => Result | Promise<Result>,
@@ -99,7 +103,8 @@ export function compose<A extends readonly unknown[]>(
       use(call, () => {
         try {
           const result = next(call, ...rest);
-          // Reject when the call is cancelled, because middleware must not wait for a handler that ignores its signal.
+          // Reject when the call is cancelled, so that middleware does not wait for a handler that ignores
+          // `ctx.signal`.
           return result instanceof Promise ? call.untilCancelled(result) : Promise.resolve(result);
         } catch (error) {
           return Promise.reject(error);

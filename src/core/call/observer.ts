@@ -1,5 +1,5 @@
 /**
- * The interface of observers: objects with a method for each event that they handle.
+ * The interface of observers. An observer is an object with a method for each event that it handles.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { ClientFacts, Principal } from "./context.ts";
  */
 export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory" | "internal";
 
-/** The source of an event. */
+/** The transport and the caller that caused an event. */
 export interface EventSource {
   /** The transport. */
   readonly transport: TransportName;
@@ -22,51 +22,48 @@ export interface EventSource {
   readonly principal?: string;
 }
 
-/** A message that was received or sent. It may contain personal data and secrets of tools. */
+/** A message that was received or sent. The message may contain personal data, and secrets in arguments or results. */
 export interface MessageEvent extends EventSource {
   /** Whether the server received or sent the message. */
   readonly direction: "in" | "out";
-  /** The message as JSON. A received text may be invalid. */
+  /** The message as JSON text. A received text may be invalid JSON. */
   readonly text: string;
 }
 
-/** The start of a call. Each started call ends with exactly one `call` event. */
+/** The start of a call. Each `start` event is followed by exactly one `call` event. */
 export interface StartEvent extends EventSource {
   /** Number of the call, unique within this server. The `call` event has the same number. */
   readonly id: number;
-  /**
-   * The `id` of the call that this call is a part of. Set for a handler that continues after its response, and for a
-   * resource that a handler reads.
-   */
+  /** The `id` of the outer call. Set if a handler reads a resource, or if a handler continues after its response. */
   readonly parent?: number;
-  /** Id of the JSON-RPC request. `undefined` for a call that does not belong to a request. Clients choose it freely. */
+  /** Id of the JSON-RPC request. Clients can choose any id. `undefined` for a call without a request. */
   readonly request?: string | number;
-  /** Id of the session, as in its {@linkcode SessionEvent}. */
+  /** Id of the session. Equals the `id` of its {@linkcode SessionEvent}. */
   readonly session?: string;
-  /** Address of the client, if known. An IPv6 address is cut to its /64 network. */
+  /** Address of the client, if known. An IPv6 address is shortened to its /64 network. */
   readonly peer?: string;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;
-  /** Name of the tool or prompt, or URI of the resource. Clients choose it freely, and it may be long. */
+  /** Name of the tool or prompt, or URI of the resource. Clients can send any text of any length. */
   readonly subject?: string;
   /** Protocol revision of the call. */
   readonly revision: string;
-  /** Name and version of the client, if it sent them. They are not verified. */
+  /** Name and version that the client sent, if any. Not verified. */
   readonly client?: Implementation;
-  /** W3C trace context from the request's `_meta`. It is not verified. */
+  /** W3C trace context from the request's `_meta`. Not verified. */
   readonly traceparent?: string;
-  /** W3C trace state from the request's `_meta`. It is not verified. */
+  /** W3C trace state from the request's `_meta`. Not verified. */
   readonly tracestate?: string;
-  /** W3C baggage from the request's `_meta`. It is not verified. */
+  /** W3C baggage from the request's `_meta`. Not verified. */
   readonly baggage?: string;
   /**
-   * W3C trace context from the header `traceparent` of the HTTP request. Set only at the start of a call, and if an
-   * observer has `around`. It is not verified.
+   * W3C trace context from the HTTP request's `traceparent` header. Set only in the event that `start` and `around`
+   * receive, and only if an observer has `around`. Not verified.
    */
   readonly httpTraceparent?: string;
   /**
-   * Milliseconds from the receipt of the request to the start, if the call waited in the queue of the server. Otherwise
-   * 0. The `call` event adds the time in the queue of the handler.
+   * Milliseconds from the receipt of the request to the start of the call, if the call waited in the server's queue,
+   * and 0 otherwise. In the `call` event, this value includes the time in the handler's queue.
    */
   readonly waitedMs: number;
 }
@@ -74,11 +71,14 @@ export interface StartEvent extends EventSource {
 /** The end of a call. */
 export interface CallEvent extends StartEvent {
   /**
-   * How the call ended: with a result, with a result whose `isError` is `true`, with questions for the client, with an
-   * error, or by cancellation.
+   * The outcome of the call. `tool_error` is a result with `isError: true`. `input_required` is a result that asks the
+   * client questions.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
-  /** Type of the result, if an extension defines the type, such as `task`. The work then continues after this event. */
+  /**
+   * The result's type, if an extension defines the type, such as `task`. In that case, the handler continues after this
+   * event.
+   */
   readonly resultType?: string;
   /** Code of the JSON-RPC error, if the client received an error. */
   readonly code?: number;
@@ -93,31 +93,31 @@ export interface CallEvent extends StartEvent {
 /**
  * The reason why a call or a subscription ended before its result.
  *
- * - `client`: the client cancelled it.
- * - `timeout`: it exceeded its timeout.
+ * - `client`: the client cancelled the call.
+ * - `timeout`: the call exceeded its timeout.
  * - `disconnected`: the client disconnected.
  * - `session`: the session ended.
  * - `expired`: the caller's credentials expired or were revoked.
- * - `extension`: an extension cancelled it.
+ * - `extension`: an extension cancelled the call.
  * - `closing`: the server is closing.
  */
 export type CancelReason = "client" | "timeout" | "disconnected" | "session" | "expired" | "extension" | "closing";
 
 /**
- * A question of a handler to its client. Reported when the question is answered, fails, or is left open for the
- * client's next request.
+ * A question that a handler asked the client. Reported when the client has answered, when the question has failed, or
+ * when the response asks the client to send the answer in a new request.
  */
 export interface AskedEvent extends EventSource {
-  /** The `id` of the call whose handler asked. */
+  /** The `id` of the call whose handler asked the question. */
   readonly parent: number;
   /** Method of the question, such as `elicitation/create`. */
   readonly method: string;
   /**
-   * How the question ended. `open` means that the client gets the question with the response, and sends the request
-   * again with the answer. The question is then reported a second time.
+   * The outcome of the question. `open` means that the response contains the question, and the client sends the request
+   * again with the answer. The answered question is then reported in another event.
    */
   readonly outcome: "answered" | "open" | "failed";
-  /** Milliseconds from the question to its end. */
+  /** Milliseconds from the question to its outcome. */
   readonly durationMs: number;
 }
 
@@ -131,9 +131,9 @@ export interface RefusedEvent extends EventSource {
   readonly message: string;
   /** Code of the JSON-RPC error, if the client received an error. */
   readonly code?: number;
-  /** The limit that was reached, such as `calls.waiting`. Set if `reason` is `limit`. */
+  /** The limit that was reached, such as `calls.waiting`. Set only if `reason` is `limit`. */
   readonly limit?: string;
-  /** Method of the request if it could be read, in at most 200 characters. Clients choose it freely. */
+  /** The request's method, if it could be read. Clients can send any text, which is cut to 200 characters. */
   readonly method?: string;
 }
 
@@ -174,88 +174,91 @@ export type RefusalReason =
 /** A limit that was reached. */
 export interface LimitEvent {
   /**
-   * Path of a limit in `limits`, such as `calls.running`, or of a bound that no option changes, such as
-   * `request.depth`. Limits of handlers begin with `handler.`.
+   * Path of the limit in `limits`, such as `calls.running`, or name of a limit that no option changes, such as
+   * `request.depth`. Limits of single handlers begin with `handler.`.
    */
   readonly limit: string;
-  /** The handler, such as `tool "search"`. Set for limits of handlers. */
+  /** The handler, such as `tool "search"`. Set only for limits of single handlers. */
   readonly handler?: string;
   /**
-   * The client: `principal` and its id, or `peer` and its address. `undefined` if the client is unknown, or if all
-   * clients share the limit.
+   * The client, as `principal` followed by the principal's id, or `peer` followed by the client's address. `undefined`
+   * if the client is unknown, or if all clients share the limit.
    */
   readonly client?: string;
 }
 
 /** An unexpected error. */
 export interface FaultEvent {
-  /** Id of the error. The client receives the same id. */
+  /** Id of the error. The error message for the client contains the same id. */
   readonly id: string;
   /** The error as it was thrown. */
   readonly error: unknown;
   /** Name of the server. */
   readonly server: string;
-  /** Method of the request, if the error belongs to a request. */
+  /** Method of the request that failed, if any. */
   readonly method?: string;
-  /**
-   * Name of the tool or prompt, or URI of the resource, if the error belongs to a handler. For a service, its name,
-   * such as `service "db"`.
-   */
+  /** The failed tool's or prompt's name, the resource's URI, or the service, such as `service "db"`. */
   readonly subject?: string;
 }
 
 /** A session that was created, resumed or ended. */
 export interface SessionEvent extends EventSource {
   /**
-   * What happened. Over HTTP, `created` is reported with the first request after `initialize`. `resumed` means that
-   * this process had no state of the session, for example after a restart.
+   * The change. Over HTTP, `created` is reported with the first request after `initialize`. `resumed` means that this
+   * process had no state of the session, for example after a restart.
    */
   readonly state: "created" | "resumed" | "ended";
-  /** Part of the session id that identifies the session, but cannot be used as its id. Set only over HTTP. */
+  /**
+   * A part of the session id. It identifies the session, but clients cannot use it as the session id. Set only over
+   * HTTP.
+   */
   readonly id?: string;
   /** Protocol revision of the session. */
   readonly revision: string;
-  /** Name and version of the client, if it sent them. They are not verified. */
+  /** Name and version that the client sent, if any. Not verified. */
   readonly client?: Implementation;
-  /** The reason why the session ended. An `evicted` session can be resumed. */
+  /** The reason why the session ended. A client can resume an `evicted` session. */
   readonly why?: "client" | "idle" | "expired" | "evicted" | "disconnected" | "closing";
 }
 
-/** A notification of a client. */
+/** A notification from a client. */
 export interface NotificationEvent extends EventSource {
-  /** Method, such as `notifications/initialized`, in at most 200 characters. Clients choose it freely. */
+  /**
+   * The notification's method, such as `notifications/initialized`. Clients can send any text, which is cut to 200
+   * characters.
+   */
   readonly method: string;
   /** Protocol revision, if known. */
   readonly revision?: string;
-  /** Name and version of the client, if it sent them. They are not verified. */
+  /** Name and version that the client sent, if any. Not verified. */
   readonly client?: Implementation;
-  /** Id of the session, as in its {@linkcode SessionEvent}. */
+  /** Id of the session. Equals the `id` of its {@linkcode SessionEvent}. */
   readonly session?: string;
 }
 
-/** A subscription that was opened or has ended. */
+/** The start or the end of a subscription. */
 export interface SubscriptionEvent extends EventSource {
   /** What happened. */
   readonly state: "opened" | "ended";
   /** Protocol revision of the subscription. */
   readonly revision: string;
-  /** The lists whose changes the subscription includes. */
+  /** The lists of whose changes the client is notified. */
   readonly lists: readonly string[];
-  /** The resources whose changes the subscription includes. */
+  /** The URIs of the resources of whose changes the client is notified. */
   readonly uris: readonly string[];
   /** The reason why the subscription ended. */
   readonly why?: CancelReason;
 }
 
-/** An event stream over HTTP or a connection that was opened or has ended. */
+/** The start or the end of an HTTP event stream or of a connection. */
 export interface StreamEvent {
   /** What happened. */
   readonly state: "opened" | "ended";
   /** The transport. */
   readonly transport: TransportName;
-  /** The reason why the stream or connection ended. `done` means that the server had nothing more to send. */
+  /** The reason why the stream or connection ended. `done` means that the server had sent everything. */
   readonly why?: "done" | "disconnected" | "stalled" | "memory" | "closing";
-  /** Milliseconds for which the stream or connection was open. */
+  /** Milliseconds for which the stream or connection was open. Set when the stream or connection has ended. */
   readonly durationMs?: number;
 }
 
@@ -264,41 +267,42 @@ export interface ServiceEvent {
   /** Name of the service. */
   readonly name: string;
   /**
-   * The new state. `made` means that its value was created, and `failed` that creating or disposing it threw an error.
+   * The new state. `made` means that the service's value was created. `failed` means that the service's `make` or
+   * `dispose` function threw an error.
    */
   readonly state: "made" | "disposed" | "failed";
   /** The error, if the service failed. */
   readonly error?: unknown;
-  /** Milliseconds that creating or disposing the service took. */
+  /** Duration of the creation or the disposal, in milliseconds. */
   readonly durationMs?: number;
 }
 
-/** A store that failed, recovered, or refused a value. */
+/** A store failed, recovered, or refused a value. */
 export interface StoreEvent {
   /**
-   * The new state. `refused` means that the store works, but cannot write a value, for example because it is too large.
-   * This is reported once for each kind of operation.
+   * The new state. `refused` means that the store works, but cannot write a value, for example because the value is too
+   * large. `refused` is reported only once per operation, such as `set`.
    */
   readonly state: "degraded" | "recovered" | "refused";
   /** The operation that failed, such as `get`. */
   readonly operation?: string;
-  /** The error that caused the failure. `undefined` if there was no error. */
+  /** The error that caused the failure, if any. */
   readonly error?: unknown;
 }
 
-/** A decision about the caller of a request. */
+/** The server accepted or refused the caller of a request. */
 export interface AuthEvent extends EventSource {
   /** What happened. */
   readonly state: "accepted" | "refused";
   /** The reason why the caller was refused, such as `invalid_token`. Never contains a token. */
   readonly reason?: string;
-  /** Further details, which the client does not receive, such as the claim of a token that does not match. */
+  /** Details that the client does not receive, such as the token claim that does not match. */
   readonly detail?: string;
-  /** HTTP status of the refusal, if the caller was refused with a status. */
+  /** HTTP status of the refusal, if any. */
   readonly status?: number;
 }
 
-/** Handlers that were added or removed after the start. */
+/** Handlers were added or removed after the server was created. */
 export interface HandlersEvent {
   /** The added handlers, such as `tool "add"`. */
   readonly added: readonly string[];
@@ -306,9 +310,9 @@ export interface HandlersEvent {
   readonly removed: readonly string[];
 }
 
-/** The end of a server. */
+/** The server has closed. */
 export interface CloseEvent {
-  /** Milliseconds that closing took. */
+  /** Milliseconds from the call of `close` until the server had closed. */
   readonly durationMs: number;
 }
 
@@ -343,21 +347,21 @@ export interface Observer {
   around?<T>(event: StartEvent, run: () => T): T;
   /** Called when a question of a handler is answered, fails, or is left open for the client's next request. */
   asked?(event: AskedEvent): unknown;
-  /** Called for each request that was rejected before it became a call. */
+  /** Called for each request that the server rejected before the start of a call. */
   refused?(event: RefusedEvent): unknown;
   /** Called when a limit is reached. */
   limit?(event: LimitEvent): unknown;
   /** Called for each unexpected error. If no observer has this method, {@linkcode consoleObserver} prints errors. */
   fault?(event: FaultEvent): unknown;
-  /** Called when a session is created, resumed or has ended. */
+  /** Called when a session was created, was resumed or has ended. */
   session?(event: SessionEvent): unknown;
-  /** Called for each notification of a client, such as `notifications/roots/list_changed`. */
+  /** Called for each notification from a client, such as `notifications/roots/list_changed`. */
   notification?(event: NotificationEvent): unknown;
-  /** Called when a subscription is opened or has ended. */
+  /** Called when a subscription was opened or has ended. */
   subscription?(event: SubscriptionEvent): unknown;
-  /** Called when an event stream or a connection is opened or has ended. */
+  /** Called when an event stream or a connection was opened or has ended. */
   stream?(event: StreamEvent): unknown;
-  /** Called when a service is created or disposed, or fails. */
+  /** Called when a service was created, was disposed, or has failed. */
   service?(event: ServiceEvent): unknown;
   /**
    * Called when a store fails, recovers, or refuses a value. If no observer has this method, {@linkcode
@@ -366,45 +370,48 @@ export interface Observer {
   store?(event: StoreEvent): unknown;
   /** Called when a caller is accepted or refused. */
   auth?(event: AuthEvent): unknown;
-  /** Called when handlers are added or removed after the start. */
+  /** Called when handlers are added or removed after the server was created. */
   handlers?(event: HandlersEvent): unknown;
   /** Called when the server has closed. */
   close?(event: CloseEvent): unknown;
 }
 
-/** Reports one request to the observer: either its refusal, or the start and the end of its call. */
+/** Reports one request to the observer: either a refusal, or the start and the end of a call. */
 export interface RequestReport {
   /** The reason why the call was cancelled. */
   why?: CancelReason;
-  /** The reason why the request is refused, if the error does not imply the reason. */
+  /** The reason why the request is refused. Set only if the error code does not determine the reason. */
   reason?: RefusalReason;
-  /** Adds the facts that are known after the request was read. */
+  /** Adds facts that the server knows only after it has read the request. */
   identify(client: ClientFacts, subject?: unknown, session?: string): void;
-  /** Creates the report of a call that is a part of this one. */
+  /** Creates the report of a call that is a part of this call. */
   part(method: string, subject: string | undefined): RequestReport;
-  /** Runs the call within the observers that have `around`. */
+  /** Runs the call inside the `around` methods of the observers. */
   around<T>(run: () => T): T;
-  /** Waits for the end of a question, and reports it. */
+  /** Waits for the outcome of a question, and reports the question. */
   ask<T>(method: string, answer: Promise<T>): Promise<T>;
-  /** Reports that the call waits in a queue: first the queue of the server, then the queue of its handler. */
+  /** Reports that the call waits in a queue, which is the server's queue or the handler's queue. */
   wait(): void;
-  /** Reports that the call starts, or continues after waiting. The start is reported only once. */
+  /**
+   * Reports that the call starts, or that it continues after waiting in the handler's queue. The observer receives only
+   * one `start` event.
+   */
   start(): void;
   /** Reports the result of the call. */
   succeed(result: Result): void;
-  /** Reports the error of the call. Reports a refusal if the call has not started. */
+  /** Reports the error of the call, or a refusal if the call has not started. */
   fail(error: { readonly code: number; readonly message: string }, status?: number): void;
-  /** Reports a call that was cancelled and gets no response. */
+  /** Reports that the call was cancelled and has no response. */
   cancel(): void;
 }
 
-/** The source of a message, such as its link. */
+/** The properties of a {@linkcode Link} that events contain. */
 export interface Origin {
   readonly transport: TransportName;
   readonly principal?: Principal;
-  /** The HTTP request that carried the message, if any. Only its presence matters. */
+  /** The HTTP request that contained the message, if any. Events report only whether the request exists. */
   readonly http?: unknown;
-  /** Headers of the HTTP request. */
+  /** Headers of the HTTP request, if any. */
   readonly headers?: { get(name: string): string | null };
   /** Address of the client, if known. */
   readonly peer?: string;
@@ -417,41 +424,44 @@ export interface KnownClient {
   readonly session?: string;
 }
 
-/** The parts of a server that receive reports. */
+/** The parts of the server that receive reports. */
 export interface Reporter {
-  /** Receives events. It has a method only for events that an observer handles, so write `observer.call?.({ … })`. */
+  /**
+   * Receives events. The object has a method only for events that an observer handles, so call `observer.call?.({ …
+   * })`.
+   */
   readonly observer: Observer;
-  /** Builds events. `undefined` until the code is loaded, and for a server without an observer. */
+  /** Builds events. `undefined` if the server has no observer, or if the code is not loaded yet. */
   observing?: Observing;
-  /** Passes an unexpected error to the observer, and returns the error for the client. */
+  /** Passes an unexpected error to the observer. Returns the error that the client receives. */
   report(error: unknown, about?: { readonly method?: string; readonly subject?: string }): McpError;
 }
 
-/** The facts of a rejection, without the source of its request. */
+/** A {@linkcode RefusedEvent} without the fields that the source of the request determines. */
 export type Rejected = Omit<RefusedEvent, keyof EventSource | "limit">;
 
 /** Builds the events of a server with an observer. */
 export interface Observing {
   /**
-   * Creates the report of a request that has just been received. Returns `undefined` if no observer handles the
-   * report's events.
+   * Creates the report of a request when the server receives the request. Returns `undefined` if no observer handles
+   * the report's events.
    */
   observe(message: Message, origin: Origin): RequestReport | undefined;
-  /** Reports a message. */
+  /** Reports a message as JSON text that was received or sent. */
   message(direction: "in" | "out", origin: Origin, text: string): void;
-  /** Reports that a stream is open. Returns the function that reports its end. */
+  /** Reports that a stream was opened. Returns a function that reports the end of the stream. */
   openStream(transport: TransportName): (why: StreamEvent["why"]) => void;
-  /** Reports a request or a message that was rejected before it became a call. */
+  /** Reports a request or a message that the server rejected before the start of a call. */
   refuse(origin: Origin, rejected: Rejected): void;
-  /** Reports a notification of a client. */
+  /** Reports a notification from a client. */
   notify(method: string, origin: Origin, known: KnownClient): void;
   /** Reports that a limit was reached. `client` is the key of the client that reached the limit. */
   reach(limit: string, client?: string, handler?: string): void;
   /**
-   * Reports the limit that an error message names in parentheses, and returns its path. Reports nothing if the message
-   * names several limits, because the limit was then reported when it was reached.
+   * Reports the limit that an error message names in parentheses, and returns the limit's path. Reports nothing if the
+   * message names several limits, because the code that detected the limit has already reported it.
    */
   reachNamed(message: string): string | undefined;
-  /** Reports the limit that the message of an unexpected error names. */
+  /** Reports the limit that an unexpected error names in its message. */
   reachError(error: unknown): void;
 }

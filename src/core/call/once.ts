@@ -9,19 +9,22 @@ import type { Bounds } from "../capacity/limits.ts";
 
 const encoder = new TextEncoder();
 
-/** The values of one call, which includes all its rounds of questions. */
+/** The values of one call, including all requests with which the client answers questions. */
 export class OnceValues {
   readonly #stateBytes: number;
   /** The JSON of each computed value, by key. */
   readonly made: Map<string, string> = new Map();
   readonly #making = new Map<string, Promise<string>>();
 
-  /** Creates an empty set. Its values may take at most half of the bytes of a call's state. */
+  /** The values may use at most half of `calls.stateBytes`, because the state also contains answers. */
   constructor({ limits }: { readonly limits: Pick<Bounds["calls"], "stateBytes"> }) {
     this.#stateBytes = limits.stateBytes;
   }
 
-  /** Returns a copy of the value. Computes the value if there is none. After a failure, computes it again. */
+  /**
+   * Returns a copy of the value. Calls `make` if no value is stored. If `make` fails, the next call of `get` calls
+   * `make` again.
+   */
   async get(key: string, make: () => unknown): Promise<unknown> {
     const json = this.made.get(key) ?? await (this.#making.get(key) ?? this.#make(key, make));
     return JSON.parse(json);
@@ -37,14 +40,16 @@ export class OnceValues {
     return making;
   }
 
-  // Check the limit in every revision, even if the client does not carry the values, so that a handler works either in
-  // all revisions or in none.
+  // Check the limit in every revision, even if the values are not sent to the client, so that a handler works either in
+  // all revisions or in no revision.
   #check(key: string, json: string): void {
     const bytes = encoder.encode([...this.made, [key, json]].flat().join("")).length;
     if (bytes <= this.#stateBytes / 2) return;
     throw new RangeError(
-      `Cannot keep the value of ctx.once(${quote(key)}): the values of this call have ${bytes} bytes as JSON, and at ` +
-        `most half of ${this.#stateBytes} are kept (calls.stateBytes); keep an id, and load the rest again`,
+      `Cannot store the value of ctx.once(${
+        quote(key)
+      }): all values of this call have ${bytes} bytes as JSON, and at ` +
+        `most half of ${this.#stateBytes} are allowed (calls.stateBytes); return an id, and load the data again in each run`,
     );
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Reads principals: the facts about a caller that the author's code returns.
+ * Validates and copies principals. A principal contains the facts about a caller that the author's code returns.
  *
  * @module
  */
@@ -9,17 +9,18 @@ import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";
 import type { Principal } from "./context.ts";
 import { allScopes, isAllScopes, isScope } from "./scopes.ts";
 
-/** Principals that were already read. They are frozen, so they need not be read again. */
+/** Principals that were already copied. Frozen principals are not copied again. */
 const known = new WeakSet<object>();
 
 /**
- * Reads a principal, and returns a deeply frozen copy. Copies plain objects, lists and dates. Throws for a `Map` or a
- * `Set`, because it cannot be frozen. For a principal that this function has returned, returns the same object.
+ * Validates a principal, and returns a deeply frozen copy. Copies plain objects, lists and dates. Returns the same
+ * object for a principal that was already copied. `place` names the source of the principal for errors, such as
+ * `authenticate()`.
  *
- * @throws {TypeError} if the value is not a principal. `place` names its source, such as `authenticate()`.
+ * @throws {TypeError} if the value is not a principal, or contains a `Map` or `Set`, which cannot be frozen.
  */
 export function readPrincipal(given: unknown, place: string): Principal {
-  // The cast is safe, because only this module adds objects to the set, and all of them are principals.
+  // The cast is safe, because only this module adds objects to the set, and each object is a principal.
   if (known.has(given as object)) return given as Principal;
   const refuse = (state: string, options?: ErrorOptions) =>
     new TypeError(`Cannot use the principal of ${place}: ${state}`, options);
@@ -27,7 +28,9 @@ export function readPrincipal(given: unknown, place: string): Principal {
   try {
     fields = toFields(given);
   } catch (cause) {
-    const state = cause instanceof Container ? cause.message : "it cannot be read; use an object of plain data";
+    const state = cause instanceof Container
+      ? cause.message
+      : "its properties cannot be read; use a plain object without getters that throw";
     throw refuse(state, { cause });
   }
   if (!fields) throw refuse(`it is ${toKind(given)}; use an object like { id: "ada", scopes: ["notes:read"] }`);
@@ -41,10 +44,10 @@ export function readPrincipal(given: unknown, place: string): Principal {
   return read;
 }
 
-/** The fields of a principal, each read once. */
+/** The fields of a principal. Each field is read only once, because a getter could return different values. */
 interface Fields {
   readonly id: unknown;
-  /** The scopes, as a copy if they are a list. */
+  /** If the principal's `scopes` is a list, a copy of the list. */
   readonly scopes: unknown;
   readonly expiresAt: unknown;
   readonly facts: Readonly<Record<string, unknown>>;
@@ -56,7 +59,7 @@ function toFields(given: unknown): Fields | undefined {
   return { id, scopes: Array.isArray(scopes) ? toList(scopes) : scopes, expiresAt, facts: toFrozen(facts) };
 }
 
-// Stop at the first entry that is not a string, so that a sparse list with a billion holes is not copied.
+// Stops at the first entry that is not a string. Otherwise a sparse list with a billion holes would be copied.
 function toList(scopes: readonly unknown[]): readonly unknown[] {
   const list: unknown[] = [];
   for (let at = 0; at < scopes.length; at++) {
@@ -83,7 +86,7 @@ function toKind(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
 }
 
-/** Returns a principal with another expiry time. */
+/** Returns a copy of a principal with another expiry time. */
 export function withExpiry<P extends Principal>(principal: P, expiresAt: number): P {
   const copy = Object.freeze({ ...principal, expiresAt });
   known.add(copy);
@@ -120,9 +123,12 @@ function toFrozen(value: Readonly<Record<string, unknown>>): Readonly<Record<str
   return root as Readonly<Record<string, unknown>>; // The cast is safe, because the root is a copy of an object.
 }
 
-/** A value that a handler could change, which would affect all later requests of the caller. */
+/**
+ * Thrown for a value that cannot be frozen. A handler could change the value, which would affect the caller's later
+ * requests.
+ */
 class Container extends Error {
-  override readonly message = "a Map or a Set in it could be changed by handlers; use a list or an object";
+  override readonly message = "it contains a Map or a Set, which handlers could change; use a list or an object";
 }
 
 function isPlain(value: object): boolean {

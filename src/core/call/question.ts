@@ -1,5 +1,6 @@
 /**
- * The interface of questions to the client, and the capabilities that questions and handlers require.
+ * The interface of questions, which are requests to the client, and the client capabilities that questions and handlers
+ * require.
  *
  * @module
  */
@@ -8,24 +9,27 @@ import { isObject, type Params } from "../../protocol/jsonrpc.ts";
 import type { ClientCapabilities } from "../../protocol/types.ts";
 import type { Checked } from "../../schema/schema.ts";
 
-/** A request to the client. */
+/** An elicitation, sampling or roots request to the client. */
 export interface Question {
   readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
   readonly params: Params;
-  /** Whether the server accepts each later answer in this call only once. */
+  /** Whether the server accepts the answer only once. See {@linkcode ElicitOptions.singleUse}. */
   readonly isSingleUse?: boolean;
-  /** Checks and converts the client's answer. */
+  /** Validates and converts the client's answer. */
   read(answer: unknown): Checked | Promise<Checked>;
 }
 
-// Recognized by a brand, because a handler may use its own copy of the library.
+// `isQuestion` tests for this property instead of the class, because a handler may use another copy of the library.
 const QUESTION: unique symbol = Symbol.for("mcp.question");
 
-/** Ends a run of a handler that asks its client. The handler runs again when the answer arrives. */
+/**
+ * Thrown to end the run of a handler that has asked the client a question. The handler runs again when the answer
+ * arrives.
+ */
 export class QuestionError extends McpError {
-  /** Creates the error. No client receives it, because the server sends the questions instead. */
+  /** The client does not receive the message, because the server sends the questions instead. */
   constructor() {
-    super(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
+    super(INTERNAL_ERROR, "The client is being asked a question; the handler runs again when the client has answered");
   }
 
   /** @ignore */
@@ -36,7 +40,8 @@ export class QuestionError extends McpError {
 
 /**
  * Tests whether an error that middleware or an extension caught is a question to the client and not a failure. Rethrow
- * the error, so that the server asks the client. In sessions, handlers wait for answers, so this error does not occur.
+ * such an error, so that the server asks the client. In a session, the handler waits for the answer, so no such error
+ * is thrown.
  *
  * ```ts
  * import { isQuestion, type Middleware } from "@x/mcp";
@@ -55,7 +60,7 @@ export function isQuestion(error: unknown): boolean {
   return Object(error)[QUESTION] === true;
 }
 
-/** A question that is built when the client is known to have the required capabilities. */
+/** A question that is built only after the client's capabilities were checked. */
 export interface PreparedQuestion {
   readonly key: string;
   /** Dotted names, such as `elicitation.url`, of the capabilities and modes that the client must have declared. */
@@ -65,14 +70,14 @@ export interface PreparedQuestion {
 }
 
 /**
- * A capability that a handler needs from its client.
+ * A client capability that a handler requires.
  *
- * - `elicitation`: forms.
- * - `elicitation.url`: web pages.
+ * - `elicitation`: elicitation with forms.
+ * - `elicitation.url`: elicitation with web pages.
  * - `sampling`: requests to a model.
  * - `sampling.tools`: requests to a model that can use tools.
  * - `sampling.context`: requests to a model with context from MCP servers.
- * - `roots`: the directories and files that the client offers.
+ * - `roots`: the directories and files that the client makes available.
  */
 export type Requirement =
   | "elicitation"
@@ -98,21 +103,23 @@ export function readRequirements(
 ): readonly string[] | undefined {
   return requires?.map((need) => {
     if (REQUIREMENTS.includes(need)) return need === "elicitation" ? FORM : need;
-    throw new TypeError(`Cannot make ${place}: it requires ${quote(need)}; use ${REQUIREMENTS.join(", ")}`);
+    throw new TypeError(
+      `Cannot make ${place}: ${quote(need)} in requires is not a known capability; use ${REQUIREMENTS.join(", ")}`,
+    );
   });
 }
 
-/** The default mode of elicitation, for clients that declare no mode. */
+/** The default mode of elicitation. A client that declares no mode supports this mode. */
 export const FORM = "elicitation.form";
 
 /**
- * Checks that a client declared all required capabilities. Throws an error that lists the missing capabilities.
- * `action` completes the message "Cannot …".
+ * Throws an error that lists the missing capabilities if the client did not declare all required capabilities. `action`
+ * completes the error message "Cannot …".
  */
 export function requireCapabilities(has: ClientCapabilities, needs: readonly string[], action: string): void {
   const missing: Record<string, Params> = {};
   for (const need of needs) {
-    // Join the remaining parts, because the id of an extension contains dots.
+    // Join the remaining parts, because an extension's id contains dots.
     const [name, ...rest] = need.split(".");
     const mode = rest.join(".");
     const offered = has[name];

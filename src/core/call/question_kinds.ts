@@ -1,5 +1,5 @@
 /**
- * Creates the questions to the client (elicitation, sampling and roots), with the checks of their answers.
+ * Creates elicitation, sampling and roots requests to the client, and validates the client's answers.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import type { ElicitOptions, ElicitUrlOptions } from "./context.ts";
 import { checkOptions, type KnownOptions } from "./known_options.ts";
 import { FORM, type PreparedQuestion } from "./question.ts";
 
-/** The names of {@linkcode ElicitOptions}. */
+/** The rules for {@linkcode ElicitOptions}. */
 export const ELICIT: KnownOptions<keyof ElicitOptions> = {
   names: { message: true, schema: true, singleUse: "boolean" },
   hints: { requestedSchema: "schema", once: "singleUse" },
@@ -23,7 +23,7 @@ const ELICIT_URL: KnownOptions<keyof ElicitUrlOptions> = {
   hints: { once: "singleUse" },
 };
 
-/** Creates an elicitation with a form. */
+/** Creates an elicitation with a form. Throws if an option is invalid. */
 export function elicitation(key: string, options: ElicitOptions): PreparedQuestion {
   checkOptions(`ask ${quote(key)}`, options, ELICIT);
   const { message, schema, singleUse = false } = options;
@@ -47,7 +47,7 @@ export function elicitation(key: string, options: ElicitOptions): PreparedQuesti
   };
 }
 
-/** Creates an elicitation with a web page. */
+/** Creates an elicitation with a web page. Throws if an option is invalid. */
 export function urlElicitation(key: string, options: ElicitUrlOptions): PreparedQuestion {
   checkOptions(`ask ${quote(key)}`, options, ELICIT_URL);
   const { message, url, singleUse = false } = options;
@@ -55,8 +55,8 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
     key,
     requires: ["elicitation.url"],
     make() {
-      // Require a well-formed URL: a browser repairs white space and missing slashes, so it would open a different URL
-      // from the one that the user sees.
+      // Require a well-formed URL. A browser repairs white space and missing slashes, and would open a different URL
+      // from the URL that the user sees.
       if (!/^https?:\/\/\S+$/i.test(url) || !URL.canParse(url)) {
         throw new TypeError(`Cannot ask the user to open ${quote(url)}: use an http or https URL`);
       }
@@ -66,7 +66,7 @@ export function urlElicitation(key: string, options: ElicitUrlOptions): Prepared
   };
 }
 
-/** Creates a sampling request. */
+/** Creates a sampling request. The request requires `sampling.tools` if it refers to tools. */
 export function sampling(key: string, request: SamplingRequest): PreparedQuestion {
   const { messages, tools, toolChoice, includeContext } = request;
   const wrong = findUnbalanced(messages);
@@ -76,7 +76,9 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
     make({ sampling }) {
       if (wrong && wrong.at >= 0) {
         throw new TypeError(
-          `Cannot sample ${quote(key)}: messages[${wrong.at}] must hold just the results of the tools used before`,
+          `Cannot sample ${
+            quote(key)
+          }: messages[${wrong.at}] must contain exactly one result for each tool use in the message before`,
         );
       }
       const isKept = includeContext === "none" || isObject(sampling?.context);
@@ -87,13 +89,14 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
 }
 
 /**
- * Returns the index of the first message that does not contain exactly the results of the tool uses before it, or that
- * uses tools out of turn. Returns -1 if all messages are valid, and `undefined` if no message refers to tools.
+ * Returns the index of the first invalid message. A message must contain exactly the results for the tool uses in the
+ * previous message. Only the assistant may use tools, and a user message with tool results may contain nothing else.
+ * Returns -1 if all messages are valid, and `undefined` if no message refers to tools.
  */
 function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
   let hasTools = false;
   let open = "[]";
-  // Append an empty message, because the last message must not leave a tool use without a result.
+  // Append an empty message, so that a tool use without a result in the last message is found.
   const at = [...messages, { role: "user", content: [] }].findIndex(({ role, content }) => {
     const blocks: readonly SamplingContent[] = [content].flat();
     const uses = blocks.flatMap((block) => block.type === "tool_use" ? block.id : []);

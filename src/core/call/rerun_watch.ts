@@ -1,6 +1,6 @@
 /**
- * Warns, in development, about work before a question. In revisions without sessions, the handler runs again from the
- * top when the answer arrives, which repeats this work.
+ * Warns, in development, about work that a handler does before a question. In revisions without sessions, the handler
+ * runs again from its beginning when the answer arrives, and repeats the work.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -11,7 +11,7 @@ import type { Clock } from "../capacity/timers.ts";
 
 /** Work that a handler does before a question, and repeats when the answer arrives. */
 export interface RepeatedWork {
-  /** Method and subject of the call, such as `tools/call "order"`. */
+  /** Method and handler name of the call, such as `tools/call "order"`. */
   readonly place: string;
   /** Key of the question. */
   readonly key: string;
@@ -19,60 +19,60 @@ export interface RepeatedWork {
   readonly work: readonly string[];
 }
 
-/** Work of a handler since it started, or since its last question was answered. */
+/** The work that a handler has done since the handler started, or since the client's last answer. */
 export interface Stretch {
-  /** Descriptions such as `logs a message`. */
+  /** Descriptions of the work, such as `logs a message`. */
   readonly work: Set<string>;
-  /** Start time in milliseconds. Time spent in `ctx.once` moves it forward, because that work is not repeated. */
+  /** Start time in milliseconds. The duration of each `ctx.once` call is added, because its work is not repeated. */
   since: number;
   /** Number of `ctx.once` calls that are running. */
   kept: number;
 }
 
-/** A call that is watched. */
+/** The properties of a call that `RerunWatch` uses. */
 interface Watched {
   stretch?: Stretch;
   readonly method: string;
   readonly params: Params;
 }
 
-/** Milliseconds of work above which the repetition is reported. */
+/** Duration from which work before a question is reported even if it has no side effects, in milliseconds. */
 const SLOW_MS = 100;
 
-/** Maximum number of reports to remember, so that each report is printed only once. */
+/** Maximum number of reports that are made and remembered. A remembered report is not repeated. */
 const MAX_REPORTS = 1000;
 
-/** Formats the warning with its remedy. */
+/** Formats the warning about repeated work, with a remedy. */
 export function toWarning({ place, key, work }: RepeatedWork): string {
   return `Cannot run ${place} without repeating work: before the question ${JSON.stringify(key)} it ${
     work.join(", ")
   }, and ` +
-    "again when the answer arrives; do this after the last question, or keep its value with ctx.once(key, make)";
+    "again when the answer arrives; do this work after the last question, or store its result with ctx.once(key, make)";
 }
 
-/** Watches all calls of a server in development. */
+/** Detects repeated work in all calls of a server in development. */
 export class RerunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #onRepeat: (repeated: RepeatedWork) => void;
   readonly #reported = new Set<string>();
 
-  /** Creates a watch that calls `onRepeat` once for each kind of repeated work. */
+  /** `onRepeat` is called once for each handler, question and kind of work. */
   constructor(clock: Pick<Clock, "now">, onRepeat: (repeated: RepeatedWork) => void) {
     this.#clock = clock;
     this.#onRepeat = onRepeat;
   }
 
-  /** Starts to record the work of a call. */
+  /** Starts a new record of a call's work. */
   begin(call: Watched): void {
     call.stretch = { work: new Set(), since: this.#clock.now(), kept: 0 };
   }
 
-  /** Records work of a call, such as `logs a message`. */
+  /** Records a call's work, such as `logs a message`. Ignores work inside `ctx.once`. */
   note({ stretch }: Watched, work: string): void {
     if (stretch && !stretch.kept) stretch.work.add(work);
   }
 
-  /** Wraps the methods of a server that announce changes. The wrappers record each call as work. */
+  /** Wraps the server's methods that announce changes, so that each announcement is recorded as work. */
   watchServer(call: Watched, { resourceUpdated, listChanged, handlers }: RunningServer): RunningServer {
     const note = () => this.note(call, "announces a change");
     return {
@@ -88,7 +88,7 @@ export class RerunWatch {
     };
   }
 
-  /** Asks a question, and reports the work before it. The answer starts a new record. */
+  /** Reports the work before a question, and asks the question. Starts a new record when the answer arrives. */
   async ask<T>(call: Watched, key: string, ask: () => Promise<T>): Promise<T> {
     this.#report(call, key);
     try {
@@ -98,7 +98,7 @@ export class RerunWatch {
     }
   }
 
-  /** Runs `ctx.once`. The work inside does not count, because it is not repeated. */
+  /** Runs `ctx.once`. The work of `run` is not recorded, because the work is not repeated. */
   async once<T>({ stretch }: Watched, run: () => Promise<T>): Promise<T> {
     const began = this.#clock.now();
     if (stretch) stretch.kept++;

@@ -1,5 +1,5 @@
 /**
- * Warns, in development, about questions whose answer is not awaited, and about handlers that block all other calls.
+ * Warns, in development, about questions whose answer is not awaited, and about handlers that block the event loop.
  *
  * @module
  */
@@ -7,48 +7,50 @@ import { quote } from "../../protocol/errors.ts";
 import type { Params, Result } from "../../protocol/jsonrpc.ts";
 import type { Clock } from "../capacity/timers.ts";
 
-/** The receiver of the reports of a {@linkcode RunWatch}. */
+/** Receives the reports of a {@linkcode RunWatch}. */
 export interface RunReports {
-  /** Called with each warning, once per kind. */
+  /** Called with a warning. Warnings of the same kind about the same handler are reported only once. */
   warn(text: string): void;
-  /** Called when a handler starts. */
+  /** Called when a handler starts. If the handler blocks, `block` follows. */
   start?(): void;
-  /** Called each time a handler blocks all other calls. */
+  /** Called each time a handler has blocked the event loop for `ms` milliseconds. */
   block?(ms: number): void;
 }
 
-/** A call that is watched. */
+/** The properties of a call that `RunWatch` uses. */
 interface WatchedCall {
   watched?: WatchedRun;
   readonly method: string;
   readonly params: Params;
 }
 
-/** Milliseconds of synchronous work above which a handler is reported, because it noticeably delays other calls. */
+/**
+ * Milliseconds of synchronous work above which a handler is reported, because the work noticeably delays other calls.
+ */
 const BLOCKING_MS = 50;
 
-/** Maximum number of warnings to remember, so that each warning is given only once. */
+/** Maximum number of warnings that are given and remembered. A remembered warning is not repeated. */
 const MAX_WARNINGS = 1000;
 
 /**
- * Number of microtasks after the end of a handler within which `await`, `Promise.all` and similar functions subscribe
- * to a question that the handler passed to them.
+ * Number of microtasks after the end of a handler within which `await`, `Promise.all` and similar functions call `then`
+ * on a promise that the handler passed to them.
  */
 const LATE_TICKS = 3;
 
-/** Watches the runs of all handlers of a server in development. */
+/** Watches all handlers of a server in development. */
 export class RunWatch {
   readonly #clock: Pick<Clock, "now">;
   readonly #reports: RunReports;
   readonly #given = new Set<string>();
 
-  /** Creates a watch with the clock of the server. */
+  /** `clock` measures the duration of synchronous work. */
   constructor(clock: Pick<Clock, "now">, reports: RunReports) {
     this.#clock = clock;
     this.#reports = reports;
   }
 
-  /** Runs a call, and warns of questions that the handler has not awaited when it ends. */
+  /** Runs a call. When the handler has ended, warns of questions that the handler has not awaited. */
   run(call: WatchedCall, run: () => Result | Promise<Result>): Result | Promise<Result> {
     const watched = this.begin(call);
     const result = run();
@@ -59,25 +61,26 @@ export class RunWatch {
     return result;
   }
 
-  /** Watches a call from now on. */
+  /** Starts to watch a call. Returns the record of the handler's run. */
   begin(call: WatchedCall): WatchedRun {
     const { method, params: { name = call.params.uri } } = call;
     const place = typeof name === "string" ? `${method} ${quote(name)}` : method;
     return call.watched = new WatchedRun((run) => this.#time(place, run), place);
   }
 
-  /** Warns of questions that a handler has not awaited. Call this method when the handler has ended. */
+  /** Warns of questions that a handler has not awaited. Called when the handler has ended. */
   async check({ questions, place }: WatchedRun): Promise<void> {
     if (!questions.length) return;
     for (let tick = 0; tick < LATE_TICKS; tick++) await undefined;
     for (const { source, promise } of questions) {
       if (promise.isAwaited) continue;
-      const text = `Cannot use the answer to ${source}: ${place} ended without waiting for it; write await before it`;
+      const text =
+        `Cannot use the answer to ${source}: ${place} ended without waiting for the answer; write await before ${source}`;
       this.#warn(text, text);
     }
   }
 
-  /** Runs the synchronous part of a handler, and reports the handler if it takes too long. */
+  /** Runs the synchronous part of a handler, and reports the handler if `run` takes too long. */
   #time<T>(place: string, run: () => T): T {
     this.#reports.start?.();
     const began = this.#clock.now();
@@ -87,7 +90,7 @@ export class RunWatch {
       const ms = Math.round(this.#clock.now() - began);
       if (ms > BLOCKING_MS) {
         this.#reports.block?.(ms);
-        const state = `${place} blocks: it ran ${ms} ms without a break`;
+        const state = `${place} blocks the event loop for ${ms} ms`;
         this.#warn(
           `block ${place}`,
           `Cannot serve other calls while ${state}; split the work with awaits, or move it to a worker thread`,
@@ -96,7 +99,7 @@ export class RunWatch {
     }
   }
 
-  // Warns once of each kind. Texts of the same kind may have different times.
+  // Warns only once per `kind`, because texts of one kind may differ in the duration.
   #warn(kind: string, text: string): void {
     if (this.#given.has(kind) || this.#given.size >= MAX_WARNINGS) return;
     this.#given.add(kind);
@@ -110,41 +113,41 @@ interface Asked {
   readonly promise: AskedPromise<unknown>;
 }
 
-/** One run of a handler that is watched. */
+/** The record of one run of a handler. */
 export class WatchedRun {
-  /** Method and subject of the call, such as `tools/call "order"`. */
+  /** Method and handler name of the call, such as `tools/call "order"`. */
   readonly place: string;
-  /** Runs the synchronous part of the handler. */
+  /** Runs the synchronous part of the handler, and measures its duration. */
   readonly time: <T>(run: () => T) => T;
   readonly questions: Asked[] = [];
 
-  /** Creates the watch of one run. */
+  /** Creates a record without questions. */
   constructor(time: <T>(run: () => T) => T, place: string) {
     this.time = time;
     this.place = place;
   }
 
-  /** Returns a promise of the same answer that records whether the handler awaits it. */
+  /** Returns a promise for the answer that records whether the handler awaits the promise. */
   ask<T>(source: string, answer: Promise<T>): Promise<T> {
     const promise = new AskedPromise<T>((resolve, reject) => answer.then(resolve, reject));
-    // Handle the rejection, because it would otherwise end the process. Use the method of `Promise`, because the method
-    // of this class would record the promise as awaited.
+    // Handle the rejection, because an unhandled rejection would end the process. Call `then` of `Promise`, because
+    // `then` of `AskedPromise` would record the promise as awaited.
     Promise.prototype.then.call(promise, undefined, () => {});
     this.questions.push({ source, promise });
     return promise;
   }
 }
 
-/** A promise that records whether it is awaited. */
+/** A promise that records whether its `then` was called. */
 class AskedPromise<T> extends Promise<T> {
   isAwaited = false;
 
-  // Promises derived with `then` need no record.
+  // Let `then` return a plain `Promise`, because only the original promise is checked.
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
 
-  // `await` calls this method too, because the class of the promise is not `Promise` itself.
+  // `await` calls this method too, because the promise's constructor is not `Promise`.
   override then<A = T, B = never>(
     onValue?: ((value: T) => A | PromiseLike<A>) | null,
     onError?: ((error: unknown) => B | PromiseLike<B>) | null,

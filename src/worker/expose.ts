@@ -1,5 +1,5 @@
 /**
- * The code in a worker thread: runs its handler for each call that the server sends.
+ * Runs in a worker thread, and calls the thread's handler for each call that the server sends.
  *
  * @module
  */
@@ -16,11 +16,11 @@ import { guardConsole } from "../transports/stdio/stdout_guard.ts";
 import { type FromThread, type ThreadFacts, toError, toSentError, type ToThread } from "./messages.ts";
 
 /**
- * The context of a handler in a worker thread. Its methods work as in {@linkcode Context}. It has no HTTP request,
- * services or other objects that cannot be copied to a thread.
+ * The context of a handler in a worker thread. Its methods work like the methods of {@linkcode Context}. The HTTP
+ * request, services and other objects that cannot be copied to a thread are not available.
  *
  * `signal.aborted` and `signal.throwIfAborted()` also work while the handler blocks its thread. Use them in long loops,
- * because Deno cannot end a thread that never waits.
+ * because Deno cannot terminate a thread that never returns to its event loop.
  */
 export interface WorkerContext extends
   Pick<
@@ -34,10 +34,11 @@ export interface WorkerContext extends
 export type WorkerHandler<Input, Output> = (input: Input, ctx: WorkerContext) => Output | Promise<Output>;
 
 /**
- * Runs a handler in a worker thread. Call it once, in the file whose URL you pass to `worker`, and make it the default
- * export. Outside of a worker thread it only returns the handler, so that tests can import the file.
+ * Makes a handler available to {@linkcode worker}. In the file whose URL you pass to `worker`, call this function once,
+ * and export the result as the default export. Outside of a worker thread, the function only returns the handler, so
+ * that tests can import the file.
  *
- * In the thread, `console.log` writes to standard error, because standard output may carry the protocol.
+ * In the thread, `console.log` writes to standard error, because the server may use standard output for MCP messages.
  *
  * ```ts
  * import { exposeWorker } from "@x/mcp/worker";
@@ -63,16 +64,14 @@ export function exposeWorker<Input, Output>(handler: WorkerHandler<Input, Output
   return handler;
 }
 
-/**
- * Maximum number of notifications that the server has not processed yet. Further notifications are dropped, as for a
- * slow client.
- */
+/** Maximum number of messages per call that the server has not processed yet. Further notifications are dropped. */
 const MAX_SENT = 64;
 
-/** Handles the messages of a thread, and runs its calls. */
+/** Handles the messages that the thread receives, and runs the handler. */
 class Exposed {
   readonly #thread: ThreadGlobal;
-  // Its input type is `never`, because the server has validated the input.
+  // The input type is `never`, because the class does not know the handler's input type. The server validates the
+  // input.
   readonly #handler: WorkerHandler<never, unknown>;
   #call?: ExposedCall;
 
@@ -80,17 +79,18 @@ class Exposed {
     this.#thread = thread;
     this.#handler = handler;
     guardConsole();
-    // Safe, because only the pool sends messages.
+    // Safe, because only the pool sends messages to the thread.
     thread.addEventListener("message", ({ data }) => this.#take(data as ToThread));
     this.#announceEnd();
     const ready = () => this.#send({ kind: "ready" });
     const locks = findThreadLocks();
-    // The runtime releases the lock when the thread has really ended, which may be long after `terminate()`.
+    // The runtime releases the lock when the thread has ended, which can be long after `terminate()`. The server then
+    // knows that the thread is gone.
     if (locks && thread.name) locks.request(thread.name, () => (ready(), new Promise(() => {})));
     else ready();
   }
 
-  // Announce the end of the thread from within it, because Deno does not report the end to the server.
+  // Makes `close` and `exit` tell the server that the thread ends, because Deno does not report the end of a thread.
   #announceEnd(): void {
     if (!deno) return;
     for (const [owner, name] of [[this.#thread, "close"], [deno, "exit"]] as const) {
@@ -125,13 +125,13 @@ class Exposed {
     } catch (error) {
       message = { kind: "failed", error: toSentError(error) };
     }
-    // End the context before the result is sent. Otherwise the server would assign later messages of this handler to
+    // End the context before sending the result. Otherwise the server would assign later messages from this handler to
     // the next call.
     call.end();
     try {
       this.#send(message);
     } catch (error) {
-      const state = `${describe(error)}; return data, text or bytes, and no functions, streams or responses`;
+      const state = `${describe(error)}; return plain data, without functions, streams or responses`;
       const wrong = new TypeError(`Cannot send the result of a worker thread: ${state}`);
       this.#send({ kind: "failed", error: toSentError(wrong) });
     }
@@ -139,11 +139,12 @@ class Exposed {
 }
 
 /**
- * Id of the last request to the server. Ids are never reused, because a response may arrive after its call has ended.
+ * Id of the last request to the server. Ids are unique per thread, because a response may arrive after its call has
+ * ended.
  */
 let lastId = 0;
 
-/** One call in the thread, with its context. */
+/** A call that the thread is running, and its context. */
 class ExposedCall {
   /** Whether the handler has ended. */
   #isOver = false;
@@ -151,11 +152,11 @@ class ExposedCall {
   readonly #post: (message: FromThread) => void;
   readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
   /**
-   * The number of messages of this call that the server has processed. It is in shared memory, because a handler that
-   * blocks the thread receives no messages.
+   * Shared memory: the number of messages from this call that the server has processed, and the reason for a
+   * cancellation. A handler can read it even while it blocks the thread, which then receives no messages.
    */
   readonly #done: Int32Array;
-  /** The number of messages of this call that use its context. */
+  /** The number of requests and notifications that this call has sent to the server. */
   #sent = 0;
 
   constructor(done: Int32Array, post: (message: FromThread) => void) {
@@ -171,7 +172,7 @@ class ExposedCall {
     else answer?.resolve(value);
   }
 
-  /** Ends the call. Its context then sends no messages. */
+  /** Ends the call. After that, the call's context sends no messages. */
   end(): void {
     this.#isOver = true;
   }
@@ -196,17 +197,17 @@ class ExposedCall {
       sample: (key, request) => this.#ask("sample", [key, request]),
       roots: () => this.#ask("roots", []),
       once: (key, make) => this.#once(key, make),
-    } as WorkerContext; // Safe, because the server returns the values of its own context.
+    } as WorkerContext; // Safe, because the server responds with values that the methods of its own context return.
   }
 
   async #elicit(key: string, options: ElicitOptions) {
-    // Check the options here, because the message to the server contains only known options.
+    // Reject unknown options here, because they are not sent to the server.
     checkOptions(`ask ${quote(key)}`, options, ELICIT);
     const { message, schema, singleUse } = options;
     const form = toForm(schema, `the question ${JSON.stringify(key)}`);
     const asked = { message, schema: form.requestedSchema, singleUse };
-    // The schema validates the answer here, because the server has only the JSON Schema of the form. The cast is safe,
-    // because the server returns the answer to a form.
+    // The schema validates the answer in the thread, because the server has only the JSON Schema of the form. The cast
+    // is safe, because the server responds with the answer to a form.
     const answer = await this.#ask("elicit", [key, asked]) as { action: "accept"; content: unknown };
     if (answer.action !== "accept") return answer;
     const checked = await form.check(answer.content);
@@ -215,7 +216,7 @@ class ExposedCall {
   }
 
   async #once(key: string, make: () => unknown): Promise<unknown> {
-    // Safe, because the server returns these fields for `once`.
+    // Safe, because the server responds to `once` with these fields.
     const { isKnown, value } = await this.#ask("once", [key]) as { isKnown: boolean; value: unknown };
     if (isKnown) return value;
     try {
@@ -226,18 +227,22 @@ class ExposedCall {
     }
   }
 
-  // Drop notifications if too many are not processed. A handler that blocks its thread cannot wait for the server.
+  // Drops the notification if the server has not processed too many earlier messages. Waiting for the server is no
+  // alternative, because a handler may block its thread.
   #notify(name: string, args: readonly unknown[]): Promise<void> {
     if (this.#isOver || this.#sent - Atomics.load(this.#done, 0) >= MAX_SENT) return Promise.resolve();
-    return this.#ask(name, args) as Promise<void>; // Safe, because the server returns no value for a notification.
+    return this.#ask(name, args) as Promise<void>; // Safe, because the server responds to a notification without a value.
   }
 
   #ask(name: string, args: readonly unknown[]): Promise<unknown> {
     const answer = Promise.withResolvers<unknown>();
-    // Mark the rejection as handled, because an unhandled rejection would end the thread.
+    // Mark a rejection as handled, because an unhandled rejection would end the thread.
     answer.promise.catch(() => {});
-    if (this.#isOver) answer.reject(new Error(`Cannot use ctx.${name}: the call has ended; await it in the handler`));
-    else {
+    if (this.#isOver) {
+      answer.reject(
+        new Error(`Cannot use ctx.${name}: the call has ended; await the result of ctx.${name} in the handler`),
+      );
+    } else {
       const id = ++lastId;
       this.#post({ kind: "use", name, args, id });
       this.#answers.set(id, answer);
@@ -247,20 +252,21 @@ class ExposedCall {
   }
 }
 
-/** Replaces facts about a caller that cannot be copied to the thread by getters that throw. */
+/** Defines a getter that throws for each field of the principal that could not be copied to the thread. */
 function withhold(principal: Principal, names: readonly string[]): void {
   for (const name of names) {
     const get = () => {
-      throw new TypeError(`Cannot read principal.${name} in a worker thread: it cannot be copied; use plain data`);
+      throw new TypeError(
+        `Cannot read principal.${name} in a worker thread: the value cannot be copied; use plain data`,
+      );
     };
     Object.defineProperty(principal, name, { get });
   }
 }
 
 /**
- * Returns the signal of a call. Its properties read shared memory, so that they are also correct while the handler
- * blocks its thread and receives no messages. Such a handler must check the signal, because Deno cannot end a blocked
- * thread.
+ * Returns the signal of a call. The signal's properties read the cancellation from shared memory, because a thread that
+ * is blocked receives no messages.
  */
 function toLiveSignal(controller: AbortController, done: Int32Array): AbortSignal {
   const { signal } = controller;
@@ -287,7 +293,8 @@ function toLiveSignal(controller: AbortController, done: Int32Array): AbortSigna
 }
 
 function abort(controller: AbortController, reason: unknown): void {
-  // Remove the replaced properties before the abort. Deno reads them while it aborts the signal, which would recurse.
+  // Remove the replaced properties before aborting. Deno reads the properties while it aborts the signal, and their
+  // getters would call this function again.
   for (const name of ["aborted", "reason", "throwIfAborted"]) Reflect.deleteProperty(controller.signal, name);
   controller.abort(reason);
 }

@@ -10,12 +10,12 @@ import type { Context, Principal } from "../core/call/context.ts";
 import { isQuestion, QuestionError } from "../core/call/question.ts";
 import type { CancelReason } from "../core/call/observer.ts";
 
-/** The facts about a call that are sent to a thread. */
+/** The facts about a call that the server sends to a thread. */
 export interface ThreadFacts {
   readonly method: string;
   readonly client: Context["client"];
   readonly principal?: Principal;
-  /** Names of facts about the principal that cannot be copied to a thread. */
+  /** Names of the principal's fields that cannot be copied to a thread. */
   readonly withheld?: readonly string[];
   readonly meta: Meta;
   readonly idempotencyToken?: string;
@@ -33,10 +33,10 @@ export type FromThread =
   | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "failed"; readonly error: SentError }
   | { readonly kind: "gone" }
-  /** Uses the context of the call. With an `id`, the thread waits for the answer. */
+  /** Calls a method of the call's context. With an `id`, the thread expects a response. */
   | { readonly kind: "use"; readonly name: string; readonly args: readonly unknown[]; readonly id?: number };
 
-/** An error as a structured clone. The clone of an instance of an error class loses its fields. */
+/** An error as plain data, because structured cloning drops the class and the extra fields of an error. */
 export type SentError =
   | { readonly kind: "mcp"; readonly code: number; readonly message: string; readonly data?: unknown }
   | { readonly kind: "cancelled"; readonly why: CancelReason; readonly message: string }
@@ -44,7 +44,7 @@ export type SentError =
   | { readonly kind: "tool"; readonly content: readonly Content[] }
   | { readonly kind: "other"; readonly name: string; readonly message: string; readonly stack?: string };
 
-/** Converts an error to a structured clone. */
+/** Converts an error to plain data. */
 export function toSentError(error: unknown): SentError {
   if (isMcpError(error)) {
     if (isCancelError(error)) return { kind: "cancelled", why: error.why, message: error.message };
@@ -58,7 +58,7 @@ export function toSentError(error: unknown): SentError {
   return { kind: "other", name, message, stack };
 }
 
-/** Restores an error. */
+/** Creates the error that {@linkcode toSentError} has converted. */
 export function toError(sent: SentError): Error {
   if (sent.kind === "mcp") return new McpError(sent.code, sent.message, sent.data);
   if (sent.kind === "cancelled") return new CancelError(sent.why, sent.message);
@@ -68,7 +68,7 @@ export function toError(sent: SentError): Error {
   return Object.defineProperties(error, { name: { value: sent.name }, stack: { value: sent.stack } });
 }
 
-/** Whether a value can be cloned to a thread. Functions, for example, cannot be cloned. */
+/** Tests whether `structuredClone` accepts a value. */
 function isCloneable(value: unknown): boolean {
   try {
     structuredClone(value);
@@ -79,17 +79,18 @@ function isCloneable(value: unknown): boolean {
 }
 
 /**
- * Whether the clone of a value is complete. The clone of an instance of a class is not, because it lacks methods and
- * getters.
+ * Tests whether a clone of the value would be complete. A clone of a class instance is not complete, because it lacks
+ * methods and getters.
  */
 export function isCopyable(value: unknown): boolean {
   if (!isCloneable(value)) return false;
   const clones = new Map<unknown, unknown>([[value, structuredClone(value)]]);
-  // The loop also visits the entries that it adds while it runs.
+  // The loop also visits entries that are added during the loop.
   for (const [each, clone] of clones) {
     if (typeof each !== "object" || each === null) continue;
     const prototype: unknown = Object.getPrototypeOf(each);
-    // The clone of a built-in object has the same prototype. The clone of an instance of a class has another prototype.
+    // A clone of a built-in object has the same prototype as the object. A clone of a class instance has another
+    // prototype.
     if (prototype !== null && prototype !== Object.getPrototypeOf(clone)) return false;
     const [parts, copies] = [each, clone].map(listParts);
     parts.forEach((part, at) => clones.has(part) || clones.set(part, copies[at]));
@@ -97,7 +98,7 @@ export function isCopyable(value: unknown): boolean {
   return true;
 }
 
-// Maps and sets are not searched, because a principal does not contain maps or sets.
+// The entries of maps and sets are not checked, because a principal is not expected to contain maps or sets.
 function listParts(of: unknown): readonly unknown[] {
   return ArrayBuffer.isView(of) ? [] : Object.values(Object(of));
 }

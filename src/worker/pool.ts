@@ -1,5 +1,5 @@
 /**
- * A pool of worker threads that run the handler of one file.
+ * A pool of worker threads that run the same handler.
  *
  * @module
  */
@@ -20,50 +20,53 @@ import {
 } from "./messages.ts";
 import { type RunningThread, startThread } from "./thread.ts";
 
-/** Options of a pool. */
+/** Options of `worker()`. */
 export interface WorkerPoolOptions {
-  /** Maximum number of threads. Defaults to the number of processors minus one, and at least one. */
+  /** Maximum number of threads. Defaults to the number of logical CPUs minus one, but at least 1. */
   readonly size?: number;
-  /** Milliseconds after which an idle thread ends. Defaults to 10,000. */
+  /** Milliseconds after which the pool terminates an idle thread. Defaults to 10,000. */
   readonly idleMs?: number;
   /** Milliseconds that a thread may take to load its file. Defaults to 30,000. */
   readonly startMs?: number;
   /**
-   * Milliseconds that a cancelled handler may take to stop before its thread is terminated. Defaults to 250. Deno
-   * cannot terminate a thread that never waits, so long loops must check `signal`. Until such a thread ends, it counts
-   * towards `size`. If all threads are in this state, calls fail with code -31503.
+   * Milliseconds that a cancelled handler may take to stop before the pool terminates its thread. Defaults to 250. Deno
+   * cannot terminate a thread that never returns to its event loop, so long loops must check `signal`. Until such a
+   * thread ends, it counts towards `size`. If all threads are in this state, calls fail with code -31503.
    */
   readonly stopMs?: number;
 }
 
-/** The threads that run the handler of one file. They start when they are needed. */
+/**
+ * The threads that run the handler of one file. The pool starts a thread when a call needs a thread and no thread is
+ * idle.
+ */
 export class Pool {
   readonly #url: URL;
   readonly #options: Required<WorkerPoolOptions>;
   readonly #idle: Thread[] = [];
   /**
-   * Calls that wait for a thread. Callers take turns, so that a caller with many calls does not delay other callers.
+   * Calls that wait for a thread. The queue serves callers round-robin, so that many calls from one caller do not delay
+   * other callers.
    */
   readonly #waiting = new FairQueue<Waiter>();
   /**
-   * Threads that may use a processor: threads that run calls or are idle, and terminated threads that have not ended
-   * yet.
+   * Busy threads, idle threads, and terminated threads that have not ended yet, because these may still use CPU time.
    */
   readonly #threads = new Set<Thread>();
 
-  /** Creates a pool without threads. */
   constructor(url: URL, options: Required<WorkerPoolOptions>) {
     this.#url = url;
     this.#options = options;
   }
 
-  /** Runs a call in a thread. */
+  /** Runs a call in a thread, after waiting for a free thread if necessary. */
   async run(input: unknown, ctx: Context): Promise<unknown> {
     const thread = await this.#take(ctx);
     try {
       return await thread.run(input, ctx);
     } finally {
-      // Wait, because the handler of a cancelled call may still run.
+      // Release the thread only when its handler has ended, because the handler of a cancelled call may still be
+      // running.
       thread.settled().then(() => this.#release(thread));
     }
   }
@@ -72,7 +75,7 @@ export class Pool {
     signal.throwIfAborted();
     for (let thread = this.#idle.pop(); thread; thread = this.#idle.pop()) {
       if (!thread.hasEnded) return Promise.resolve(thread);
-      // The thread crashed while it was idle, because a handler left code running.
+      // A thread can crash while it is idle, because a handler may have left code running.
       this.#threads.delete(thread);
     }
     if (this.#isLost()) throw toBusy(LOST);
@@ -97,7 +100,8 @@ export class Pool {
     return promise;
   }
 
-  // Creating the thread may throw. Add only a created thread, because later calls would wait for it.
+  // Add the thread only after it has been created, because the constructor may throw, and later calls would wait for a
+  // thread that does not exist.
   #start(): Thread {
     const thread = new Thread(this.#url, this.#options, () => this.#refuseWaiting());
     this.#threads.add(thread);
@@ -108,7 +112,8 @@ export class Pool {
     return this.#threads.size >= this.#options.size && [...this.#threads].every(({ isLost }) => isLost);
   }
 
-  // Reject the waiting calls, because it is unknown whether a thread that never waits will ever end.
+  // Rejects the waiting calls if no thread can run them, because it is unknown whether the terminated threads will ever
+  // end.
   #refuseWaiting(): void {
     while (this.#isLost()) {
       const next = this.#waiting.take();
@@ -132,8 +137,8 @@ export class Pool {
     }
   }
 
-  // If a thread cannot be created, its call fails, and a thread is created for the next call. That call would otherwise
-  // wait forever.
+  // Starts threads for waiting calls. If a thread cannot be created, its call fails, and the loop continues with the
+  // next call, which would otherwise wait forever.
   #startNext(): void {
     while (this.#threads.size < this.#options.size) {
       const next = this.#waiting.take();
@@ -151,20 +156,21 @@ export class Pool {
   }
 }
 
-/** Passes a thread to a waiting call. The call fails if `find` throws. */
+/** Passes the thread that `find` returns to a waiting call. If `find` throws, the call fails. */
 type Waiter = (find: () => Thread) => void;
 
 const LOST = "run the call: all threads still run cancelled calls (size of the worker)";
 /**
- * Milliseconds that a terminated thread may take to end. A thread that is still running after this time never waits.
+ * Milliseconds that a terminated thread may take to end. A thread that runs longer does not return to its event loop,
+ * and counts as lost.
  */
 const ENDING_MS = 500;
 
-/** A worker thread. It runs one call at a time. */
+/** A worker thread, which runs one call at a time. */
 class Thread {
-  /** Whether the thread cannot run calls any more. */
+  /** Whether the thread has crashed or was terminated, so that it cannot run calls. */
   hasEnded = false;
-  /** Whether the thread was terminated but is still running. */
+  /** Whether the thread was still running {@linkcode ENDING_MS} milliseconds after it was terminated. */
   isLost = false;
   /** Name of the thread, and of the lock that it holds on Deno. */
   readonly #name = `mcp ${crypto.randomUUID()}`;
@@ -184,7 +190,7 @@ class Thread {
     this.#options = options;
     this.#onLost = onLost;
     this.#thread = startThread(url, this.#name, {
-      onMessage: (message) => this.#receive(message as FromThread), // Safe, because `exposeWorker` sends the messages.
+      onMessage: (message) => this.#receive(message as FromThread), // Safe, because only `exposeWorker` sends messages.
       onFailure: (state) => this.#crash(state),
       onEnd: () => {
         this.#closed.resolve();
@@ -193,9 +199,9 @@ class Thread {
     });
   }
 
-  /** Runs a call. Rejects when the call is cancelled, without waiting for the thread. */
+  /** Runs a call. Rejects as soon as the call is cancelled, without waiting until the handler has stopped. */
   run(input: unknown, ctx: Context): Promise<unknown> {
-    // The call may have been cancelled, or the thread may have crashed, since the thread was chosen.
+    // Since the pool chose the thread, the call may have been cancelled, or the thread may have crashed.
     if (ctx.signal.aborted) return Promise.reject(ctx.signal.reason);
     if (this.#failure) return Promise.reject(this.#failure);
     this.#thread.keepAlive(true);
@@ -205,7 +211,9 @@ class Thread {
     else {
       const { startMs } = this.#options;
       this.#startTimer(startMs, () => {
-        this.#crash(`it has not called exposeWorker() within ${startMs} ms; call it at the top level of ${this.#url}`);
+        this.#crash(
+          `the file has not called exposeWorker() within ${startMs} ms; call exposeWorker() at the top level of ${this.#url}`,
+        );
       });
     }
     ctx.signal.addEventListener("abort", () => this.#cancel(job, ctx.signal.reason), { once: true });
@@ -213,13 +221,14 @@ class Thread {
   }
 
   /**
-   * Settles when the thread is not running a handler. A terminated thread may continue to run its handler for any time.
+   * Resolves when the thread is not running a handler. A terminated thread may continue to run its handler
+   * indefinitely.
    */
   settled(): Promise<void> {
     return this.#job?.ended.promise ?? Promise.resolve();
   }
 
-  /** Calls `onIdle` if the thread gets no call for `idleMs` milliseconds. */
+  /** Calls `onIdle` if the thread receives no call within `idleMs` milliseconds. */
   rest(onIdle: () => void): void {
     this.#thread.keepAlive(false);
     const { idleMs } = this.#options;
@@ -241,7 +250,7 @@ class Thread {
       this.isLost = true;
       this.#onLost();
     });
-    // Wait only for a thread that is ready. Before that, a thread holds no lock and runs no handler.
+    // Wait only for a thread that is ready. A thread that is still starting holds no lock and runs no handler.
     if (this.#isReady) await (deno ? untilReleased(this.#name) : this.#closed.promise);
     this.#stopTimer?.();
     job.ended.resolve();
@@ -252,7 +261,7 @@ class Thread {
       job.begin();
     } catch (error) {
       const state = error instanceof Error ? error.message : String(error);
-      job.result.reject(new TypeError(`Cannot run the call in a worker thread: its input cannot be copied (${state})`));
+      job.result.reject(new TypeError(`Cannot run the call in a worker thread: the input cannot be copied (${state})`));
       this.#finish(job);
     }
   }
@@ -274,12 +283,12 @@ class Thread {
     }
   }
 
-  // Terminate the thread after `stopMs`, because a handler that blocks its thread does not receive the cancellation.
+  // Cancels the call, and terminates the thread if the handler has not stopped within `stopMs` milliseconds.
   #cancel(job: Job, reason: unknown): void {
     if (this.#job !== job) return;
     job.result.reject(reason);
-    // Keep a thread that has not loaded its file. It can run the next call, and starting a thread takes longer than
-    // most calls.
+    // Keep a thread that is still loading its file for the next call, because starting another thread would take longer
+    // than most calls.
     if (!this.#isReady) return this.#finish(job);
     job.cancel(reason);
     this.#startTimer(this.#options.stopMs, () => this.end());
@@ -299,7 +308,8 @@ class Thread {
     this.end();
   }
 
-  // A timer that keeps the process alive, because Deno may never run a background timer while only a thread is working.
+  // The timer keeps the process alive, because Deno may never run a background timer while only a worker thread is
+  // active.
   #startTimer(ms: number, job: () => void): void {
     this.#stopTimer?.();
     const timer = setTimeout(job, ms);
@@ -308,8 +318,8 @@ class Thread {
 }
 
 /**
- * Settles when the thread that holds a lock has ended. The lock is polled, because a pending request for it would keep
- * the process alive.
+ * Resolves when the thread that holds a lock has ended. Polls the lock, because a pending request for the lock would
+ * keep the process alive.
  */
 async function untilReleased(name: string): Promise<void> {
   const locks = findThreadLocks();
@@ -320,20 +330,22 @@ async function untilReleased(name: string): Promise<void> {
 
 const POLL_MS = 20;
 
-/** One call in a thread. */
+/** A call that a thread runs, on the server's side. */
 class Job {
   readonly result = Promise.withResolvers<unknown>();
-  /** Settles when the thread no longer works on the call. */
+  /** Resolves when the thread no longer runs the call's handler. */
   readonly ended = Promise.withResolvers<void>();
   readonly #input: unknown;
   readonly #ctx: Context;
   readonly #send: (message: ToThread) => void;
-  /** Shared memory: the number of processed messages, and the reason of a cancellation. */
+  /**
+   * Shared memory: the number of messages from the thread that have been processed, and the reason for a cancellation.
+   */
   readonly #done = new Int32Array(new SharedArrayBuffer(8));
   /** Values of `once` that the thread is creating, by key. */
   readonly #made = new Map<unknown, PromiseWithResolvers<unknown>>();
   readonly #kept = new Map<unknown, Promise<unknown>>();
-  /** Errors that were sent to the thread, by their content. The handler may throw these errors again. */
+  /** Errors of context methods that were sent to the thread, by content. The handler may rethrow such an error. */
   readonly #sent = new Map<string, Error>();
 
   constructor(input: unknown, ctx: Context, send: (message: ToThread) => void) {
@@ -354,23 +366,24 @@ class Job {
   }
 
   /**
-   * Stores the cancellation in shared memory. A handler that has not started then does not start. Deno cannot end a
-   * thread that enters a loop at that moment.
+   * Stores the cancellation in shared memory, so that a handler that has not started yet does not start. Otherwise the
+   * handler could enter a loop in a thread that Deno cannot terminate.
    */
   stop(why: CancelReason = "disconnected"): void {
     Atomics.store(this.#done, 1, toReasonNumber(why));
   }
 
   /**
-   * Returns the error that the handler threw. If the error came from the context, returns the original error object.
+   * Returns the error that the handler threw. If a context method threw the error on the server, returns the same error
+   * object.
    */
   restore(error: SentError): Error {
     return this.#sent.get(toKey(error)) ?? toError(error);
   }
 
-  /** Calls a method of the context for the thread, and sends the thread its result. */
+  /** Calls a context method on behalf of the thread, and sends the result to the thread. */
   async use({ name, args, id }: FromThread & { readonly kind: "use" }): Promise<void> {
-    // Safe, because `once` sends these arguments.
+    // Safe, because only `once` in the thread sends a message without an id, with these arguments.
     if (id === undefined) return this.#made.get(args[0])?.reject(toError(args[1] as SentError));
     let answer: { readonly value: unknown } | { readonly error: SentError };
     try {
@@ -384,7 +397,7 @@ class Job {
     try {
       this.#send({ kind: "answer", id, ...answer });
     } catch (error) {
-      const state = `Cannot use ctx.${name} in a worker thread: its value cannot be copied; return plain data`;
+      const state = `Cannot use ctx.${name} in a worker thread: the result cannot be copied; return plain data`;
       const wrong = new TypeError(state, { cause: error });
       this.#send({ kind: "answer", id, error: toSentError(wrong) });
     }
@@ -400,13 +413,13 @@ class Job {
     const method: unknown = name === "log" ? Reflect.get(ctx.log, String(args[0])) : Reflect.get(ctx, name);
     if (typeof method !== "function") {
       throw new TypeError(
-        `Cannot use ctx.${name} in a worker thread: it has no such method; call it outside of the worker`,
+        `Cannot use ctx.${name} in a worker thread: the context has no such method; call the method outside of the worker`,
       );
     }
     return name === "log" ? method(args[1], { logger: args[2] }) : method(...args);
   }
 
-  // Asks the thread to create the value if the call does not have the value yet.
+  // Resolves with the stored value of `once`, or with a request to the thread to create the value.
   #askOnce(key: unknown): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const kept = this.#ctx.once(String(key), () => {
@@ -421,16 +434,17 @@ class Job {
   }
 }
 
-const ENDED = "it ended before it sent a response; the file must call exposeWorker(), and must not call close or exit";
+const ENDED =
+  "the thread ended before it sent a response; the file must call exposeWorker(), and must not call close or exit";
 
 function toKey(error: SentError): string {
   return JSON.stringify([error.kind, "message" in error ? error.message : error.content]);
 }
 
 /**
- * Returns a principal for a thread. Facts that cannot be copied, such as functions, are omitted and listed in
- * `withheld`, so that reading them throws. If they were only missing, a check such as `if (!principal.blocked)` would
- * pass.
+ * Returns the principal to send to a thread. Fields that cannot be copied, such as functions, are omitted and listed in
+ * `withheld`, so that reading them throws. If these fields were only missing, a check such as `if (!principal.blocked)`
+ * would pass.
  */
 function toSentPrincipal(principal: Principal | undefined): Pick<ThreadFacts, "principal" | "withheld"> {
   if (!principal) return {};

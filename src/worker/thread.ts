@@ -1,16 +1,16 @@
 /**
- * Starts worker threads: with the web API `Worker` on Deno and Bun, and with `worker_threads` on Node.
+ * Starts worker threads with the web API `Worker` on Deno and Bun, and with `worker_threads` on Node.
  *
  * @module
  */
 import { node, type NodeGlobal } from "../runtime.ts";
 
-/** Functions that are called with the events of a thread. */
+/** Callbacks for the events of a thread. */
 export interface ThreadEvents {
   readonly onMessage: (message: unknown) => void;
-  /** The thread has failed, or has sent a value that cannot be copied. */
+  /** Called when the thread has failed, or has sent a value that cannot be copied. */
   readonly onFailure: (state: string) => void;
-  /** The thread has ended. Deno does not send this event. */
+  /** Called when the thread has ended, except on Deno, which has no such event. */
   readonly onEnd: () => void;
 }
 
@@ -18,11 +18,14 @@ export interface ThreadEvents {
 export interface RunningThread {
   post(message: unknown): void;
   terminate(): void;
-  /** Sets whether the thread keeps the process alive. On Deno, a thread always keeps the process alive. */
+  /**
+   * Sets whether the thread keeps the process alive. Has no effect on Deno, where a thread always keeps the process
+   * alive.
+   */
   keepAlive(isKept: boolean): void;
 }
 
-const NOT_COPIED = "it sent a value that cannot be copied";
+const NOT_COPIED = "the thread sent a value that cannot be copied";
 
 /**
  * Starts a thread that runs a file.
@@ -42,7 +45,7 @@ function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: 
   const worker = new Worker(url, { type: "module", name });
   worker.addEventListener("message", ({ data }) => onMessage(data));
   worker.addEventListener("error", (event) => {
-    // Prevent the default, because an uncaught error of a thread would end the process.
+    // Prevent the default, because an uncaught error in a thread would otherwise end the process.
     event.preventDefault();
     onFailure(toLine(event.message));
   });
@@ -53,7 +56,7 @@ function startOnWeb({ url, name }: ThreadFile, { onMessage, onFailure, onEnd }: 
     post: (message) => worker.postMessage(message),
     terminate: () => worker.terminate(),
     keepAlive(isKept) {
-      // Only Bun has these methods.
+      // Only Bun's `Worker` has these methods.
       const change: unknown = Reflect.get(worker, isKept ? "ref" : "unref");
       if (typeof change === "function") change.call(worker);
     },
@@ -78,7 +81,7 @@ function startOnNode(
   };
 }
 
-// Take the first line that has a message, because the message of Bun is a whole report with source code.
+// Extracts the line with the message, because Bun's message is a whole report with source code.
 function toLine(message: unknown): string {
   const text = String(message);
   return /^error: (.*)$/m.exec(text)?.[1] ?? (text || "an error without a message");

@@ -1,5 +1,5 @@
 /**
- * Runs CPU-bound handlers in worker threads, so that other calls do not wait for them.
+ * Runs CPU-bound handlers in worker threads, so that they do not block other calls.
  *
  * ```ts ignore
  * import { tool } from "@x/mcp";
@@ -25,7 +25,7 @@ import { Pool, type WorkerPoolOptions } from "./pool.ts";
 export { exposeWorker, type WorkerContext, type WorkerHandler } from "./expose.ts";
 export type { WorkerPoolOptions } from "./pool.ts";
 
-/** The `run` function of a tool, a prompt or a resource that runs in a worker thread. */
+/** A `run` function for a tool, prompt or resource that runs its handler in a worker thread. */
 export type WorkerRun<Handler extends WorkerHandler<never, unknown>> = (
   input: Parameters<Handler>[0],
   ctx: Context,
@@ -37,16 +37,17 @@ const OPTIONS: KnownOptions<keyof WorkerPoolOptions> = {
 };
 
 /**
- * Returns a `run` function that runs the handler of another file in a pool of worker threads. The file passes its
- * handler to {@linkcode expose}. The type of its default export gives the types of the input and the result.
+ * Returns a `run` function that runs the handler of another file in a pool of worker threads. The file must pass its
+ * handler to {@linkcode exposeWorker}. The types of the input and the result come from the type parameter, which is the
+ * type of the file's default export.
  *
- * Input and result must be values that `structuredClone` can copy. A cancelled call ends at once, and its thread is
- * terminated if the handler does not stop. If a handler ends its thread, its call fails and the next call gets a new
- * thread.
+ * The input and the result must be values that `structuredClone` can copy. A cancelled call rejects immediately, and
+ * its thread is terminated if the handler does not stop. If a handler ends its thread, the call fails, and the next
+ * call starts a new thread.
  *
- * A thread starts with the first call that needs it. While a thread is idle, it keeps the process alive on Deno.
+ * Threads start only when calls need them. On Deno, an idle thread keeps the process alive.
  *
- * A compiled executable contains the file only if the file is listed when it is compiled: `deno compile --include
+ * A compiled executable contains the file only if you list the file when you compile: `deno compile --include
  * primes.ts`, or `bun build --compile server.ts primes.ts`.
  *
  * @throws {TypeError} if the URL or an option is invalid, or a compiled executable does not contain the file.
@@ -63,16 +64,16 @@ export function worker<Handler extends WorkerHandler<never, unknown> = WorkerHan
   checkOptions("make a pool of worker threads", options, OPTIONS);
   if (isCompiled() && !isContained(url)) {
     throw new TypeError(
-      `Cannot run ${url.href} in a worker thread: this executable does not contain it; include it when you compile the ` +
+      `Cannot run ${url.href} in a worker thread: this executable does not contain the file; include the file when you compile the ` +
         "executable: `deno compile --include FILE` or `bun build --compile server.ts FILE`",
     );
   }
   const pool = new Pool(url, readOptions(options));
-  // Safe, because the default export of the file has the type `Handler`.
+  // Safe if the file's default export has the type `Handler`.
   return (input, ctx) => pool.run(input, ctx) as ReturnType<WorkerRun<Handler>>;
 }
 
-/** Whether a compiled executable contains a file. Bun compiles its code to `.js`. */
+/** Tests whether a compiled executable contains a file. Bun compiles the file to `.js`. */
 function isContained(url: URL): boolean {
   const fs = findProcess().getBuiltinModule("fs");
   const compiled = new URL(url.href.replace(/\.[cm]?[jt]sx?$/, ".js"));
@@ -87,7 +88,9 @@ function readOptions(
   for (const [name, value] of Object.entries(options)) {
     const least = name === "size" ? 1 : 0;
     if (Number.isSafeInteger(value) && value >= least && value <= 0x7fffffff) continue;
-    throw new TypeError(`Cannot make a pool of worker threads: ${name} is ${value}; use a whole number from ${least}`);
+    throw new TypeError(
+      `Cannot make a pool of worker threads: ${name} is ${value}; use a whole number from ${least} to 2147483647`,
+    );
   }
   return options;
 }

@@ -206,7 +206,7 @@ behaviour("skills that are invalid or too large are omitted, each with a warning
         ["broken", "its front matter is not YAML"],
         ["bomb", "its front matter is not YAML"],
         ["binary", "its SKILL.md cannot be read, or is not UTF-8"],
-        ["large", "it has 16777"],
+        ["large", "the skill has 16777"],
         ["many", "the skill has 521 files; reduce them to at most 512 files and 16 MiB"],
       ]
     ) {
@@ -315,7 +315,7 @@ Deno.test("parsing front matter prints nothing, and its size is bounded", () => 
   }
   assertEquals(printed, []);
   const keys = Array.from({ length: 9000 }, (_, i) => `${i.toString(36)}:`).join("\n");
-  assertThrows(() => parseFrontMatter(`---\n${keys}\n---\n`), SyntaxError, "characters; at most");
+  assertThrows(() => parseFrontMatter(`---\n${keys}\n---\n`), SyntaxError, "characters; shorten it to at most");
 });
 
 behaviour("with a missing folder, only calls that need it fail", async (connect) => {

@@ -12,11 +12,14 @@ import type { JsonSchema } from "./json_schema.ts";
 import type { Checked } from "./schema.ts";
 import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, weigh } from "./steps.ts";
 
-/** The changes to make. By default, nothing is changed. */
+/** The adaptations to make. By default, the value is not changed. */
 export interface AdaptOptions {
-  /** Whether missing properties get their `default`. */
+  /** Whether to insert the `default` of missing properties. */
   readonly defaults?: boolean;
-  /** Limits of JSON text. If the limits are set, JSON text is parsed where the schema does not accept a string. */
+  /**
+   * Limits for parsing JSON text. If these limits are set, JSON text is parsed where the schema does not accept a
+   * string.
+   */
   readonly jsonText?: { readonly depth: number; readonly values: number };
   /** Whether to convert values that {@linkcode KIND} marks, such as dates. */
   readonly revive?: boolean;
@@ -25,40 +28,44 @@ export interface AdaptOptions {
 /** The keyword that marks types that JSON cannot represent: `date`, `bigint`, `set`, `map` or `pairs`. */
 export const KIND = "x-mcp-kind";
 
-// Maximum number of nested references and alternatives for a single value. Longer chains of references are circular.
+// Maximum number of nested references and alternatives for a single value. Longer chains count as circular.
 const MAX_STEPS = 64;
-// Maximum number of keys that are small numbers, per value that JSON text may contain. Engines allocate much memory for
-// such keys, and clients are not charged for this memory.
+// Maximum number of keys that are small integers, per value that JSON text may contain. Engines allocate much memory
+// for such keys, and this memory does not count against the limits of clients.
 const INDEXES_PER_VALUE = 1 / 2000;
-// Length in characters above which a JSON text is parsed only once for all alternatives.
+// Minimum length in characters of a JSON text whose parsed value is kept, so that it is parsed only once for all
+// alternatives.
 const LONG_TEXT = 1000;
-// Limits on the number of tests of a value, or of a part of a value, against an alternative: the minimum, the number
-// for each unit of the weight of the value, and the maximum. When the limit is reached, values stay unchanged. The
-// maximum takes about 100 milliseconds. Without it, a long list of items with many alternatives would take minutes, and
-// so would a few bytes for a schema that nests many alternatives.
+// Number of tests of a value, or of its parts, against alternatives that every value may use. After the last allowed
+// test, the rest of the value stays unchanged.
 const MIN_TESTS = 10_000;
+// Additional tests for each unit of the value's weight.
 const TESTS_PER_WEIGHT = 10;
+// Maximum number of tests for any value, which take about 100 milliseconds. Without this limit, a long list of items
+// with many alternatives would take minutes. So would a value of a few bytes if the schema nests many alternatives.
 const MAX_TESTS = 1_000_000;
-// Numbers of names to look up, and of choices to compare, that take as long as one test. Both are exponents of two.
+// Number of name look-ups that take as long as one test, as an exponent of two.
 const NAMES_PER_TEST = 3;
+// Number of compared choices that take as long as one test, as an exponent of two.
 const CHOICES_PER_TEST = 5;
-// Steps to adapt one value to one schema.
+// Cost in steps of adapting one value to one schema.
 const STEP = 10;
-// The number of adapted values to remember, which bounds the memory of one validation.
+// Maximum number of adapted values to remember. Limits the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// If a schema has at most this number of properties, each property is looked up in the value. Otherwise the properties
-// of the value are listed, which is then cheaper.
+// If a schema has at most this number of properties, each property is looked up in the value. Otherwise it is cheaper
+// to list the properties of the value.
 const SHORT_SCHEMA = 16;
-// Maximum number of inserted defaults. Without this limit, a short input could cause a very large number of insertions.
+// Maximum number of inserted defaults. Without this limit, a short input could cause very many insertions.
 const MAX_DEFAULTS = 10_000;
-// Steps to copy a default for each unit of its weight, and the largest weight that is measured.
+// Cost in steps of copying a default, for each unit of its weight.
 const COPY = 5;
+// Maximum weight of a default. Weighing stops at this weight.
 const MAX_DEFAULT = 1_000_000;
 const ISO = /^[+-]?\d{4,6}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/i;
 
 /**
- * Returns a value adapted to a schema. Parts that do not match the schema stay unchanged, and validation reports these
- * parts. The given value itself is never changed. Defaults within `anyOf`, `oneOf`, `if` and `not` are not inserted.
+ * Adapts a value to a schema, and returns the adapted copy. Parts that do not match the schema stay unchanged, and
+ * validation reports them. `given` is never changed. Defaults within `anyOf`, `oneOf`, `if` and `not` are not inserted.
  *
  * Returns a problem if more than 10,000 defaults would have to be inserted, or if adapting takes too many steps.
  */
@@ -69,7 +76,7 @@ export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptio
   } catch (error) {
     if (error instanceof TooManySteps) return { problem: TOO_MANY_STEPS };
     if (error instanceof RangeError) {
-      return { problem: `more than ${MAX_DEFAULTS} values with a default are missing; send them` };
+      return { problem: `more than ${MAX_DEFAULTS} values with a default are missing; send these values` };
     }
     throw error;
   } finally {
@@ -77,7 +84,7 @@ export function adaptInput(given: unknown, root: JsonSchema, options: AdaptOptio
   }
 }
 
-/** Adapts one value, within the limits on its JSON texts, its defaults and its tests. */
+/** Adapts one value, within limits for parsed JSON texts, inserted defaults and tests. */
 class InputAdapter {
   readonly #root: JsonSchema;
   readonly #options: AdaptOptions;
@@ -87,16 +94,19 @@ class InputAdapter {
   #mayTestMore = true;
   #valuesLeft: number;
   #indexesLeft: number;
-  /** The schemas that references lead to. */
+  /** The target schemas, by reference. */
   readonly #targets = new Map<unknown, unknown>();
   readonly #texts = new Map<string, JsonText | undefined>();
   readonly #discriminators = new Map<readonly unknown[], Discriminator | null>();
   readonly #known = new Map<JsonSchema, Known>();
-  /** Parsed JSON texts and their parts. They are changed in place, because copying them takes longer than parsing. */
+  /**
+   * Objects and arrays that were parsed from JSON texts. They are changed in place, because copying takes longer than
+   * parsing.
+   */
   readonly #own = new WeakSet<object>();
   /**
-   * Values that were adapted to a schema, within alternatives and outside of them. Such a value may be reached again
-   * through other references.
+   * For each schema, the values that were adapted to it: first the values within alternatives, then the values outside
+   * of alternatives. The same value may be reached again through another reference.
    */
   readonly #adapted = [new Map<JsonSchema, Set<object>>(), new Map<JsonSchema, Set<object>>()] as const;
   #mayRemember = MAX_REMEMBERED;
@@ -113,8 +123,8 @@ class InputAdapter {
   adapt(schema: unknown, given: unknown, steps = 0, isSure = true): unknown {
     if (!isObject(schema) || steps > MAX_STEPS) return given;
     spend(STEP);
-    // Remember values only after many steps, because most values are reached once, and remembering all values would
-    // cost more than it saves.
+    // Remember values only after many steps, because most values are reached once, and remembering every value would
+    // cost more time than it saves.
     if (typeof given !== "object" || !given || !areMany()) return this.#adaptOnce(schema, given, steps, isSure);
     const known = this.#adapted[isSure ? 1 : 0];
     if (known.get(schema)?.has(given)) return given;
@@ -172,8 +182,8 @@ class InputAdapter {
     for (const name of isShort ? properties.keys() : Object.keys(value)) {
       const part = properties.has(name) ? properties.get(name) : additionalProperties;
       const item = isObject(part) && Object.hasOwn(value, name) ? value[name] : undefined;
-      // Skip values that cannot change. Only texts change, values that contain texts, and numbers where a schema
-      // expects a bigint.
+      // Skip values that cannot change. Only three kinds of values can change: texts, values that contain texts, and
+      // numbers where a schema expects a bigint.
       if (typeof item !== "string" && !(typeof item === "object" && item) && !revive) continue;
       const adapted = this.adapt(part, this.#toOwn(value, item), 0, isSure);
       if (adapted !== item) put(name, adapted);
@@ -191,7 +201,7 @@ class InputAdapter {
   #takeValue(schema: JsonSchema, text: string): unknown {
     const found = this.#findValue(schema, text);
     if (!found) return text;
-    // Subtract, because the limits on values and on keys apply to all texts together.
+    // Subtract the counts, because the limits for values and keys apply to all texts together.
     this.#valuesLeft -= found.values;
     this.#indexesLeft -= found.indexes;
     this.#texts.delete(text);
@@ -207,7 +217,8 @@ class InputAdapter {
     if (!this.#texts.has(text)) {
       const max = { depth: jsonText.depth, values: this.#valuesLeft, indexes: this.#indexesLeft };
       const found = readJson(text, max);
-      // Remember long texts, and texts that are not JSON, because a parse error takes longer than any other step.
+      // Remember the outcome for long texts, and for texts that are not JSON, because a parse error takes longer than
+      // any other step.
       if (found && text.length <= LONG_TEXT) return this.#takes(schema, toKind(found.value)) ? found : undefined;
       this.#texts.set(text, found);
     }
@@ -231,7 +242,7 @@ class InputAdapter {
     return form && this.#fits(form, value) ? form : undefined;
   }
 
-  /** Whether a value roughly matches a schema. With `deep`, the properties are tested too. */
+  /** Whether a value roughly matches a schema. If `deep` is `true`, the properties are tested too. */
   #fits(schema: unknown, value: unknown, deep = true): boolean {
     if (!isObject(schema)) return schema !== false;
     const target = schema.$ref === undefined ? undefined : this.#follow(schema.$ref);
@@ -253,7 +264,7 @@ class InputAdapter {
     return true;
   }
 
-  /** Whether a schema may accept a JSON type. */
+  /** Whether a schema possibly accepts a JSON type. */
   #takes(schema: unknown, kind: string, steps = 0): boolean {
     if (schema === false || !this.#mayTest()) return false;
     this.#testsLeft--;
@@ -281,7 +292,7 @@ class InputAdapter {
     return this.#testsLeft > 0;
   }
 
-  /** Returns the schema that a reference leads to. */
+  /** Returns the target schema of a reference. */
   #follow(ref: unknown): JsonSchema | undefined {
     if (!this.#targets.has(ref)) {
       const tokens = String(ref).startsWith("#") ? decodeURIComponent(String(ref)).split("/").slice(1) : [NaN];
@@ -297,7 +308,7 @@ class InputAdapter {
     return isObject(target) ? target : undefined;
   }
 
-  /** Marks a part of a parsed JSON text. Like the whole, the part may be changed in place. */
+  /** If `whole` was parsed from a JSON text, marks `part` as parsed too, so that the part is changed in place. */
   #toOwn(whole: object, part: unknown): unknown {
     if (typeof part === "object" && part && this.#own.has(whole)) this.#own.add(part);
     return part;
@@ -318,11 +329,12 @@ class InputAdapter {
   }
 }
 
-/** The properties that a schema defines, and which of them have defaults. */
+/** The properties that a schema defines, and the defaults of these properties. */
 interface Known {
   readonly properties: ReadonlyMap<string, unknown>;
   /**
-   * The defaults. Objects and arrays have a weight, because each use needs a copy: a handler may change its arguments.
+   * The defaults, with the weight of objects and arrays. Each insertion copies such a default, because a handler may
+   * change its arguments.
    */
   readonly missing: readonly (readonly [name: string, given: unknown, weight: number])[];
 }
@@ -339,7 +351,7 @@ function toChoices({ enum: all, const: only }: JsonSchema): readonly unknown[] |
   return Array.isArray(all) ? all : only === undefined ? undefined : [only];
 }
 
-/** Parses a text. Returns `undefined` if it is not JSON, or exceeds a limit. */
+/** Parses a text. Returns `undefined` if the text is not JSON, or exceeds a limit. */
 function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth: number }): JsonText | undefined {
   const { values, excess } = measureJson(text, max);
   const indexes = excess ? 0 : countIndexes(text);
@@ -355,7 +367,10 @@ function readJson(text: string, max: Omit<JsonText, "value"> & { readonly depth:
   }
 }
 
-/** Converts a value to its marked type. Returns the value unchanged if it does not have the format of that type. */
+/**
+ * Converts a value to the type that {@linkcode KIND} marks. Returns the value unchanged if its format does not match
+ * that type.
+ */
 function toRevived(kind: unknown, value: unknown): unknown {
   if (kind === "date" && typeof value === "string" && ISO.test(value)) {
     // Read a time without a zone as UTC. Local time would differ between machines.
@@ -363,7 +378,7 @@ function toRevived(kind: unknown, value: unknown): unknown {
     return Number.isNaN(date.getTime()) ? value : date;
   }
   const isInteger = typeof value === "string" ? /^-?\d{1,1000}$/.test(value) : Number.isSafeInteger(value);
-  // Safe, because `isInteger` was computed from the value.
+  // Safe, because `isInteger` is true only for strings and numbers.
   if (kind === "bigint" && isInteger) return BigInt(value as string | number);
   if (kind === "set" && Array.isArray(value)) return new Set(value);
   if (kind === "map" && isPlain(value)) return new Map(Object.entries(value));

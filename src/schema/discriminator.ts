@@ -1,5 +1,5 @@
 /**
- * Finds the property by which the alternatives of a union differ, such as `kind`. With this property, a value is
+ * Finds the property that distinguishes the alternatives of a union, such as `kind`. With this property, a value is
  * checked against a single alternative.
  *
  * @module
@@ -7,18 +7,18 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
 
-/** A property whose constants differ between all alternatives. */
+/** A property that has different constants in all alternatives. */
 export interface Discriminator {
   /** Name of the property. */
   readonly name: string;
-  /** The alternative for each value of the property. */
+  /** The alternatives, keyed by the value of the property. */
   readonly forms: ReadonlyMap<unknown, JsonSchema>;
 }
 
 /**
  * Finds the discriminator of alternatives. Returns `undefined` if there is no discriminator. An object with this
- * property can match only the alternative of its value. `toParts` returns the schemas that apply together in an
- * alternative: the schema itself and the schema that it references.
+ * property can match only one alternative, which the value of the property selects. `toParts` returns the schemas that
+ * apply together in an alternative: the alternative itself and the schema that it references.
  */
 export function findDiscriminator(
   forms: readonly unknown[],
@@ -38,7 +38,9 @@ export function findDiscriminator(
   }
 }
 
-/** Returns the constants that a schema allows for a property. Returns `undefined` unless all of them are primitive. */
+/**
+ * Returns the constants that a schema allows for a property. Returns `undefined` unless all constants are primitive.
+ */
 function findConstants(part: unknown, name: string): readonly unknown[] | undefined {
   const { properties } = Object(part);
   if (!isObject(properties) || !Object.hasOwn(properties, name)) return;

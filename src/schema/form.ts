@@ -7,7 +7,7 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { Checked, JsonSchema, Schema } from "./schema.ts";
 import { compileSchema } from "./schema_compiler.ts";
 
-/** A form that a client can show, with the function that checks the user's answer. */
+/** A form that a client can show, and the check of the user's answer. */
 export interface Form {
   /** The restricted JSON Schema of `specification/2026-07-28/client/elicitation` (Requested Schema). */
   readonly requestedSchema: JsonSchema;
@@ -23,24 +23,26 @@ const ALLOWED_KEYWORDS: { readonly [type: string]: readonly string[] } = {
   boolean: [],
   array: ["minItems", "maxItems"],
 };
-// Keywords that a form cannot express. They are rejected, because clients would send answers that the schema rejects.
+// Keywords that a form cannot express. A schema with such a keyword is rejected, because clients would not enforce the
+// keyword, and would send answers that the schema rejects.
 const UNSUPPORTED_KEYWORDS = /^(pattern|multipleOf|exclusive.+|const|enum|...Of|not|if)$/;
 const FORMATS: readonly unknown[] = ["email", "uri", "date", "date-time", undefined];
 
 const IDLE: readonly unknown[] = [undefined, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
 /**
- * Converts a schema to a form. Keywords without effect in a form are dropped. These are the pattern of a known format,
- * and bounds at the ends of the safe integers.
+ * Converts a schema to a form. Drops the pattern of a known format, and bounds at the ends of the safe integers,
+ * because forms do not need them.
  *
- * @throws {TypeError} with the field and the remedy if a form cannot express the schema. `place` names its location.
+ * @throws {TypeError} with the field and the remedy if a form cannot express the schema. `place` is the location of the
+ * schema, for the error message.
  */
 export function toForm(schema: Schema, place: string): Form {
   const { json, validate } = compileSchema(schema, { use: "input", place });
   const { properties = {}, required, $defs, anyOf, oneOf, allOf } = json();
   const refuse = (what: string, state: string) =>
     new TypeError(`Cannot ask for ${what} in an elicitation form: ${state} (${place})`);
-  if (anyOf ?? oneOf ?? allOf) throw refuse("alternatives", "a form is a single flat object; ask in several forms");
+  if (anyOf ?? oneOf ?? allOf) throw refuse("alternatives", "a form is a single flat object; use several forms");
   const fields = Object.entries(Object(properties)).map(([name, given]) => {
     const field = toField(given, $defs);
     if (typeof field === "string") throw refuse(JSON.stringify(name), field);
@@ -59,10 +61,12 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
   const choices = toChoices(many ? resolve(field.items, $defs) : field);
   const type = many || !choices ? String(field.type) : "string";
   const bounds = ALLOWED_KEYWORDS[type];
-  if (type === "object") return "nested objects are not allowed; ask for its fields one by one";
-  if (JSON.stringify([field.type, field.anyOf]).includes('"null"')) return "null is not allowed; make it optional";
+  if (type === "object") return "nested objects are not allowed; move the nested fields to the top level";
+  if (JSON.stringify([field.type, field.anyOf]).includes('"null"')) {
+    return "null is not allowed; make the field optional";
+  }
   if (!bounds) return "its type is not supported; use a string, a number, a boolean or a choice";
-  if (many && !choices) return "a list may contain only choices; use an enum of strings for its items";
+  if (many && !choices) return "a list may contain only choices; use an enum of strings for the items";
 
   if (!choices) {
     const { exclusiveMinimum: over, exclusiveMaximum: under, format } = field;
@@ -75,11 +79,11 @@ function toField(given: unknown, $defs: unknown): JsonSchema | string {
       delete field.exclusiveMaximum;
     }
     if (!FORMATS.includes(format)) {
-      return `format ${format} is not allowed; use email, uri, date, date-time or no format`;
+      return `format ${format} is not allowed; use email, uri, date or date-time, or omit the format`;
     }
     if (format) delete field.pattern;
     const unsupported = Object.keys(field).find((key) => UNSUPPORTED_KEYWORDS.test(key));
-    if (unsupported) return `${unsupported} is not allowed; leave it out and check the answer in the handler`;
+    if (unsupported) return `${unsupported} is not allowed; remove ${unsupported}, and check the answer in the handler`;
   }
   const kept = ["title", "description", "default", ...(choices && !many ? [] : bounds)]
     .filter((key) => !IDLE.includes(field[key]))
@@ -95,7 +99,7 @@ function resolve(schema: unknown, $defs: unknown): Record<string, unknown> {
   return { ...(isObject($defs) && Object.hasOwn($defs, name) ? Object($defs[name]) : {}), ...own };
 }
 
-/** Returns the choices of a string field. If any choice has a title, all choices are returned with titles. */
+/** Returns the choices of a string field. If any choice has a title, returns titles for all choices. */
 function toChoices({ oneOf, anyOf = oneOf, const: only, enum: all = only && [only], enumNames }: JsonSchema) {
   if (Array.isArray(anyOf) && anyOf.every((one) => typeof one.const === "string")) {
     return anyOf.some((one) => one.title)

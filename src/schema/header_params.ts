@@ -8,9 +8,9 @@ import { eachSubschema, type JsonSchema } from "./json_schema.ts";
 
 /** A tool parameter that clients repeat in an HTTP header. */
 export interface HeaderParam {
-  /** Name of the header after `Mcp-Param-`. */
+  /** Name of the header without the prefix `Mcp-Param-`. */
   readonly header: string;
-  /** The property names that lead from the arguments to the parameter. */
+  /** Path from the arguments to the parameter, as property names. */
   readonly path: readonly string[];
   /** JSON type of the parameter. */
   readonly type: "string" | "integer" | "boolean";
@@ -19,29 +19,34 @@ export interface HeaderParam {
 const TYPES: readonly HeaderParam["type"][] = ["string", "integer", "boolean"];
 
 /**
- * Lists the `x-mcp-header` annotations of an input schema in its order. The rules are in
+ * Lists the `x-mcp-header` annotations of an input schema, in the order of the schema. The rules are in
  * `specification/2026-07-28/basic/transports/streamable-http` (Schema Extension).
  *
- * @throws {TypeError} with the property's name if its annotation is invalid. A header must be a token and unique,
- * ignoring case. The property must be a string, an integer or a boolean, and reachable through `properties` alone.
+ * @throws {TypeError} with the property's name if the annotation of the property is invalid. A header name must be a
+ * token, and must be unique regardless of case. The property must be a string, an integer or a boolean, and reachable
+ * through `properties` alone.
  */
 export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
   const found: HeaderParam[] = [];
 
-  // `path` is `undefined` below a step that is not a property, where the annotation is not allowed.
+  // `path` is `undefined` if a keyword other than `properties` leads to the node. The annotation is not allowed there.
   function visit(node: JsonSchema, name: string, path: readonly string[] | undefined): void {
     const header = node["x-mcp-header"];
-    // `undefined` counts as missing, because it is not sent to clients.
+    // `undefined` counts as missing, because JSON omits such a property.
     if (header !== undefined) {
       const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
       const type = TYPES.find((type) => type === node.type);
-      if (!path?.length) throw refuse("it is not reached through properties alone; move it to a plain property");
+      if (!path?.length) {
+        throw refuse("a keyword other than properties leads to the property; move the property to a plain object");
+      }
       if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]+$/.test(header)) {
         throw refuse(`${JSON.stringify(header)} is not a header name; use letters, digits and -`);
       }
-      if (!type) throw refuse(`its type is ${JSON.stringify(node.type)}; make it string, integer or boolean`);
+      if (!type) {
+        throw refuse(`its type is ${JSON.stringify(node.type)}; change the type to string, integer or boolean`);
+      }
       if (found.some((other) => other.header.toLowerCase() === header.toLowerCase())) {
-        throw refuse(`"${header}" is taken by another property; choose another name`);
+        throw refuse(`"${header}" is already used by another property; choose another name`);
       }
       found.push({ header, path, type });
     }

@@ -1,8 +1,8 @@
 /**
  * Validates values against a raw JSON Schema.
  *
- * `format` and `content…` are annotations without effect. A `pattern` runs unchanged, but only on strings within
- * `maxLength`. The author must avoid patterns with catastrophic backtracking.
+ * `format` and `content…` are only annotations, and are not validated. A `pattern` is run as the author wrote it, but
+ * only on strings that are not longer than `maxLength`. The author must avoid patterns with catastrophic backtracking.
  *
  * @module
  */
@@ -29,19 +29,22 @@ import { areMany, endSteps, spend, startSteps, TOO_MANY_STEPS, TooManySteps, unc
 type Key = string | number;
 type Value = Readonly<Record<string, unknown>>;
 
-// The first issues are enough for a model to correct its call. Thousands of issues would only fill its context.
+// Maximum number of reported issues. The first issues suffice for a model to correct its call, and thousands of issues
+// would only fill its context.
 const MAX_ISSUES = 20;
-// Costs in steps: of a subschema, of an issue, and of a property of an object with very many properties.
+// Cost in steps of a subschema.
 const STEP = 10;
+// Cost in steps of an issue.
 const FAILURE = 60;
+// Cost in steps of a property of an object with very many properties.
 const NAME = 12;
-// The cost in steps of an item or a name that is remembered as evaluated.
+// Cost in steps of remembering an item or a name as evaluated.
 const TRACKED = 8;
-// Maximum number of characters of a message about alternatives.
+// Maximum length of a message about alternatives, in characters.
 const MAX_MISFIT = 300;
-// The number of outcomes to remember, which bounds the memory of one validation.
+// Maximum number of outcomes to remember. Limits the memory of one validation.
 const MAX_REMEMBERED = 100_000;
-// Number of keys above which remembering them is faster than listing them again.
+// Number of keys of an object above which remembering its keys is faster than listing its keys again.
 const MANY_KEYS = 64;
 
 /** Inspects a schema and creates its validator. See {@linkcode inspectJsonSchema} and {@linkcode createCheck}. */
@@ -49,7 +52,7 @@ export function compileJsonSchema(schema: JsonSchema, options?: InspectOptions):
   return createCheck(inspectJsonSchema(schema, options));
 }
 
-/** Creates a function that inserts defaults into a value and validates it. `toProblem` formats the issues. */
+/** Creates a function that inserts defaults into a value and validates the result. `toProblem` formats the issues. */
 export function createReader(
   inspected: Inspected,
   toProblem: (issues: readonly Issue[]) => string,
@@ -66,19 +69,16 @@ export function createReader(
 }
 
 /**
- * Creates a validator. It returns at most 20 issues, and an empty list for a valid value.
+ * Creates a validator, which returns at most 20 issues, and an empty list for a valid value.
  *
- * Only own properties count. A property with the value `undefined` counts as absent, as in JSON.
+ * The validator ignores inherited properties. A property with the value `undefined` counts as absent, as in JSON.
  */
 function createCheck(inspected: Inspected): (value: unknown) => Issue[] {
   const validator = new Validator(inspected);
   return (value) => validator.validate(value);
 }
 
-/**
- * Validates values against a schema. It validates one value at a time, and its fields hold the state of that
- * validation.
- */
+/** Validates values against a schema, one value at a time. The fields hold the state of the current validation. */
 class Validator {
   readonly #refs: ReadonlyMap<unknown, Sub>;
   readonly #patterns: ReadonlyMap<unknown, RegExp>;
@@ -90,15 +90,20 @@ class Validator {
   readonly #discriminators = new WeakMap<readonly Sub[], ShownDiscriminator | null>();
   #path: Key[] = [];
   #issues: Issue[] = [];
-  /** The number of issues so far, and the number at which the validation stops. */
+  /** Number of issues so far. */
   #found = 0;
+  /** Number of issues at which the validation stops. */
   #limit = MAX_ISSUES;
   /** Whether only the number of issues is needed, not their messages. */
   #isSilent = false;
-  /** The large object that was listed last, and its keys. */
+  /** The large object whose keys were listed last. */
   #listed?: object;
+  /** The keys of `#listed`. */
   #keys: readonly string[] = [];
-  /** The outcomes for values that may be reached again, through other references or alternatives. */
+  /**
+   * The outcomes for values that may be reached again through other references or alternatives. Keyed by schema, then
+   * by value.
+   */
   #known = new Map<Node, Map<object, Outcome>>();
   #firsts = new Map<Node, Map<object, string>>();
   #remembered = 0;
@@ -139,8 +144,8 @@ class Validator {
   }
 
   /**
-   * Checks a value. `seen` collects the keys that a keyword has evaluated, for the outer `unevaluatedItems` and
-   * `unevaluatedProperties`.
+   * Checks a value. `seen` collects the evaluated keys, for `unevaluatedItems` and `unevaluatedProperties` of an outer
+   * schema.
    */
   #check(sub: Sub | undefined, value: unknown, seen?: Set<Key>, isOnce = false): void {
     if (sub === false) this.#fail("not allowed");
@@ -165,8 +170,8 @@ class Validator {
     else if (isObject(value)) this.#checkProperties(sub, value, own);
     if (!sub.hasForms && !own || this.#isDone()) return;
     this.#checkForms(sub, value, own);
-    // Stop before keywords that reject values that match a schema. If patterns are ignored, a value may match a schema
-    // although it violates a pattern.
+    // If patterns are ignored, stop before `not` and `if`. A value may match their schemas only because the patterns
+    // were ignored, and would be rejected wrongly.
     if (this.#isPartial) return;
     this.#checkConditions(sub, value, own);
     if (!own) return;
@@ -176,7 +181,7 @@ class Validator {
     own.forEach((key) => seen.add(key));
   }
 
-  /** Checks a value. If the same value was checked against the same schema before, uses the known outcome. */
+  /** Checks a value, or uses the known outcome if the same value has already been checked against the same schema. */
   #checkOnce(sub: Node, value: object, seen?: Set<Key>): void {
     spend(STEP);
     const known = this.#known.get(sub)?.get(value);
@@ -185,7 +190,7 @@ class Validator {
       spend(TRACKED * (keys?.size ?? 0));
       return keys?.forEach((key) => seen?.add(key));
     }
-    // If the message of the failure is needed, check the value again.
+    // If the message of a known failure is needed, check the value again.
     if (known === false && this.#isSilent) return this.#fail("");
     const before = this.#found;
     const own = seen && new Set<Key>();
@@ -203,7 +208,7 @@ class Validator {
     else known.set(sub, new Map([[value, outcome]]));
   }
 
-  /** Checks a part of a value. Returns whether there is a schema for it. */
+  /** Checks a part of a value. Returns `false` if there is no schema for the part. */
   #checkPart(key: Key, sub: Sub | undefined, item: unknown, own: Set<Key> | undefined): boolean {
     if (sub === undefined) return false;
     this.#path.push(key);
@@ -214,7 +219,8 @@ class Validator {
   }
 
   /**
-   * Returns the keys of an object. They are kept for the next keyword, because listing many keys takes milliseconds.
+   * Returns the keys of an object. The keys are kept for the next keyword, because listing many keys takes
+   * milliseconds.
    */
   #listKeys(value: object): readonly string[] {
     if (value === this.#listed) return this.#keys;
@@ -256,7 +262,7 @@ class Validator {
     this.#bound(value, "", sub.minimum, sub.maximum);
     if (value <= over) this.#expect(`more than ${over}`, value);
     if (value >= under) this.#expect(`less than ${under}`, value);
-    // For fractions, `%` and the quotient are inexact (0.3 / 0.1 is 2.9999999999999996), so the quotient is rounded.
+    // Round the quotient of fractions, because `%` and the quotient are inexact (0.3 / 0.1 is 2.9999999999999996).
     if (unit && value % unit !== 0 && (Number.isInteger(unit) || +(value / unit).toPrecision(15) % 1 !== 0)) {
       this.#expect(`a multiple of ${unit}`, value);
     }
@@ -286,15 +292,15 @@ class Validator {
   }
 
   #checkProperties(sub: Node, value: Value, own: Set<Key> | undefined): void {
-    // If a single issue decides the outcome, start with the checks that take few steps. The values of properties may be
-    // large.
+    // If a single issue decides the outcome, start with the checks that take few steps, because the values of
+    // properties may be large.
     const isQuick = this.#limit === 1;
     if (isQuick) {
       if (sub.required) this.#checkRequired(sub.required, value);
       if (sub.constants) this.#checkConstants(sub.constants, value);
       if (this.#isDone()) return;
     }
-    // Allocate the list only if it is needed, because a message can contain very many small objects.
+    // Allocate the list only if the schema has dependents, because a message can contain very many small objects.
     const required: (readonly string[])[] | undefined = sub.dependents.length ? [] : undefined;
     if (sub.hasNames) {
       const keys = this.#listKeys(value);
@@ -315,8 +321,8 @@ class Validator {
     }
   }
 
-  // Look up each property of the schema. The names of the value are not listed, because the value may have very many
-  // names that the schema does not define.
+  // Look up each property of the schema. Do not list the properties of the value, because the value may have very many
+  // properties that the schema does not define.
   #checkKnown(properties: ReadonlyMap<string, Sub>, value: Value, own: Set<Key> | undefined): void {
     spend(2 * properties.size);
     for (const [key, sub] of properties) {
@@ -377,9 +383,7 @@ class Validator {
     if (fitting > 1 && !this.#isPartial) this.#expect("exactly one matching form", fitting);
   }
 
-  /**
-   * Checks that a value matches at least one of several alternatives. Returns the number of alternatives that match.
-   */
+  /** Counts the alternatives that a value matches. Reports an issue if the value matches none of the alternatives. */
   #countFitting(forms: readonly Sub[], { given, value, own, isEnough }: Alternatives): number {
     if (isObject(value) && this.#checkDiscriminated(forms, given, value, own)) return 1;
     let fitting = 0;
@@ -392,7 +396,7 @@ class Validator {
     return 0;
   }
 
-  /** Explains why a value matches no alternative, in at most {@linkcode MAX_MISFIT} characters. */
+  /** Explains why a value does not match any alternative, in at most {@linkcode MAX_MISFIT} characters. */
   #explainMisfit(forms: readonly Sub[], value: unknown): string {
     const misfits = new Set<string>();
     let length = 0;
@@ -445,7 +449,9 @@ class Validator {
 
   /** Checks `not` and `if`. */
   #checkConditions(sub: Node, value: unknown, own: Set<Key> | undefined): void {
-    if (sub.not !== undefined && this.#isMatch(sub.not, value)) this.#fail("not allowed in this form");
+    if (sub.not !== undefined && this.#isMatch(sub.not, value)) {
+      this.#fail("not allowed, because it matches the schema of the keyword not");
+    }
     if (sub.if === undefined) return;
     this.#check(this.#isMatch(sub.if, value, own) ? sub.then : sub.else, value, own);
   }
@@ -548,22 +554,25 @@ class Validator {
   }
 }
 
-/** The outcome for a value: `false`, or for a match `true` or the keys that were evaluated. */
+/** The outcome for a value. `false` means that the value does not match. For a match, `true` or the evaluated keys. */
 type Outcome = boolean | ReadonlySet<Key>;
 
-const TOO_DEEP: Issue = { path: "", message: "cannot be checked: it is nested too deeply; nest it less deeply" };
+const TOO_DEEP: Issue = {
+  path: "",
+  message: "cannot be checked: it is nested too deeply; send a value with fewer levels",
+};
 
 let latestSteps = 0;
 
-/** The steps that the latest validation took. Used by tests. */
+/** Returns the number of steps of the latest validation. Only tests use this function. */
 export function countLatestSteps(): number {
   return latestSteps;
 }
 
-/** An issue whose message is never shown. */
+/** A placeholder for an issue whose message is not needed. */
 const SILENT: Issue = { path: "", message: "no match" };
 
-/** The properties of an object, with the schema that defines them. */
+/** Parameters of `#checkEach`. */
 interface Properties {
   readonly sub: Node;
   readonly value: Value;
@@ -571,16 +580,19 @@ interface Properties {
   readonly own?: Set<Key>;
 }
 
-/** A value, and its alternatives as the author of the schema wrote them. */
+/** Parameters of `#countFitting`. */
 interface Alternatives {
   readonly given: unknown;
   readonly value: unknown;
   readonly own?: Set<Key>;
-  /** Whether a single matching alternative suffices. The other alternatives are then not counted. */
+  /** Whether a single matching alternative suffices. Counting then stops at the first match. */
   readonly isEnough?: boolean;
 }
 
-/** Returns the bits of {@linkcode Types} for the type of a value. Returns 0 for a value that JSON cannot represent. */
+/**
+ * Returns the bits of {@linkcode Types} that stand for the type of a value. Returns 0 for a value that JSON cannot
+ * represent.
+ */
 function toTypes(value: unknown): number {
   if (typeof value === "number") {
     return Number.isInteger(value) ? Types.number | Types.integer : Number.isFinite(value) ? Types.number : 0;
@@ -594,7 +606,7 @@ function isList(also: object): also is readonly string[] {
 }
 
 /**
- * Returns the JSON type of a value. For a value that JSON cannot represent, returns its own name, such as `NaN` or
+ * Returns the JSON type of a value. For a value that JSON cannot represent, returns a name such as `NaN` or
  * `undefined`.
  */
 function toKind(value: unknown): string {
@@ -602,12 +614,12 @@ function toKind(value: unknown): string {
   return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
 }
 
-/** Returns an own property. Names in schemas and values may equal names of inherited properties. */
+/** Returns an own property, because names in schemas and values may equal the names of inherited properties. */
 function lookUp<T>(named: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(named, name) ? named[name] : undefined;
 }
 
-/** Returns the values that `enum` and `const` allow. They are computed once per schema. */
+/** Returns the values that `enum` and `const` allow. The values are computed once per schema. */
 function findChoices(sub: Node): readonly Choices[] {
   return sub.choices ??= uncounted(() => {
     const { enum: all, const: only } = sub.schema;
@@ -617,14 +629,14 @@ function findChoices(sub: Node): readonly Choices[] {
 }
 
 /**
- * Whether `enum` and `const` may allow a value. Returns `true` for objects and arrays, because they may be equal to a
+ * Whether `enum` and `const` possibly allow a value. Returns `true` for every object and array, because it may equal a
  * choice without being identical.
  */
 function allows(sub: Node, value: unknown): boolean {
   return typeof value === "object" && value !== null || findChoices(sub).every(({ values }) => values.has(value));
 }
 
-/** A discriminator with its first values as text, for error messages. */
+/** A discriminator. `shown` lists its first values, for error messages. */
 interface ShownDiscriminator extends Discriminator {
   readonly shown: string;
 }
@@ -637,7 +649,7 @@ function toChoices(list: readonly unknown[]): Choices {
   };
 }
 
-// The slice has enough values to fill the text, even if each value is a single digit.
+// Fifty values fill 200 characters, even if each value is a single digit.
 function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }

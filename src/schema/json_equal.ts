@@ -1,17 +1,17 @@
 /**
- * Compares values as JSON does, regardless of the order of properties.
+ * Tests whether values are equal as JSON, regardless of the order of properties.
  *
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 import { spend } from "./steps.ts";
 
-/** Cost in steps of each value. */
+/** Cost in steps per value. */
 const STEP = 20;
-/** Cost in steps of each name, because names are sorted. */
+/** Cost in steps per name. Names cost more than values, because they are sorted. */
 const NAME = 24;
 
-/** Returns a text that is the same for all values that are equal in JSON. */
+/** Returns a text that is the same for all values that are equal as JSON. */
 export function toKey(value: unknown): string {
   spend(STEP);
   if (Array.isArray(value)) {
@@ -29,17 +29,16 @@ export function toKey(value: unknown): string {
   spend(NAME * names.length);
   let text = "{";
   for (const name of names) {
-    // The length before a name makes quotes unnecessary. The comma separates a number from the next length.
+    // Each name follows its length, so that names need no quotes. The comma separates a value from the next length.
     if (value[name] !== undefined) text += `${name.length}:${name}${toKey(value[name])},`;
   }
   return text + "}";
 }
 
 /**
- * Whether a list contains two items that are equal in JSON.
- *
- * Items are sorted instead of put into a set, because engines hash numbers and texts of digits without a secret: a
- * client could send items that all collide. Sorting also takes less time.
+ * Whether a list contains two items that are equal as JSON. Sorts the items instead of adding them to a set. Engines
+ * hash numbers and strings of digits without a secret, so a client could send items whose hashes all collide. Sorting
+ * also takes less time.
  */
 export function hasEqual(list: readonly unknown[]): boolean {
   const numbers: number[] = [];
@@ -50,7 +49,8 @@ export function hasEqual(list: readonly unknown[]): boolean {
     if (typeof item === "number" && Number.isFinite(item)) numbers.push(item);
     else if (typeof item === "string") {
       spend(item.length >> 2);
-      // The quotation mark tells texts apart from other values, whose keys never begin with it.
+      // The quotation mark distinguishes texts from other values, because the key of another value never begins with a
+      // quotation mark.
       keys.push('"' + item);
     } else keys.push(toKey(item));
   }

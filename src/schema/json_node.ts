@@ -6,15 +6,15 @@
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { JsonSchema } from "./json_schema.ts";
 
-/** A schema: a node, or whether any value is valid. */
+/** A schema: a node, `true` if every value is valid, or `false` if no value is valid. */
 export type Sub = boolean | Node;
 
-/** Schemas by name. A map holds them, because a name may equal the name of an inherited property. */
+/** Schemas, keyed by name. A map and not an object, because a name may equal the name of an inherited property. */
 export type Named<T> = ReadonlyMap<string, T>;
 
 /**
- * Keywords whose values are not schemas. The inspection does not check them: a wrong value has no effect, or makes the
- * validation fail.
+ * Keywords whose values are not schemas. `inspectJsonSchema` does not check these values: a wrong value has no effect,
+ * or makes the validation fail.
  */
 interface Keywords {
   readonly minimum?: number;
@@ -42,7 +42,7 @@ export interface Node extends Keywords {
   readonly $dynamicRef: unknown;
   /** Allowed types as bits of {@linkcode Types}. The value 0 allows no type. */
   readonly types?: number;
-  /** Whether references lead to the node, so that a value may be checked against it several times. */
+  /** Whether references lead to the node, so that the same value may be checked against the node several times. */
   readonly isShared: boolean;
   /** Whether the schema has an `enum` or a `const`. */
   readonly hasChoices: boolean;
@@ -50,7 +50,7 @@ export interface Node extends Keywords {
   choices?: readonly Choices[];
   /** Whether any keyword applies to an array. */
   readonly hasItems: boolean;
-  /** The schemas of the first items. */
+  /** The schemas of the first items, one schema per item. */
   readonly tuple?: readonly Sub[];
   /** The schema of the items after the first items. */
   readonly items?: Sub;
@@ -64,7 +64,7 @@ export interface Node extends Keywords {
   readonly patternProperties?: Named<Sub>;
   readonly additionalProperties?: Sub;
   readonly propertyNames?: Sub;
-  /** `dependentRequired`, `dependentSchemas` and `dependencies`. */
+  /** The values of `dependentRequired`, `dependentSchemas` and `dependencies`. */
   readonly dependents: readonly Named<Sub | readonly string[]>[];
   /** Whether any keyword applies a schema to the value itself. */
   readonly hasForms: boolean;
@@ -88,13 +88,13 @@ export interface Node extends Keywords {
 export interface Choices {
   /** Primitive values, which are compared by identity. */
   readonly values: ReadonlySet<unknown>;
-  /** Keys of objects and arrays. */
+  /** Keys of objects and arrays, as returned by {@linkcode toKey}. */
   readonly keys: ReadonlySet<string>;
   /** The first few values, for error messages. */
   readonly shown: string;
 }
 
-/** A bit for each JSON type. A number without a fraction has two bits: it is a number and an integer. */
+/** Bit masks of the JSON types. An integer has the bits of both `number` and `integer`. */
 export const Types: Readonly<Record<string, number>> = {
   null: 1,
   boolean: 2,
@@ -109,13 +109,13 @@ export const Types: Readonly<Record<string, number>> = {
 type Draft = { -readonly [Key in keyof Node]: Node[Key] };
 
 /**
- * Makes nodes of inspected schemas. All nodes have the same fields, because engines read the fields of objects of a
- * single form several times faster.
+ * Creates the nodes of inspected schemas. All nodes have the same fields in the same order, because engines then read
+ * the fields several times faster.
  */
 export class Nodes {
   readonly #known = new Map<unknown, Draft>();
 
-  /** Returns the node of a schema. A schema always has the same node. */
+  /** Returns the node of a schema. The same schema object always gets the same node. */
   find(schema: unknown): Sub {
     if (!isObject(schema)) return schema !== false;
     const known = this.#known.get(schema);
@@ -130,7 +130,7 @@ export class Nodes {
     return node;
   }
 
-  /** Returns the node of a schema to which references lead. */
+  /** Returns the node of a schema that is the target of a reference. */
   findShared(schema: unknown): Sub {
     const node = this.find(schema);
     const draft = this.#known.get(schema);
@@ -146,8 +146,8 @@ export class Nodes {
     node.items = one(isList ? "additionalItems" : "items");
     node.contains = one("contains");
     node.properties = toNamed(schema.properties, (part) => this.find(part));
-    // Collect constants only if another property may take many steps to check. Checking constants first can then save
-    // these steps.
+    // Collect constants only if the check of another property may take many steps. Checking the constants first can
+    // then save these steps.
     if ([...node.properties?.values() ?? []].some(isDeep)) {
       const isConstant = (entry: [string, Sub]): entry is [string, Node] => hasChoices(entry[1]);
       node.constants = [...node.properties ?? []].filter(isConstant);
@@ -155,7 +155,7 @@ export class Nodes {
     node.patternProperties = toNamed(schema.patternProperties, (part) => this.find(part));
     node.additionalProperties = one("additionalProperties");
     node.propertyNames = one("propertyNames");
-    // A list in `dependentRequired` or `dependencies` contains names and not schemas. In other keywords, a list has no
+    // A list in `dependentRequired` or `dependencies` contains names, not schemas. In `dependentSchemas`, a list has no
     // effect.
     const toDependent = (part: unknown) => Array.isArray(part) ? part : this.find(part);
     node.dependents = [schema.dependentRequired, schema.dependentSchemas, schema.dependencies]

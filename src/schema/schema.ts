@@ -1,5 +1,5 @@
 /**
- * The contract of schemas: the forms that authors write, the types inferred from them, and compiled schemas.
+ * The types of schemas: the forms that authors write, the types inferred from these forms, and compiled schemas.
  *
  * @module
  */
@@ -11,11 +11,12 @@ export type { JsonSchema, StandardIssue, StandardResult };
 /**
  * A schema, in one of three forms:
  *
- * - A schema of a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 and later and
+ * - A schema from a library that implements Standard Schema and Standard JSON Schema, such as zod 4.2 and later and
  *   arktype.
  * - A shape, which is an object of such schemas: `{ a: z.number(), b: z.string().optional() }`.
- * - A raw JSON Schema of the dialect 2020-12, or of draft-07 if its `$schema` says so. Its `default` applies to missing
- *   properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values from a literal.
+ * - A raw JSON Schema. The dialect is 2020-12, or draft-07 if `$schema` is set to it. The server inserts the `default`
+ *   of missing properties, except within `anyOf`, `oneOf` and `if`. TypeScript infers the type of the values if the
+ *   schema is a literal.
  *
  * For zod 3, zod/mini and plain valibot, and for dates, bigints, sets and maps, use `toStandardSchema` of
  * `@x/mcp/schema`.
@@ -27,7 +28,7 @@ export type Shape = { readonly [name: string]: StandardSchema };
 
 /** The parts of Standard Schema (version 1) and Standard JSON Schema that this library uses. */
 export interface StandardSchema<Output = unknown, Input = unknown> {
-  /** Interface of the schema for other libraries. */
+  /** Properties that Standard Schema defines. */
   readonly "~standard": StandardProps<Output, Input>;
 }
 
@@ -39,12 +40,12 @@ export interface StandardProps<Output = unknown, Input = unknown> {
   readonly vendor: string;
   /** Validates a value, and may transform it. */
   readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
-  /** Converts the schema to JSON Schema. Some libraries need an extra function to add it. */
+  /** Converts the schema to JSON Schema. Some schema libraries need an extra function to add this property. */
   readonly jsonSchema?: {
     readonly input: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
     readonly output: (options: { readonly target: "draft-2020-12" }) => JsonSchema;
   } | undefined;
-  /** Types for inference only. Never set at runtime. */
+  /** Only for type inference. Not set at runtime. */
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
 }
 
@@ -59,18 +60,18 @@ export type InferInput<S> = S extends StandardTypes<unknown, infer Input> ? Inpu
   : S extends Shape ? InferShape<{ [K in keyof S]: InferInput<S[K]> }>
   : unknown;
 
-/** The part of a Standard Schema that declares its types. */
+/** The part of a Standard Schema that declares the input and output types. */
 export interface StandardTypes<Output, Input> {
   /** The `~standard` property, as in {@linkcode StandardSchema}. */
   readonly "~standard": { readonly types?: { readonly input: Input; readonly output: Output } | undefined };
 }
 
-/** The type of a shape. A property that may be `undefined` is optional. */
+/** The type of the values of a shape. A property that may be `undefined` is optional. */
 export type InferShape<T> =
   & { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
   & { [K in keyof T as undefined extends T[K] ? K : never]?: T[K] };
 
-/** The type of a raw JSON Schema, inferred from a literal. */
+/** The type of the values of a raw JSON Schema that is a literal. */
 export type InferJson<S> = S extends { readonly const: infer C } ? C
   : S extends { readonly enum: readonly (infer E)[] } ? E
   : S extends { readonly type: infer T } ? T extends readonly (infer One)[] ? InferType<One, S> : InferType<T, S>
@@ -87,7 +88,9 @@ export type InferType<T, S> = T extends "string" ? string
   : T extends "object" ? S extends { readonly properties: infer P } ? InferProperties<P, S> : Record<string, unknown>
   : unknown;
 
-/** The type of an object. A property that is required or has a default is not optional. */
+/**
+ * The type of the objects that `properties` describes. A property that is required or has a default is not optional.
+ */
 export type InferProperties<P, S> =
   & { [K in keyof P as IsGiven<K, P, S> extends true ? K : never]: InferJson<P[K]> }
   & { [K in keyof P as IsGiven<K, P, S> extends true ? never : K]?: InferJson<P[K]> };
@@ -98,7 +101,7 @@ export type IsGiven<K extends keyof P, P, S> = P[K] extends { readonly default: 
   : false;
 
 /**
- * The result of a validation: the value, or a text that names each invalid field, such as `a: expected number, got
+ * The result of a validation: the value, or a text that lists the invalid fields, such as `a: expected number, got
  * string; b: required`.
  */
 export type Checked =
@@ -110,11 +113,11 @@ export interface CompiledSchema {
   /**
    * Returns the JSON Schema. Each call returns the same object.
    *
-   * @throws {TypeError} with the location if the schema has no JSON Schema, or an input schema accepts values that are
-   * not objects.
+   * @throws {TypeError} with the location if the schema cannot be converted to JSON Schema, or if an input schema
+   * accepts values that are not objects.
    */
   json(): JsonSchema;
-  /** Validates a value. The result is synchronous unless the schema is asynchronous. A problem has at most 2 KB. */
+  /** Validates a value. The result is synchronous unless the schema is asynchronous. A problem is at most 2 KB long. */
   validate(value: unknown): Checked | Promise<Checked>;
   /** Whether the schema is a raw JSON Schema. */
   readonly isRaw?: boolean;

@@ -10,15 +10,18 @@ import { type Inspected, inspectJsonSchema, type Issue, type JsonSchema, toPath,
 import type { Checked, CompiledSchema, Schema, Shape, StandardSchema } from "./schema.ts";
 import { checkResult, type StandardIssue, type StandardResult } from "./standard_result.ts";
 
-/** The use and the location of a schema. */
+/** The use of a schema, and its location for error messages. */
 export interface SchemaOptions {
-  /** Whether to use the input or the output side of a schema that transforms values. An input must be an object. */
+  /**
+   * Whether to use the input type or the output type of a schema that transforms values. An input schema must describe
+   * objects.
+   */
   readonly use: "input" | "output";
   /** Location for error messages, such as `tool "add"`. */
   readonly place: string;
 }
 
-const REMEDY = "wrap the schema in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema";
+const REMEDY = "wrap the schema in toStandardSchema() from @x/mcp/schema, or use a raw JSON Schema";
 const MAX_ISSUES = 20;
 const MAX_BYTES = 2000;
 
@@ -27,25 +30,25 @@ const compiled = { input: new WeakMap<object, CompiledSchema>(), output: new Wea
 /**
  * Compiles a schema. The result is cached.
  *
- * @throws {TypeError} with the location if the value is not a schema, is malformed, or has no JSON Schema.
+ * @throws {TypeError} with the location if the schema is invalid, or cannot be converted to JSON Schema.
  */
 export function compileSchema(schema: Schema, { use, place }: SchemaOptions): CompiledSchema {
   const name = `the ${use} schema of ${place}`;
   const refuse = (state: string, cause?: unknown) => new TypeError(`Cannot use ${name}: ${state}`, { cause });
-  if (Object(schema) !== schema) throw refuse("it is not an object; give a Standard Schema or a JSON Schema");
+  if (Object(schema) !== schema) throw refuse("it is not an object; use a Standard Schema or a JSON Schema");
   const known = compiled[use].get(schema);
   if (known) return known;
 
   function toRoot(json: JsonSchema): JsonSchema {
     const forms = json.anyOf ?? json.oneOf;
     if (use === "output" || json.type === "object") return json;
-    // Add the type, because the protocol requires it. A union of objects accepts only objects.
+    // Add the type to a union of objects, because the protocol requires `type: "object"`.
     if (Array.isArray(forms) && forms.every(({ type }) => type === "object")) return { type: "object", ...json };
-    throw refuse('it accepts values that are not objects; give a schema whose type is "object"');
+    throw refuse('it accepts values that are not objects; use a schema whose type is "object"');
   }
 
   function show({ "~standard": { jsonSchema } }: StandardSchema): JsonSchema {
-    // Omit the dialect: clients assume 2020-12, and some clients do not recognize its URL.
+    // Omit `$schema`, because clients assume 2020-12, and some clients do not recognize the URL of this dialect.
     const { $schema: _, ...json } = Object(jsonSchema)[use]({
       target: "draft-2020-12",
       libraryOptions: { fallback },
@@ -82,7 +85,7 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
     if (shapes.length && shapes.length < parts.length) {
       throw refuse("some of its properties are schemas and others are not; make every property a schema");
     }
-    // `{}` is a shape as an input, because an input is an object. As an output, it is a JSON Schema that accepts any
+    // As an input, `{}` is a shape, because inputs are objects. As an output, `{}` is a JSON Schema that accepts any
     // value.
     made = !Array.isArray(schema) && (shapes.length || use === "input" && !parts.length)
       ? compileShape(schema as Shape, { write, use }) // Safe, because every property is a Standard Schema.
@@ -93,13 +96,13 @@ export function compileSchema(schema: Schema, { use, place }: SchemaOptions): Co
 }
 
 /**
- * The number of parts of a schema that are searched for the cause of an error. Without this limit, the search would
- * never end if a getter makes a new part each time.
+ * Maximum number of parts of a schema that are searched for the cause of an error. Without this limit, the search would
+ * never end if a getter creates a new part for each access.
  */
 const MAX_PARTS = 1000;
 
-// Errors of zod do not name the field. The cause is a part that has no JSON Schema although all parts of this part have
-// a JSON Schema.
+// Finds the field that causes a conversion error, because zod's errors do not name the field. The cause is a part that
+// cannot be converted, although all of its own parts can be converted.
 function findUnshown(
   schema: StandardSchema,
   show: (schema: StandardSchema) => unknown,
@@ -113,7 +116,7 @@ function findUnshown(
     }
   });
   for (const [names, part] of failing) {
-    // Skip parts that were searched before, because a schema may contain itself.
+    // Skip parts that were already searched, because a schema may contain itself.
     if (seen.has(part) || seen.size > MAX_PARTS) continue;
     seen.add(part);
     const found = findUnshown(part, show, seen);
@@ -122,7 +125,10 @@ function findUnshown(
   return failing.length ? undefined : [];
 }
 
-/** Returns the parts of a schema, with their names if they are fields. Only zod exposes the parts of its schemas. */
+/**
+ * Returns the parts of a schema, each with the name of its field, if it is a field. Only zod exposes the parts of its
+ * schemas.
+ */
 function listParts(schema: StandardSchema & { readonly def?: unknown }): (readonly [string[], StandardSchema])[] {
   return Object.entries(Object(schema.def)).flatMap(([key, value]: [string, unknown]) => {
     const inner = isStandard(value) ? [[key, value] as const] : Object.entries<unknown>(Object(value));
@@ -140,7 +146,7 @@ function compileShape(
   const json = {
     type: "object",
     properties: Object.fromEntries(parts.map(([name, part]) => {
-      // A reference to the root of a part must lead to the new location of the part.
+      // Rewrite references to the root of a part, because the root of the part is now a property.
       const text = JSON.stringify(write(part, [name]));
       return [name, JSON.parse(text.replaceAll('"$ref":"#', `$&/properties/${encodeURIComponent(name)}`))];
     })),
@@ -156,7 +162,7 @@ function compileShape(
   };
 }
 
-/** Loads code that few servers need, because most servers describe their input by a Standard Schema. */
+/** Loads code that few servers need, because most servers describe their inputs with Standard Schemas. */
 export const schemaRoom: Room<typeof import("./schema_room.ts")> = new Room(() => import("./schema_room.ts"));
 
 function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
@@ -168,9 +174,9 @@ function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
   };
 }
 
-// arktype calls this function for types that JSON Schema cannot express. For dates and similar types it would write
-// `{}`, which accepts values that the schema rejects, so these types are an error. Predicates of arktype only narrow a
-// type, so the base of the predicate is written.
+// arktype calls this function for types that JSON Schema cannot express. Throws for dates and similar types, because
+// arktype would convert them to `{}`, which accepts values that the schema rejects. An arktype predicate only narrows a
+// type, so the base type of the predicate is used.
 function fallback({ base, code, domain, proto }: Readonly<Record<string, unknown>>): unknown {
   const odd = domain ?? Object(proto).name ?? (code === "date" && code);
   if (!odd) return base;

@@ -10,17 +10,17 @@ export type StandardResult<Output = unknown> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** An issue that validation has found. */
+/** A validation error. */
 export interface StandardIssue {
-  /** Description for people. */
+  /** Description of the issue for people. */
   readonly message: string;
   /** Path to the invalid value. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
 /**
- * Checks the result of a schema's validation. A result without a value, such as the result of a function that is not a
- * validator, would turn any input into `undefined`.
+ * Checks the result of a schema's validation. Without this check, a function that is not a validator, and returns no
+ * value, would turn every input into `undefined`.
  *
  * @throws {TypeError} if the result has neither a value nor issues.
  */

@@ -1,6 +1,6 @@
 /**
- * Adapts schemas of libraries that cannot write a JSON Schema, and schemas with types that JSON cannot represent, such
- * as dates.
+ * Adapts schemas from libraries that do not support JSON Schema, and schemas with types that JSON cannot represent,
+ * such as dates.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -46,7 +46,7 @@ export function toStandardSchema<const S extends StandardSchema | Shape>(
 ): StandardSchema<Infer<S>, InferInput<S>> {
   const given: StandardSchema | Shape = schema;
   const write = (use: Use) => isSchema(given) ? new Writer(use).write(given) : writeShape(given, use);
-  // Write the JSON Schema now, so that an unusable schema throws here.
+  // Convert the schema to JSON Schema now, so that an unusable schema throws here.
   const marked = { input: write("input"), output: write("output") };
   const shown = { input: withoutKinds(marked.input), output: withoutKinds(marked.output) };
   const validate = (value: unknown) => {
@@ -95,7 +95,8 @@ const SENT: Readonly<Record<string, JsonSchema>> = {
   map: { type: "object", [KIND]: "map" },
 };
 /**
- * JSON Schemas of types that have another form in a result: a bigint is a number if a number can represent it exactly.
+ * JSON Schemas of types whose form in a result differs from {@linkcode SENT}. In a result, a bigint is a number if a
+ * number can represent the bigint exactly.
  */
 const RETURNED: Readonly<Record<string, JsonSchema>> = {
   bigint: { type: ["integer", "string"], pattern: "^-?\\d+$", [KIND]: "bigint" },
@@ -110,7 +111,7 @@ const SIMPLE: Readonly<Record<string, JsonSchema>> = {
   never: { not: {} },
   ...SENT,
 };
-/** Kinds whose names differ between libraries, with the name that is used here. */
+/** Kinds whose names differ between libraries, each with the name that this file uses. */
 const SAME: Readonly<Record<string, string>> = {
   picklist: "enum",
   nativeenum: "enum",
@@ -124,7 +125,7 @@ const SAME: Readonly<Record<string, string>> = {
   exactoptional: "optional",
   undefinedable: "optional",
 };
-/** Properties that contain the inner schema, for kinds that only wrap another schema. */
+/** Names of the property that contains the inner schema, for kinds that only wrap another schema. */
 const INNER = ["innerType", "wrapped", "schema", "type"];
 const FORMATS: Readonly<Record<string, string>> = {
   email: "email",
@@ -137,7 +138,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   time: "time",
 };
 
-/** Returns the kind of a schema under its most common name. */
+/** Returns the kind of a schema, with the name from {@linkcode SAME}. */
 function toKind(schema: unknown): string {
   const { _zod, _def, type }: Record<string, unknown> = Object(schema);
   const name = String(Object(Object(_zod).def).type ?? Object(_def).typeName ?? type);
@@ -145,11 +146,14 @@ function toKind(schema: unknown): string {
   return SAME[kind] ?? kind;
 }
 
-/** Writes one schema and its definitions. Types that JSON cannot represent are marked. */
+/** Converts one schema and its definitions to JSON Schema, and marks types that JSON cannot represent. */
 class Writer {
   readonly #use: Use;
   readonly #path: string[];
-  /** The schemas around the schema that is being written, with the names of the schemas that contain themselves. */
+  /**
+   * The schemas around the schema that is being converted. A schema that contains itself has the name of its
+   * definition.
+   */
   readonly #open = new Map<unknown, string | undefined>();
   readonly #defs: Record<string, JsonSchema> = {};
 
@@ -197,7 +201,7 @@ class Writer {
     return json;
   }
 
-  /** Returns the JSON Schema that the library writes. Types that the library cannot write are added. */
+  /** Returns the JSON Schema that the schema's library creates, and adds the types that the library cannot convert. */
   #ask(jsonSchema: NonNullable<StandardSchema["~standard"]["jsonSchema"]>): JsonSchema {
     const fallback = ({ base, code, domain, proto }: Record<string, unknown>) => {
       const kind = String(domain ?? Object(proto).name ?? code).toLowerCase();
@@ -229,7 +233,7 @@ class Writer {
 
   #describeKind(kind: string, def: Def, its: Def): JsonSchema | undefined {
     const all = (parts: unknown, name = "[]") =>
-      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // Safe, because it is a list.
+      Array.from(parts as Iterable<unknown>, (part) => this.#inside(name, part)); // Safe, because `parts` is a list.
     switch (kind) {
       case "literal":
       case "enum":
@@ -308,11 +312,11 @@ class Writer {
 }
 
 function toChoices(values: unknown): JsonSchema | undefined {
-  // Skip the names: a numeric enum of TypeScript contains its names as values too.
+  // Skip the names, because a numeric TypeScript enum also contains its names as values.
   const entries = Array.isArray(values) ? undefined : Object.entries(Object(values));
   const all: readonly unknown[] = entries
     ? entries.filter(([name]) => typeof Object(values)[Object(values)[name]] !== "number").map(([, value]) => value)
-    : Array.from(values as Iterable<unknown>); // Safe, because it is a list.
+    : Array.from(values as Iterable<unknown>); // Safe, because `values` is a list.
   if (!all.every((one) => one === null || /^(string|number|boolean)$/.test(typeof one))) return;
   const types = [...new Set(all.map((one) => one === null ? "null" : typeof one))];
   return { type: types.length === 1 ? types[0] : types, ...(all.length === 1 ? { const: all[0] } : { enum: all }) };
@@ -328,7 +332,7 @@ function toDefault(def: Def): JsonSchema {
   return text === undefined ? {} : { default: JSON.parse(text) };
 }
 
-/** Returns the lengths, sizes and formats of a schema. */
+/** Returns the JSON Schema keywords for the lengths, sizes and formats of a schema. */
 function toBounds(kind: string, def: Def, its: Def): JsonSchema {
   const checks = [...toList(def.checks), ...toList(its.pipe)].map(toCheck);
   const json: Record<string, unknown> = {};
@@ -360,9 +364,9 @@ function toBounds(kind: string, def: Def, its: Def): JsonSchema {
   return json;
 }
 
-/** A check under its name in zod 3 and valibot. The names of zod 4 are converted. */
+/** Returns a check in the form of zod 3 and valibot. Converts the names of zod 4. */
 function toCheck(check: unknown): Def {
-  // `undefined` if the check is of another library.
+  // `undefined` if the check is from another library.
   const def: Def | undefined = Object(Object(check)._zod).def as Def | undefined;
   if (!def) return Object(check);
   const { check: name, minimum, maximum, length, value = minimum ?? maximum ?? length, inclusive, format, pattern } =
@@ -379,7 +383,7 @@ function toCheck(check: unknown): Def {
 function addFormat(json: Record<string, unknown>, name: unknown, pattern: unknown): void {
   const format = FORMATS[String(name)];
   if (format) json.format = format;
-  // Omit patterns with these flags, because a pattern in JSON Schema has no flags.
+  // Omit patterns with the flags i, m, s or y, because a JSON Schema pattern cannot have flags.
   else if (pattern instanceof RegExp && !/[imsy]/.test(pattern.flags)) json.pattern = pattern.source;
 }
 
@@ -387,7 +391,7 @@ function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) || value instanceof Set ? [...value] : [];
 }
 
-/** Returns the JSON Schema for clients, which has no marks. */
+/** Returns the JSON Schema for clients, without {@linkcode KIND}. */
 function withoutKinds(json: JsonSchema): JsonSchema {
   return JSON.parse(
     JSON.stringify(json, (key, value) => key === KIND && typeof value === "string" ? undefined : value),

@@ -1,42 +1,44 @@
 /**
- * Counts the steps of a validation, and ends a validation that takes too many.
+ * Counts the steps of a validation, and aborts a validation that takes too many steps.
  *
- * The limit grows with the schema and with the value, so that a short message never takes long. Most validations take
- * few steps, so schema and value are weighed only after {@linkcode BASE} steps.
+ * The limit grows with the schema and the value, so that a short message cannot cause a long validation. Most
+ * validations take few steps, so the schema and the value are weighed only after {@linkcode BASE} steps.
  *
  * @module
  */
 
-/** Steps that every validation may take. A step takes about 10 nanoseconds. */
+/** Steps that every validation may take, regardless of schema and value. A step takes about 10 nanoseconds. */
 const BASE = 200_000;
 /** Additional steps for each keyword or value in the schema. */
 const PER_KEYWORD = 20;
 /** Additional steps for each unit of the value's weight, which is about its length as JSON text. */
 const PER_WEIGHT = 200;
-/** Steps that no validation may exceed. Together they take less than 250 milliseconds. */
+/** Maximum steps of any validation. This number of steps takes less than 250 milliseconds. */
 const MAX = 12_000_000;
 /**
- * The number of keywords of a schema that are counted. Further keywords could not raise the limit above the maximum.
+ * Maximum number of keywords of a schema that are counted, because more keywords could not raise the limit above
+ * {@linkcode MAX}.
  */
 const MAX_KEYWORDS = MAX / PER_KEYWORD;
-/** Weight of a value that is not text. */
+/** Weight of a value, in addition to the characters of a text. */
 const VALUE = 4;
 
 // The state of the current validation. Validations are synchronous, so they never overlap. The numbers are small
-// integers, because V8 would allocate any other number again with each change.
+// integers, because V8 would allocate memory for each change of any other number.
 let steps = 0;
 let limit = BASE;
 let currentSchema: unknown;
 let currentValue: unknown;
 let isRaised = false;
 
-/** The problem of a value that takes too many steps. */
-export const TOO_MANY_STEPS: string = "cannot be checked: it takes too many steps; send less, or nest it less deeply";
+/** The problem that is reported if a validation takes too many steps. */
+export const TOO_MANY_STEPS: string =
+  "cannot be checked: it takes too many steps; send a smaller value, or a value with fewer levels";
 
-/** The error of a validation that takes too many steps. */
+/** Thrown if a validation takes too many steps. */
 export class TooManySteps extends Error {}
 
-/** Starts to count the steps of a validation. */
+/** Starts counting the steps of a validation. */
 export function startSteps(schema: unknown, value: unknown): void {
   steps = 0;
   limit = BASE;
@@ -45,14 +47,14 @@ export function startSteps(schema: unknown, value: unknown): void {
   currentValue = value;
 }
 
-/** Ends the count, and releases the value. Returns the number of steps. */
+/** Stops counting, and releases the schema and the value. Returns the number of steps. */
 export function endSteps(): number {
   currentSchema = currentValue = undefined;
   return steps;
 }
 
 /**
- * Counts steps.
+ * Adds `count` steps.
  *
  * @throws {TooManySteps} if the limit is exceeded.
  */
@@ -61,13 +63,13 @@ export function spend(count: number): void {
   if (steps > limit) raiseLimit();
 }
 
-/** Whether the validation has taken so many steps that remembering outcomes saves time. */
+/** Whether the validation has taken so many steps that it is worth remembering outcomes. */
 export function areMany(): boolean {
   return steps > MANY;
 }
 const MANY = 20_000;
 
-/** Runs work without counting its steps, such as work that is done once for a schema. */
+/** Runs `work` without counting its steps, for work that is done only once per schema. */
 export function uncounted<T>(work: () => T): T {
   const before = steps;
   steps = -1_000_000_000;
@@ -89,8 +91,8 @@ function raiseLimit(): void {
 }
 
 /**
- * Returns the weight of a value: the number of values within it, and with `countsText` also the characters of its texts
- * and names. Stops above `max`.
+ * Returns the weight of a value: the number of values that it contains. `countsText` also counts the characters of
+ * texts and names. Stops counting above `max`.
  */
 export function weigh(whole: unknown, max: number, countsText: boolean): number {
   const each = countsText ? VALUE : 1;

@@ -12,7 +12,7 @@ const ladder = Object.fromEntries(
   }),
 );
 const costly = { type: "object", properties: { x: { $ref: "#/$defs/s0" } }, required: ["x"], $defs: ladder } as const;
-const REFUSAL = "cannot be checked: it takes too many steps; send less, or nest it less deeply";
+const REFUSAL = "cannot be checked: it takes too many steps; send a smaller value, or a value with fewer levels";
 
 behaviour("arguments that take too many steps are refused, and the handler does not run", async (connect) => {
   let runs = 0;

@@ -183,12 +183,12 @@ Deno.test("form: valibot and arktype give the same form", () => {
 
 Deno.test("form: a schema that a form cannot express is refused with the field and the remedy", () => {
   const cases: [schema: z.ZodType, reason: string][] = [
-    [z.object({ street: z.string() }), "nested objects are not allowed; ask for its fields one by one"],
+    [z.object({ street: z.string() }), "nested objects are not allowed; move the nested fields to the top level"],
     [z.record(z.string(), z.string()), "nested objects are not allowed"],
     [z.array(z.string()), "a list may contain only choices"],
     [z.array(z.object({})), "a list may contain only choices"],
-    [z.string().nullable(), "null is not allowed; make it optional"],
-    [z.enum(["a"]).nullable(), "null is not allowed; make it optional"],
+    [z.string().nullable(), "null is not allowed; make the field optional"],
+    [z.enum(["a"]).nullable(), "null is not allowed; make the field optional"],
     [z.union([z.string(), z.number()]), "its type is not supported"],
     [z.any(), "its type is not supported"],
     [z.uuid(), "format uuid is not allowed"],
@@ -223,7 +223,7 @@ Deno.test("form: a schema that a form cannot express is refused with the field a
     );
   }
   const union = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]);
-  assertThrows(() => toForm(union, place), TypeError, "a form is a single flat object; ask in several forms");
+  assertThrows(() => toForm(union, place), TypeError, "a form is a single flat object; use several forms");
   assertThrows(() => toForm(z.string(), place), TypeError, place);
 });
 

@@ -74,7 +74,11 @@ Deno.test("header params: an invalid annotation is refused with the name of the 
     region,
   ];
   for (const schema of places) {
-    const { message } = assertThrows(() => findHeaderParams(schema), TypeError, "not reached through properties");
+    const { message } = assertThrows(
+      () => findHeaderParams(schema),
+      TypeError,
+      "other than properties leads to the property",
+    );
     assert(message.includes("; "), message);
   }
   assertThrows(
@@ -83,6 +87,6 @@ Deno.test("header params: an invalid annotation is refused with the name of the 
         properties: { a: region, b: { properties: { zone: { ...region, "x-mcp-header": "REGION" } } } },
       }),
     TypeError,
-    'Cannot use the x-mcp-header of "zone": "REGION" is taken',
+    'Cannot use the x-mcp-header of "zone": "REGION" is already used',
   );
 });

@@ -102,7 +102,7 @@ Deno.test("input: a part of a shape without a JSON Schema is refused with the re
       message,
       'Cannot use the input schema of tool "x": its field a cannot be converted to JSON Schema',
     );
-    assertStringIncludes(message, "; wrap the schema in toStandardSchema() of @x/mcp/schema");
+    assertStringIncludes(message, "; wrap the schema in toStandardSchema() from @x/mcp/schema");
   }
 });
 
@@ -150,7 +150,7 @@ Deno.test("output: a schema that cannot be converted to JSON Schema is refused w
       message,
       `Cannot use the output schema of tool "x": ${what} cannot be converted to JSON Schema`,
     );
-    assertStringIncludes(message, "; wrap the schema in toStandardSchema() of @x/mcp/schema");
+    assertStringIncludes(message, "; wrap the schema in toStandardSchema() from @x/mcp/schema");
   }
 });
 
@@ -281,7 +281,7 @@ Deno.test("arktype: a date, a bigint, a set or a map is refused with its remedy,
         () => tool({ name: "t", [use]: schema, run: () => ({}) }),
         TypeError,
         `Cannot use the ${use} schema of tool "t": it cannot be converted to JSON Schema (TypeError: JSON has no ${name}); ` +
-          "wrap the schema in toStandardSchema() of @x/mcp/schema, or give a raw JSON Schema",
+          "wrap the schema in toStandardSchema() from @x/mcp/schema, or use a raw JSON Schema",
       );
     }
   }
@@ -467,7 +467,7 @@ Deno.test("input: defaults of raw JSON Schema are applied to missing properties 
   assertEquals(two.list[0].b.c, [], "each call has its own default");
   assertStringIncludes(
     String(await give(raw, { list: Array(20_000).fill({}) })),
-    "more than 10000 values with a default are missing; send them",
+    "more than 10000 values with a default are missing; send these values",
   );
   const looping = { type: "object", properties: { next: { $ref: "#", default: {} } } };
   assertEquals(await give(looping, {}), { next: {} });

@@ -172,11 +172,11 @@ Deno.test("schema: an input schema must accept objects, and a union of objects i
 
 Deno.test("schema: a schema that JSON Schema cannot express is refused with the path and the library's remedy", () => {
   const cases: [schema: unknown, remedy: string][] = [
-    [v.object({ a: v.number() }), "toStandardSchema() of @x/mcp/schema"],
-    [mini.object({ a: mini.number() }), "toStandardSchema() of @x/mcp/schema"],
+    [v.object({ a: v.number() }), "toStandardSchema() from @x/mcp/schema"],
+    [mini.object({ a: mini.number() }), "toStandardSchema() from @x/mcp/schema"],
     [{ "~standard": { version: 1, vendor: "other", validate: (value: unknown) => ({ value }) } }, "raw JSON Schema"],
-    [undefined, "give a Standard Schema or a JSON Schema"],
-    ["string", "give a Standard Schema or a JSON Schema"],
+    [undefined, "use a Standard Schema or a JSON Schema"],
+    ["string", "use a Standard Schema or a JSON Schema"],
     [{ type: "object", properties: { a: { $ref: "http://127.0.0.1/x" } } }, "copy its target to $defs"],
     [{ type: "object", properties: { a: { pattern: "(" } } }, "correct it"],
   ];

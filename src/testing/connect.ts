@@ -1,5 +1,5 @@
 /**
- * Connects a test to a server, in every era and over every transport.
+ * Connects a test client to a server, in any era and over any transport.
  *
  * @module
  */
@@ -36,8 +36,8 @@ import {
 } from "./transports.ts";
 
 /**
- * The options of `connect` of `@x/mcp/client`, with further options for tests. All are optional. By default, the client
- * is modern, connects in memory, and has no capabilities.
+ * Options of {@linkcode connectTest}: most options of `connect` of `@x/mcp/client`, and options for tests. By default,
+ * the client uses revision 2026-07-28, connects in memory, and declares no capabilities.
  */
 export interface ConnectTestOptions extends
   Pick<
@@ -58,24 +58,28 @@ export interface ConnectTestOptions extends
     | "timeoutMs"
   > {
   /**
-   * The era of the client. A `modern` client describes itself in every request. A `legacy` client begins with a
-   * handshake. Defaults to the era of the first of `revisions`.
+   * The client's era. A `modern` client sends its name and capabilities in every request. A `legacy` client sends them
+   * in a handshake. Defaults to the era of the first entry in `revisions`.
    */
   readonly era?: "modern" | "legacy";
   /**
-   * The protocol revisions. The client uses the first revision. Defaults to 2026-07-28, and to 2025-11-25 in the legacy
-   * era.
+   * The protocol revisions, of which the client uses only the first. Defaults to 2026-07-28, or in the legacy era to
+   * 2025-11-25.
    */
   readonly revisions?: readonly string[];
   /** The transport. Defaults to `memory`. */
   readonly transport?: Transport;
-  /** The caller, as if code in front of the server had authenticated it. Not supported for `stdio`. */
+  /**
+   * The caller's principal. The server treats the caller as already authenticated by code in front of the server. Not
+   * supported for `stdio`.
+   */
   readonly principal?: Principal;
   /** The path of the HTTP endpoint. Defaults to `/mcp`. */
   readonly path?: string;
   /**
-   * Responds to all elicitation, sampling and roots requests. Its result is sent unchanged, which allows tests of
-   * invalid responses. The client then declares all capabilities, unless `capabilities` is set.
+   * Responds to all elicitation, sampling and roots requests. The client sends the returned result without validation,
+   * so tests can send invalid responses. With this option, the client declares all capabilities, unless `capabilities`
+   * is set.
    */
   readonly answer?: RequestHandler;
 }
@@ -107,7 +111,7 @@ const REQUESTS: KnownOptions<keyof TestRequestOptions> = {
   hints: REQUEST.hints,
 };
 
-/** A client of `@x/mcp/client` that is connected to a server, with facts about the connection for tests. */
+/** A connected client of `@x/mcp/client`, with facts about the connection for tests. */
 export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   /** The era of the client. */
   readonly era: "modern" | "legacy";
@@ -115,44 +119,45 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
   readonly transport: Transport;
   /** The path of the HTTP endpoint. */
   readonly path: string;
-  /** The authenticated caller. `undefined` if the call is not authenticated. */
+  /** The caller's principal. `undefined` if the option `principal` is not set. */
   readonly principal?: Principal;
-  /** The result of `initialize` in the legacy era. */
+  /** The result of `initialize`. `undefined` in the modern era. */
   readonly handshake?: Result;
-  /** The session id in the legacy era over HTTP. */
+  /** The session id. `undefined` in the modern era, and over transports other than HTTP. */
   readonly sessionId?: string;
-  /** All notifications so far. */
+  /** All notifications that the client has received so far. */
   readonly received: readonly Notification[];
   /**
-   * The messages so far, with `→` for sent and `←` for received messages. Over HTTP, the head of the request or
-   * response comes before its message. Names such as `<session 1>` replace values that differ from run to run, such as
-   * session ids and request states.
+   * The messages so far. Messages that the client has sent begin with `→`, received messages with `←`. Over HTTP, the
+   * request line or status line and the headers precede each message. Names such as `<session 1>` replace values that
+   * differ from run to run, such as session ids and request states.
    */
   readonly transcript: readonly string[];
   /**
-   * The unexpected errors of the server since the client connected, with the errors as they were thrown. They include
-   * errors in calls of other clients. Empty over `stdio`, and for a server with `development: false`.
+   * The server's unexpected errors since the client connected, with the thrown error objects. The list also contains
+   * errors in calls from other clients. Empty over `stdio`, and for a server with `development: false`.
    */
   readonly faults: readonly FaultEvent[];
   /**
-   * The warnings about mistakes in handlers, such as a question without `await`. They are also printed. Empty over
-   * `stdio`, and for a server with `development: false`.
+   * The server's warnings about mistakes in handlers, such as an elicitation without `await`. The server also prints
+   * these warnings. Empty over `stdio`, and for a server with `development: false`.
    */
   readonly warnings: readonly string[];
-  /** Subscribes to changes. */
+  /** Subscribes to changes. The subscription also records all notifications that it receives. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
 }
 
 /**
- * Connects to a server. For `stdio`, `server` is a file that serves over stdio. The server's `development` option is
- * turned on.
+ * Connects a client to a server. For `stdio`, `server` must be the path or URL of a file that serves over stdio. Turns
+ * on the server's `development` option, unless the server was created with `development: false`.
  *
- * If a handler fails unexpectedly, the test sees why, although the server sends only "Internal error" and an id: the
- * text of a failed tool has the error and its stack below the id, and a rejection has the error as its `cause`.
- * `transcript` shows the messages that were sent. `development: false` of the server turns this off.
+ * If a handler fails unexpectedly, the server sends only "Internal error" and an id. To show the reason in the test,
+ * the client appends the error and its stack to the text of a tool result, and sets the error as the `cause` of a
+ * rejection. `transcript` contains the messages without these additions. A server with `development: false` does not
+ * expose the reason.
  *
- * The client does not recover from failures, so that a test sees each of them: it never detects the era, resumes a
- * stream, renews a session or sends a request again. Errors outside of requests fail the running test.
+ * The client does not recover from failures, so that the test notices each failure. The client never detects the era,
+ * resumes a stream, renews a session or retries a request. Errors that belong to no request fail the running test.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -169,7 +174,7 @@ export interface Connection extends Client<TestRequestOptions>, TransportFacts {
  * ```
  *
  * @throws {McpError} if the handshake fails.
- * @throws {TypeError} if `era` is `"modern"` and the first of `revisions` is of the legacy era.
+ * @throws {TypeError} if `era` is `"modern"` and the first entry in `revisions` is a legacy revision.
  */
 export async function connectTest(
   server: TestServer | string | URL,
@@ -184,9 +189,9 @@ export async function connectTest(
   let stop = () => {};
   if (typeof server === "object" && INTERNALS in server) {
     const { develop, load } = server[INTERNALS];
-    // `develop` of an older copy of the library returns nothing.
+    // If an older copy of the library has created the server, `develop` returns nothing.
     stop = develop?.(log) ?? stop;
-    // Load the code that the first request needs now, so that the first call takes no longer than later calls. Tests
+    // Load the code for the first request in advance, so that the first call takes no longer than later calls. Tests
     // that advance a clock rely on this.
     await load?.();
   }
@@ -239,7 +244,7 @@ export async function connectTest(
   }
 }
 
-/** Returns the path of the endpoint with these parameters. */
+/** Returns the endpoint's path, with `params` inserted into the server's path template. */
 function toPath(server: TestServer | string | URL, params: ConnectTestOptions["params"]): string {
   if (!params) return "/mcp";
   const template = typeof server === "object" && INTERNALS in server ? server[INTERNALS].http?.path : undefined;
@@ -253,9 +258,12 @@ function readRevision(
 ): Required<Pick<ConnectTestOptions, "era">> & Revision {
   const [version = era === "legacy" ? "2025-11-25" : "2026-07-28"] = revisions;
   const isOld = VERSIONS.includes(version) && !isModern(version);
-  // A test may use a handshake with the modern revision. The reverse is rejected, because no server supports it.
+  // A test can send a handshake with a modern revision. A legacy revision without a handshake is rejected, because no
+  // server supports this combination.
   if (isOld && era === "modern") {
-    throw new TypeError(`Cannot connect with ${version}: it is a revision of the legacy era; remove era`);
+    throw new TypeError(
+      `Cannot connect with ${version}: the revision belongs to the legacy era; remove the option era, or use another revision`,
+    );
   }
   return { era: era ?? (isOld ? "legacy" : "modern"), version };
 }
@@ -264,7 +272,7 @@ interface Revision {
   readonly version: string;
 }
 
-// Errors outside of requests fail the running test.
+// Fails the running test, because the thrown error is uncaught.
 function fail(error: unknown): never {
   throw error;
 }
@@ -306,7 +314,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
       try {
         return await handle(request, signal);
       } catch (error) {
-        // Name the missing option in the error message.
+        // Name the options that would handle the request.
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new McpError(
           METHOD_NOT_FOUND,
@@ -315,7 +323,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
       }
     }),
     onWarning: onWarning ?? ((text) => fail(new Error(text))),
-    // Do not recover, because a test must see lost messages.
+    // Do not recover, because a test must notice lost messages.
     recovers: false,
   };
 }

@@ -7,18 +7,18 @@ import type { Clock } from "../core/capacity/timers.ts";
 
 /** A clock whose time changes only when a test advances it. */
 export interface FakeClock extends Clock {
-  /** The number of waiting jobs. */
+  /** The number of jobs that have not run yet. */
   readonly waiting: number;
   /**
-   * Advances the clock by `ms` milliseconds, and runs the jobs that become due, in order, each at its time. After each
-   * job, it waits for a turn of the event loop, so that promises settle. Jobs that they start run too, if they are due
-   * within the same `ms`.
+   * Advances the clock by `ms` milliseconds, and runs the jobs that become due, in the order of their due times. While
+   * a job runs, the clock shows the job's due time. After each job, waits for one turn of the event loop, so that
+   * promises settle. New jobs that become due within `ms` also run.
    */
   advance(ms: number): Promise<void>;
 }
 
 /**
- * Creates a clock for `createServer({ clock })`.
+ * Creates a clock to pass to `createServer({ clock })`.
  *
  * ```ts
  * import { fakeClock } from "@x/mcp/testing";
@@ -32,14 +32,14 @@ export interface FakeClock extends Clock {
  * if (!rang) throw new Error("too late");
  * ```
  *
- * @param date The first value of `date()`, in milliseconds since 1970.
+ * @param date The initial value of `date()`, in milliseconds since 1970. Defaults to 2026-01-01 UTC.
  */
 export function fakeClock(date: number = Date.UTC(2026, 0)): FakeClock {
   const jobs = new Set<{ readonly due: number; readonly job: () => void }>();
   let now = 0;
 
   function findDue(end: number): { readonly due: number; readonly job: () => void } | undefined {
-    // The set has the order in which jobs were started. Jobs that are due at the same time run in this order.
+    // Jobs that are due at the same time run in the order in which they were started, which is the order of the set.
     const due = [...jobs].filter((each) => each.due <= end);
     return due.reduce<typeof due[number] | undefined>(
       (first, each) => first && first.due <= each.due ? first : each,

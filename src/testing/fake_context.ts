@@ -1,5 +1,5 @@
 /**
- * A context for unit tests of handlers, without a server or a client.
+ * A context for unit tests that call handlers without a server and a client.
  *
  * @module
  */
@@ -25,34 +25,35 @@ import type { Service, ServiceEnd } from "../core/call/service.ts";
 /** The options of {@linkcode fakeContext}. */
 export interface FakeContextOptions {
   /**
-   * The client's responses, by the key of the question. The key for `ctx.roots()` is `"roots"`. A response is the
-   * result that a client sends, such as `{ action: "accept", content: { ok: true } }`, and is checked in the same way.
+   * The client's responses, by the key of the question. The key for `ctx.roots()` is `"roots"`. Each response is the
+   * result that a client would send, such as `{ action: "accept", content: { ok: true } }`. It is validated like the
+   * response of a real client.
    */
   readonly answers?: Readonly<Record<string, unknown>>;
-  /** The client. Defaults to a client with all capabilities that wants all log messages. */
-  readonly client?: Partial<ClientFacts>;
-  /** The caller. Defaults to an unauthenticated caller. */
-  readonly principal?: Principal;
   /**
-   * Fakes of the handler's services, by the names under which the handler uses them. Using a service without a fake
-   * throws.
+   * Facts about the client. Defaults to a client that declares all capabilities and requests log messages of all
+   * levels.
    */
+  readonly client?: Partial<ClientFacts>;
+  /** The caller's principal. By default, the caller is not authenticated. */
+  readonly principal?: Principal;
+  /** Fakes of the handler's services, by the names in `ctx.services`. Accessing a service without a fake throws. */
   readonly services?: Readonly<Record<string, unknown>>;
-  /** The parameters of the path, for `ctx.route()`. They are not checked. */
+  /** The path parameters that `ctx.route()` returns. They are not validated. */
   readonly route?: Readonly<Record<string, unknown>>;
-  /** The resources for `ctx.readResource`, as text or contents by URI. Other resources do not exist. */
+  /** The resources that `ctx.readResource` can read, as text or contents, by URI. Defaults to no resources. */
   readonly resources?: Readonly<Record<string, string | readonly ResourceContents[]>>;
   /** The value that `ctx.session()` returns. */
   readonly session?: unknown;
-  /** The method. Defaults to `tools/call`. */
+  /** The method of the request. Defaults to `tools/call`. */
   readonly method?: string;
-  /** The parameters as the client sends them. */
+  /** The parameters of the request, as a client would send them. */
   readonly params?: Meta;
   /** The HTTP request. */
   readonly http?: Request;
-  /** The token of a tool that has an idempotency key. */
+  /** The value of `ctx.idempotencyToken`, for a tool that has an idempotency key. */
   readonly idempotencyToken?: string;
-  /** Cancels the call when it is aborted. */
+  /** A signal whose abort cancels the call. */
   readonly signal?: AbortSignal;
 }
 
@@ -73,27 +74,30 @@ const OPTIONS: KnownOptions<keyof FakeContextOptions> = {
   },
 };
 
-/** A context that records the work of a handler. */
+/** A context that records the calls that a handler makes. */
 export interface FakeContext extends Context<never> {
-  /** The progress reports. Values that do not increase are dropped, as for a real client. */
+  /**
+   * The progress reports. Reports whose value does not increase are dropped, because a server does not send them
+   * either.
+   */
   readonly progressed: readonly { readonly progress: number; readonly total?: number; readonly message?: string }[];
-  /** The log messages. */
+  /** The messages that the handler has logged. */
   readonly logged: readonly { readonly level: LogLevel; readonly data: unknown; readonly logger?: string }[];
-  /** The changes that were announced with `ctx.server`. */
+  /** The changes that the handler has announced with `ctx.server`. */
   readonly announced: readonly (
     | { readonly kind: "resource"; readonly uri: string }
     | ({ readonly kind: "list"; readonly list: ListName } & ListChangedOptions)
   )[];
   /** The questions, in the order in which the handler asked them. */
   readonly asked: readonly { readonly key: string; readonly method: string; readonly params: Meta }[];
-  /** The functions that were passed to `defer`, in order. They run only if the test calls them. */
+  /** The functions that the handler has passed to `ctx.defer`, in order. They run only if the test calls them. */
   readonly deferred: readonly ((end: ServiceEnd) => unknown)[];
-  /** Cancels the call. */
+  /** Cancels the call, as if the client had cancelled it. */
   cancel(message?: string): void;
 }
 
 /**
- * Creates a context for `tool.run(input, ctx)`, and for the functions of resources and prompts.
+ * Creates a context that a test can pass to `tool.run(input, ctx)`, or to the functions of a resource or prompt.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -118,9 +122,12 @@ export function fakeContext(options: FakeContextOptions = {}): FakeContext {
   return makeContext(options, new Rounds());
 }
 
-/** The runs of a handler. This class has a single run, in which each question is answered at once. */
+/**
+ * Connects the contexts of repeated runs of a handler. This base class is for a single run, in which each question is
+ * answered immediately.
+ */
 export class Rounds {
-  /** Finds repeated work. */
+  /** Finds work that the handler repeats in a later run. */
   readonly reruns?: RerunWatch;
 
   readonly #made = new OnceValues({ limits: readLimits().calls });
@@ -128,16 +135,16 @@ export class Rounds {
   /** Called at the beginning of each run. */
   begin(_call: Call): void {}
 
-  /** Returns the value that an earlier run made under this key. If there is no such value, creates the value. */
+  /** Returns the value that an earlier run has created under this key, or creates the value. */
   once(key: string, make: () => unknown): Promise<unknown> {
     return this.#made.get(key, make);
   }
 
-  /** Throws to end this run if the question is to be answered in the next run. */
+  /** Throws if the run must end with this question, because the question is answered in the next run. */
   ask(_key: string, _question: Question): void | Promise<void> {}
 }
 
-/** Creates the context of one of several runs. */
+/** Creates the context for the next run. */
 export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeContext {
   checkOptions("make a context", options, OPTIONS);
   const { client, method = "tools/call", params = {}, idempotencyToken, signal } = options;
@@ -155,7 +162,7 @@ export function makeContext(options: FakeContextOptions, rounds: Rounds): FakeCo
   const services = toFakes(options.services);
   // Safe, because the test is responsible for the types of its fakes.
   const get = async <T>({ name }: Service<T>) => await (services[name] as T);
-  // Define properties, because the call has getters of these names, which an assignment cannot replace.
+  // Define these properties, because assignments cannot replace the call's getters with the same names.
   Object.defineProperties(call, { services: { value: services }, get: { value: get } });
   return Object.assign(call, { ...records, cancel: stop });
 }
@@ -164,25 +171,25 @@ function toMessage(reason: unknown): string {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
-/** The lists of a fake context, which record the work of a handler. */
+/** The lists of a fake context that record a handler's calls. */
 type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };
 
-/** The parts of a fake context. */
+/** Arguments of the constructor of {@linkcode FakeCall}. */
 interface FakeParts {
   readonly options: FakeContextOptions;
   readonly rounds: Rounds;
   readonly records: Records;
 }
 
-/** A call that records what its handler does. */
+/** A call that records notifications and questions instead of sending them. */
 class FakeCall extends Call {
   readonly #parts: FakeParts;
 
   constructor(parts: FakeParts, request: Message, client: ClientFacts) {
     const { options, rounds, records } = parts;
-    // Safe, because the test is responsible for the type of its value.
+    // Safe, because the test is responsible for the type of `options.session`.
     const session = () => () => options.session as never;
     super({ host: makeHost(options, rounds, records), session }, makeLink(options), request, client);
     this.#parts = parts;
@@ -191,7 +198,7 @@ class FakeCall extends Call {
   notify(name: string, { progressToken: _token, ...rest }: Params): undefined {
     const { progressed, logged } = this.#parts.records;
     const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-    // Safe, because `Call` creates the parameters of both methods.
+    // Both casts are safe, because `Call` creates the parameters of both notifications.
     if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
     else logged.push(sent as FakeContext["logged"][number]); // Safe, see above.
   }
@@ -201,11 +208,15 @@ class FakeCall extends Call {
     records.asked.push({ key, method: question.method, params: question.params });
     await rounds.ask(key, question);
     if (!Object.hasOwn(answers, key)) {
-      throw new TypeError(`Cannot answer ${JSON.stringify(key)}: there is no such answer; add it to answers`);
+      throw new TypeError(
+        `Cannot answer ${JSON.stringify(key)}: the option answers has no such key; add the key with an answer`,
+      );
     }
     const checked = await question.read(answers[key]);
     if (checked.problem === undefined) return checked.value;
-    throw new TypeError(`Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct it in answers`);
+    throw new TypeError(
+      `Cannot answer ${JSON.stringify(key)}: ${checked.problem}; correct the answer in the option answers`,
+    );
   }
 
   makeOnce(key: string, make: () => unknown): Promise<unknown> {
@@ -214,7 +225,7 @@ class FakeCall extends Call {
 }
 
 function makeHost({ route, resources = {} }: FakeContextOptions, rounds: Rounds, records: Records): CallHost {
-  // Safe, because the test is responsible for the type of its fake.
+  // Safe, because the test is responsible for the type of `route`.
   const readFake = () => route as never;
   return {
     server: {
@@ -254,12 +265,14 @@ function makeLink({ principal, http }: FakeContextOptions): Link {
   };
 }
 
-/** Wraps fakes, so that using a missing fake throws an error with its name. */
+/** Wraps fakes, so that accessing a service without a fake throws an error that names the service. */
 function toFakes(fakes: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, unknown>> {
   return new Proxy({ ...fakes }, {
     get(fakes: Readonly<Record<PropertyKey, unknown>>, name) {
       if (Object.hasOwn(fakes, name) || typeof name === "symbol") return fakes[name];
-      throw new TypeError(`Cannot use service ${quote(name)}: there is no fake; add it to services of fakeContext`);
+      throw new TypeError(
+        `Cannot use service ${quote(name)}: the option services has no such fake; add a fake`,
+      );
     },
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Shows tests the reason why a handler failed. The responses of the server do not contain the reason, as in production.
- * The kit matches each error with its response within this process.
+ * Shows tests why a handler failed. The server's responses do not contain the reason, so the kit finds the error in
+ * this process by the error id in the response.
  *
  * @module
  */
@@ -10,10 +10,10 @@ import { isObject, type Result } from "../protocol/jsonrpc.ts";
 import type { Protocol } from "../client/protocol.ts";
 import { explainFault } from "../files/fault_text.ts";
 
-/** The text of a tool that failed unexpectedly. */
+/** Matches the text in the result of a tool that failed unexpectedly. */
 const FAILED = /^Internal error \(([0-9a-f]{8})\)$/;
 
-/** The unexpected errors and the warnings of a server. */
+/** Records the unexpected errors and the warnings of a server. */
 export class FaultLog implements DevelopmentListener {
   /** The unexpected errors so far. */
   readonly faults: FaultEvent[] = [];
@@ -28,16 +28,16 @@ export class FaultLog implements DevelopmentListener {
     this.warnings.push(text);
   }
 
-  /** Sets the thrown error as the `cause` of an error that the server sent. Returns the same error. */
+  /** Sets the error that the handler threw as the `cause` of `error`, which the server sent. Returns `error`. */
   explainError(error: unknown): unknown {
     if (!(error instanceof Error) || !("data" in error) || error.cause !== undefined) return error;
     const fault = isObject(error.data) && this.#find(error.data.errorId);
-    // The property is not enumerable, as in engines, so that comparisons of errors ignore the cause.
+    // Like a native `cause`, the property is not enumerable, so that comparisons of errors ignore it.
     if (fault) Object.defineProperty(error, "cause", { value: fault.error, writable: true, configurable: true });
     return error;
   }
 
-  /** Adds the thrown error to the text of a tool that failed. */
+  /** Appends the error that the handler threw to the text in the result of a failed tool. */
   explainResult(result: Result): Result {
     if (result.isError !== true || !Array.isArray(result.content)) return result;
     const content = result.content.map((block: unknown) => {
@@ -54,7 +54,10 @@ export class FaultLog implements DevelopmentListener {
   }
 }
 
-/** Wraps a protocol so that its results and errors contain the reason. `onClose` is called when the protocol closes. */
+/**
+ * Wraps a protocol so that results and errors contain the reason why a handler failed. `onClose` is called when the
+ * protocol closes.
+ */
 export function withFaults(protocol: Protocol, log: FaultLog, onClose: () => void): Protocol {
   const explained = async <T>(run: () => Promise<T>): Promise<T> => {
     try {

@@ -20,8 +20,8 @@ export interface HttpServer {
 }
 
 /**
- * Serves on a free port of 127.0.0.1, on every runtime. Asynchronous, because on Node the port is known only after
- * listening has started.
+ * Serves on a free port of 127.0.0.1, on any runtime. Asynchronous, because Node knows the port only after it has
+ * started to listen.
  */
 export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   if (!node) return startHttpServer(fetch);
@@ -30,7 +30,7 @@ export async function openHttpServer(fetch: Fetch): Promise<HttpServer> {
   return { origin: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) };
 }
 
-/** Serves on a free port of 127.0.0.1, on Deno and Bun. */
+/** Serves on a free port of 127.0.0.1. Works only on Deno and Bun. */
 export function startHttpServer(fetch: Fetch): HttpServer {
   if (deno) {
     const end = new AbortController();
@@ -41,12 +41,15 @@ export function startHttpServer(fetch: Fetch): HttpServer {
     };
     return { origin: `http://127.0.0.1:${server.addr.port}`, stop };
   }
-  if (!bun) throw new Error("Cannot serve HTTP: this is neither Deno nor Bun");
+  if (!bun) throw new Error("Cannot serve HTTP: startHttpServer supports only Deno and Bun; use openHttpServer");
   const server = bun.serve({ hostname: "127.0.0.1", port: 0, fetch });
   return { origin: `http://127.0.0.1:${server.port}`, stop: async () => await server.stop(true) };
 }
 
-/** Wraps `fetch` so that all its callers are `principal`, as if code in front of the server had authenticated them. */
+/**
+ * Wraps `fetch` so that all callers have the principal `principal`, as if code in front of the server had authenticated
+ * them.
+ */
 export function withPrincipal(fetch: Fetch, principal: unknown): Fetch {
   return (request, info) => fetch(request, { ...toInfo(info), principal });
 }
@@ -58,13 +61,15 @@ function toInfo(info: ConnectionInfo | undefined): ConnectionInfo {
     : { remoteAddr: info?.remoteAddr };
 }
 
-/** Returns the command that runs a file on this runtime. On Deno, the file gets no permissions. */
+/** Returns the command that runs a file on the current runtime. On Deno, the process has no permissions. */
 export function toCommand(file: string | URL): readonly string[] {
   const path = file instanceof URL && file.protocol === "file:" ? decodeURIComponent(file.pathname) : String(file);
   if (deno) return [deno.execPath(), "run", "--quiet", "--no-prompt", path];
   if (bun) return [bun.argv[0], path];
   if (node) return [node.execPath, path];
-  throw new Error("Cannot run a file: this is neither Deno, Bun nor Node");
+  throw new Error(
+    "Cannot run a file: this runtime is not Deno, Bun or Node; pass the server object instead of the file",
+  );
 }
 
 /** Starts a child process whose standard streams are pipes. */

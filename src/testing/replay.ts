@@ -1,5 +1,5 @@
 /**
- * Runs a handler again after each question, as a server does for clients without a session.
+ * Runs a handler again after each question, like a server does for clients without a session.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -12,7 +12,7 @@ import { RunWatch, type WatchedRun } from "../core/call/run_watch.ts";
 import type { Call } from "../core/call/call.ts";
 import { type FakeContext, type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts";
 
-/** A handler that can be run again: a tool, a prompt or a resource. */
+/** A handler that {@linkcode replay} can run: a tool, a prompt or a resource. */
 export type Replayable<Input> =
   | { readonly run: (input: Input, ctx: Context<never>) => unknown }
   | { readonly read: (input: Input, ctx: Context<never>) => unknown };
@@ -21,18 +21,18 @@ export type Replayable<Input> =
 export interface Replayed {
   /** Return value of the last run. */
   readonly value: unknown;
-  /** The context of each run. */
+  /** The context of each run, in order. */
   readonly runs: readonly FakeContext[];
 }
 
-/** Maximum number of runs. */
+/** Maximum number of runs of a handler. */
 const MAX_RUNS = 64;
 
-/** The runs of a handler. A question is answered in the run after the run that asked it. */
+/** Runs in which each question ends its run, and is answered in the next run. */
 class ReplayRounds extends Rounds {
   readonly repeated: string[] = [];
   override readonly reruns: RerunWatch = new RerunWatch(STILL, ({ key, work }) => {
-    this.repeated.push(`before the question ${JSON.stringify(key)} it ${work.join(", ")}`);
+    this.repeated.push(`before the question ${JSON.stringify(key)}, the handler ${work.join(", ")}`);
   });
   readonly #forgotten: string[] = [];
   readonly #runs = new RunWatch(STILL, { warn: (text) => this.#forgotten.push(text) });
@@ -44,7 +44,7 @@ class ReplayRounds extends Rounds {
     this.#watched = this.#runs.begin(call);
   }
 
-  /** Throws if the handler did not await a question of the run that has ended. */
+  /** Throws if the handler did not await a question in the run that has just ended. */
   async check(): Promise<void> {
     if (this.#watched) await this.#runs.check(this.#watched);
     if (this.#forgotten.length) throw new Error(this.#forgotten.join("\n"));
@@ -54,12 +54,17 @@ class ReplayRounds extends Rounds {
     const question = JSON.stringify([method, params]);
     const before = this.#asked.get(key);
     if (before === question) return;
-    if (before !== undefined) this.repeated.push(`it asks ${JSON.stringify(key)} again, with another question`);
+    if (before !== undefined) {
+      this.repeated.push(`the handler asks another question under the key ${JSON.stringify(key)}`);
+    }
     this.#open.set(key, question);
-    throw new McpError(INTERNAL_ERROR, "The client is being asked; this handler runs again when it has answered");
+    throw new McpError(
+      INTERNAL_ERROR,
+      "The question is sent to the client; the handler runs again when the client has answered",
+    );
   }
 
-  /** Answers the questions of the last run. Returns whether the handler must run again. */
+  /** Marks the questions of the last run as answered. Returns whether the handler must run again. */
   next(): boolean {
     const isOpen = this.#open.size > 0;
     for (const [key, question] of this.#open) this.#asked.set(key, question);
@@ -68,16 +73,16 @@ class ReplayRounds extends Rounds {
   }
 }
 
-// A clock that stands still. If time were measured, a test on a slow machine would fail.
+// A clock that does not advance, so that tests do not fail on slow machines.
 const STILL = { now: () => 0 };
 
 /**
- * Runs a handler up to its first question, and then from its beginning after each answer. A server does the same for
- * clients without a session.
+ * Runs a handler up to its first question, and after each answer runs the handler again from the beginning. A server
+ * runs handlers in this way for clients without a session.
  *
- * Throws if the handler repeats work that clients see: log messages, progress, announced changes, or a question that
- * differs from run to run. It also throws if the handler does not await a question. To find other repeated work, count
- * the calls of your fakes.
+ * Throws if the handler repeats work that clients notice: log messages, progress, announced changes, or a question that
+ * differs from run to run. Also throws if the handler does not await a question. To find other repeated work, count the
+ * calls to your fakes.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -100,7 +105,7 @@ const STILL = { now: () => 0 };
  * if (runs.length !== 2 || removed.length !== 1) throw new Error("removed twice");
  * ```
  *
- * @throws {Error} if the handler repeats work, does not await a question, or never stops asking.
+ * @throws {Error} if the handler repeats work, does not await a question, or still asks new questions after 64 runs.
  */
 export async function replay<Input>(
   handler: Replayable<Input>,
@@ -120,11 +125,13 @@ export async function replay<Input>(
     if (outcome.status === "rejected") throw outcome.reason;
     return { value: outcome.value, runs };
   }
-  throw new Error(`Cannot replay the handler: it has asked ${MAX_RUNS} times; ask each question under one key`);
+  throw new Error(
+    `Cannot replay the handler: the handler still asks new questions after ${MAX_RUNS} runs; use the same key for a question in every run`,
+  );
 }
 
 function toReport(repeated: readonly string[]): string {
   const lines = repeated.map((each) => `\n- ${each}`).join("");
-  return `Cannot replay the handler: it repeats work when an answer comes${lines}\n` +
-    "Do this after the last question, or keep its value with ctx.once(key, make).";
+  return `Cannot replay the handler: the handler repeats work after an answer:${lines}\n` +
+    "Do this work after the last question, or in ctx.once(key, make).";
 }

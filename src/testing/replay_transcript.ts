@@ -1,5 +1,5 @@
 /**
- * Replays a transcript: sends the messages of its client, and returns the responses of the current server.
+ * Replays a transcript: sends the client's messages to a server, and returns the server's current responses.
  *
  * @module
  */
@@ -9,17 +9,19 @@ import { openPipe, type Pipe } from "../transports/channel.ts";
 import type { Server } from "../server/server.ts";
 import { INTERNALS } from "../core/call/internals.ts";
 
-/** Milliseconds within which an expected message must arrive. */
+/** Milliseconds for which the player waits for an expected message. */
 const WAIT_MS = 5000;
 
 /**
- * Sends the messages of clients in a transcript to a server, and returns the transcript with the current responses of
- * the server. If the server still responds as before, the returned transcript equals the given transcript.
+ * Sends the client messages in a transcript to a server, and returns the transcript with the server's current
+ * responses. If the server still responds as it did when the transcript was recorded, the result equals the given
+ * transcript.
  *
- * Lines start with `→` for messages of clients and `←` for messages of the server, as `record` of `@x/mcp/observe`
- * writes them. Other lines, such as comments and heads of HTTP requests, are omitted. A message is sent when the server
- * has sent all messages that come before it in the transcript. A message that does not come within 5 seconds is missing
- * in the result. Each `initialize` begins a new connection. Record the clients of one transcript one after the other.
+ * Client messages begin with `→` and server messages with `←`, as in the output of `record` of `@x/mcp/observe`. All
+ * other lines, such as comments and HTTP headers, are omitted. Before sending a client message, the function waits for
+ * all server messages that precede this message in the transcript. A server message that does not arrive within 5
+ * seconds is omitted from the result. Each `initialize` opens a new connection. A transcript can contain several
+ * clients only if they were recorded one after the other.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -35,8 +37,8 @@ const WAIT_MS = 5000;
  * if (replayed.join() !== [sent, received].join()) throw new Error("The server has changed");
  * ```
  *
- * @throws {TypeError} if a line with `→` or `←` contains invalid JSON, or if the server was made by `mount` or has a
- * path with parameters.
+ * @throws {TypeError} if a line with `→` or `←` contains invalid JSON, if the server was created by `mount`, or if the
+ * server's path has parameters.
  */
 export async function replayTranscript(server: Server, transcript: string | readonly string[]): Promise<string[]> {
   const lines = readLines(transcript);
@@ -53,7 +55,7 @@ export async function replayTranscript(server: Server, transcript: string | read
   }
 }
 
-/** A message of the server. In its text, names replace values that differ from run to run. */
+/** A message from the server. In `text`, names replace values that differ from run to run. */
 interface Heard {
   readonly text: string;
   readonly message: unknown;
@@ -64,9 +66,9 @@ class Player {
   readonly #transcript = new Transcript();
   readonly #lines: string[] = [];
   readonly #pipes: Pipe[] = [];
-  /** Received messages that are not in the lines yet. */
+  /** Received messages that are not in `#lines` yet. */
   readonly #heard: Heard[] = [];
-  /** The ids of the server's requests, by the ids in the transcript. */
+  /** The current ids of the server's requests, by the ids in the transcript. */
   readonly #ids = new Map<string, unknown>();
   #onMessage: () => void = () => {};
 
@@ -85,7 +87,7 @@ class Player {
     this.#pipes.at(-1)?.receive(JSON.stringify(sent));
   }
 
-  /** Waits for a message of the transcript. */
+  /** Waits for a server message in the transcript, and adds the received message to the result. */
   async take(text: string): Promise<void> {
     const expected: unknown = JSON.parse(text);
     let at = this.#find(expected);
@@ -105,7 +107,7 @@ class Player {
     if (heard) this.#lines.push(`← ${this.#toExpectedId(heard, expected)}`);
   }
 
-  /** Returns the lines. Messages that are not in the transcript come last. */
+  /** Returns the new transcript. Received messages that are not in the given transcript come last. */
   finish(): string[] {
     return [...this.#lines, ...this.#heard.map(({ text }) => `← ${text}`)];
   }
@@ -126,8 +128,8 @@ class Player {
   }
 
   /**
-   * Finds the message that corresponds to a message of the transcript: the response with the same id, or the next
-   * message with the same method.
+   * Returns the index of the received message that corresponds to a message in the transcript, or -1: the response with
+   * the same id, or the first message with the same method.
    */
   #find(expected: unknown): number {
     if (!isObject(expected)) return this.#heard.length ? 0 : -1;
@@ -157,7 +159,10 @@ function readLines(transcript: string | readonly string[]): readonly Line[] {
     try {
       JSON.parse(text);
     } catch (cause) {
-      throw new TypeError(`Cannot replay the transcript: line ${at + 1} is not JSON`, { cause });
+      throw new TypeError(
+        `Cannot replay the transcript: line ${at + 1} is not valid JSON; correct or remove the line`,
+        { cause },
+      );
     }
     return [{ isSent: direction === "→", text }];
   });

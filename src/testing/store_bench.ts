@@ -1,5 +1,5 @@
 /**
- * Shared code for the tests of a store: stores whose engines fail on request, and assertions.
+ * Shared code for store tests: stores whose engines fail on demand, and assertions.
  *
  * @module
  */
@@ -7,28 +7,31 @@ import { INTERNALS } from "../core/call/internals.ts";
 import type { Awaitable, EngineOptions, Store, StoreEngine } from "../core/store.ts";
 import { customStore, type StoreOptions } from "../stores/custom_store.ts";
 
-/** A rule that a store must keep, and its test. */
+/** A rule that a store must follow, and the test of the rule. */
 export type Rule = readonly [name: string, check: (bench: Bench) => Promise<void>];
 
-/** The faults of an engine in a test. */
+/** The faults that a test injects into an engine. */
 export interface Faults {
-  /** Runs each command twice. */
+  /** Whether each command runs twice. */
   repeats?: boolean;
-  /** Number of commands whose responses are lost. */
+  /** Number of commands that still lose their response. */
   loses?: number;
   /** Whether notifications of `listen` are lost. */
   isDeaf?: boolean;
-  /** Whether commands never get a response. */
+  /** Whether commands never receive a response. */
   stalls?: boolean;
-  /** Whether the existing engines fail from now on. Engines that are created later do not fail. */
+  /**
+   * Set to `true` to make all existing engines fail permanently. Engines that are created after a reset to `false`
+   * work.
+   */
   isKilled?: boolean;
-  /** Called with the name and the arguments of each command. */
+  /** Called before each command, with the command's name and arguments. */
   onCommand?: (name: string, args: readonly unknown[]) => void;
 }
 
 /** Creates stores whose engines have faults. */
 export class Bench {
-  /** A key for this test. */
+  /** A key that no other test uses. */
   readonly key: string = crypto.randomUUID();
   readonly #make: () => Awaitable<Store>;
   readonly #stores: Store[] = [];
@@ -37,7 +40,7 @@ export class Bench {
     this.#make = make;
   }
 
-  /** Opens a store as another process would. */
+  /** Opens a store with its own connection to the data, like another process would. */
   open(faults: Faults = {}, options: StoreOptions = {}): Store {
     const connect = async (options: EngineOptions) => toFaulty(await this.connect(options), faults);
     const store = customStore(connect, { pollMs: 100, ...options });
@@ -50,7 +53,7 @@ export class Bench {
     return await (await this.#make())[INTERNALS].connect(options);
   }
 
-  /** Whether the engine has an optional method. */
+  /** Tests whether the engine has an optional method. */
   async has(name: "listen" | "heads"): Promise<boolean> {
     const engine = await this.connect();
     const isThere = typeof engine[name] === "function";
@@ -93,43 +96,43 @@ function toFaulty(engine: StoreEngine, faults: Faults): StoreEngine {
   });
 }
 
-/** Options of a value and of a log, with a time to live that is longer than a test. */
+/** Options of a value whose time to live is longer than a test. */
 export const MINUTE = { ttlMs: 60_000 };
 export const LOG = { ttlMs: 60_000, max: 100 };
 
-/** Waits `ms` milliseconds. */
+/** Resolves after `ms` milliseconds. */
 export function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Waits until a condition holds, for at most 10 seconds. */
+/** Waits until `condition` returns `true`. Throws after 10 seconds. */
 export async function until(condition: () => Awaitable<boolean>): Promise<void> {
   const end = performance.now() + 10_000;
   while (!await condition()) {
-    if (performance.now() > end) throw new Error("The store did not do what was expected within 10 seconds");
+    if (performance.now() > end) throw new Error("The store did not reach the expected state within 10 seconds");
     await wait(10);
   }
 }
 
-/** Throws unless `run` rejects with a message that contains the word. */
+/** Throws unless `run` rejects with an error whose message contains `word`. */
 export async function rejects(run: () => unknown, word: string): Promise<void> {
   try {
     await run();
   } catch (error) {
     const text = String(error);
     if (text.includes(word)) return;
-    throw new Error(`The store rejects with "${text}"; the message must contain "${word}"`);
+    throw new Error(`The store rejects the operation with "${text}"; the message must contain "${word}"`);
   }
-  throw new Error(`The store accepts what it must reject with "${word}"`);
+  throw new Error(`The store accepts an operation that it must reject with "${word}"`);
 }
 
-/** Throws unless two values are equal as JSON. */
+/** Throws unless two values have the same JSON, apart from the order of fields. */
 export function equal(actual: unknown, expected: unknown): void {
   const [found, wanted] = [actual, expected].map(toText);
   if (found !== wanted) throw new Error(`The store returns ${found}; expected ${wanted}`);
 }
 
-// Sort the fields, because engines may return them in another order.
+// Converts a value to JSON with sorted fields, because engines may return fields in any order.
 function toText(value: unknown): string {
   const sorted = (_key: string, value: unknown) =>
     typeof value === "object" && value && !Array.isArray(value)

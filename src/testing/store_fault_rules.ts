@@ -1,13 +1,13 @@
 /**
- * The rules for a store whose engine fails, and for its limits.
+ * Rules for stores whose engine fails, and for the limits of stores.
  *
  * @module
  */
 import { equal, type Faults, LOG, MINUTE, rejects, type Rule, until } from "./store_bench.ts";
 
-/** The rules for the behavior of a store when its engine fails or a limit is reached. */
+/** Rules for a store whose engine fails, or that reaches a limit. */
 export const FAULT_RULES: readonly Rule[] = [
-  ["a repeated command has its effect only once", async (bench) => {
+  ["a command that is repeated takes effect only once", async (bench) => {
     const store = bench.open({ repeats: true });
     const version = await store.set(bench.key, "1", { ...MINUTE, version: null });
     equal(typeof version, "string");
@@ -15,7 +15,7 @@ export const FAULT_RULES: readonly Rule[] = [
     equal([await store.append(bench.key, "a", LOG), await store.append(bench.key, "b", LOG)], [1, 2]);
     equal((await store.read(bench.key, { limit: 10 })).entries.map(({ value }) => value), ["a", "b"]);
   }],
-  ["a command whose response was lost is repeated, and has its effect only once", async (bench) => {
+  ["a command whose response was lost is retried, and takes effect only once", async (bench) => {
     const faults: Faults = {};
     const store = bench.open(faults);
     faults.loses = 1;
@@ -30,7 +30,7 @@ export const FAULT_RULES: readonly Rule[] = [
     equal(await store.delete(bench.key), true);
   }],
   [
-    "an operation on an engine that does not respond fails in time, and the engine is used again later",
+    "an operation times out if the engine does not respond, and the store uses the engine again when it responds",
     async (bench) => {
       const faults: Faults = {};
       const store = bench.open(faults, { timeoutMs: 300 });
@@ -40,7 +40,7 @@ export const FAULT_RULES: readonly Rule[] = [
       const since = performance.now();
       await rejects(() => store.get(bench.key), "timeoutMs");
       const ms = performance.now() - since;
-      if (ms > 2000) throw new Error(`The store took ${ms} ms to give up, with a timeout of 300 ms`);
+      if (ms > 2000) throw new Error(`The store rejected the operation after ${ms} ms, although the timeout is 300 ms`);
       faults.stalls = false;
       await until(async () => {
         try {
@@ -52,13 +52,13 @@ export const FAULT_RULES: readonly Rule[] = [
       await until(() => heard.includes("back"));
     },
   ],
-  ["operations that wait for an engine are limited", async (bench) => {
+  ["the number of operations that wait for an engine is limited", async (bench) => {
     const store = bench.open({ stalls: true }, { timeoutMs: 300, pending: 2 });
     const waiting = [store.get(bench.key), store.get(bench.key)].map((each) => rejects(() => each, "timeoutMs"));
     await rejects(() => store.get(bench.key), "pending");
     await Promise.all(waiting);
   }],
-  ["a closed store rejects pending and later operations", async (bench) => {
+  ["closing a store rejects pending operations and all later operations", async (bench) => {
     const store = bench.open({ stalls: true });
     const pending = rejects(() => store.get(bench.key), "closed");
     await store.close();
@@ -67,7 +67,7 @@ export const FAULT_RULES: readonly Rule[] = [
     await rejects(() => store.subscribe(bench.key, () => {}), "closed");
     await store.close();
   }],
-  ["values, keys, times and ids beyond the limits are rejected", async (bench) => {
+  ["the store rejects values, keys, times to live and ids that exceed the limits", async (bench) => {
     const store = bench.open();
     await rejects(() => store.set(bench.key, "x".repeat(2 ** 20 + 1), MINUTE), "valueBytes");
     await rejects(() => store.append(bench.key, "✓".repeat(2 ** 19), LOG), "valueBytes");
@@ -86,7 +86,7 @@ export const FAULT_RULES: readonly Rule[] = [
     for (const after of [-1, 0.5, NaN]) await rejects(() => store.read(bench.key, { after, limit: 1 }), "id");
     equal(await store.get(bench.key), undefined);
   }],
-  ["an engine that keeps failing is closed and created again", async (bench) => {
+  ["the store closes an engine that keeps failing, and creates a new engine", async (bench) => {
     const faults: Faults = {};
     const store = bench.open(faults);
     const heard: string[] = [];

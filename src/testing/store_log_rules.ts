@@ -1,17 +1,17 @@
 /**
- * The rules for logs of a store.
+ * Rules for the logs in a store.
  *
  * @module
  */
 import type { LogPage, ReadOptions, Store } from "../core/store.ts";
 import { equal, LOG, MINUTE, type Rule, until, wait } from "./store_bench.ts";
 
-/** The rules for logs. */
+/** Rules for appending to, reading and expiring logs. */
 export const LOG_RULES: readonly Rule[] = [
   ["a log that does not exist is empty", async (bench) => {
     equal(await bench.open().read(bench.key, { limit: 10 }), { entries: [], first: 1, last: 0, epoch: "" });
   }],
-  ["a log gives its entries ids from 1, in order", async (bench) => {
+  ["the entries of a log are numbered from 1, in the order in which they were appended", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     for (let i = 1; i <= 5; i++) equal(await (i % 2 ? a : b).append(bench.key, `v${i}`, LOG), i);
     equal(await readAll(b, bench.key, { after: 2, limit: 2 }), {
@@ -28,16 +28,19 @@ export const LOG_RULES: readonly Rule[] = [
     equal(ids.sort((a, b) => a - b), Array.from({ length: 40 }, (_, i) => i + 1));
     equal((await stores[0].read(bench.key, { limit: 100 })).entries.length, 40);
   }],
-  ["a log drops its oldest entries beyond max, and keeps the ids of its other entries", async (bench) => {
-    const store = bench.open();
-    for (let i = 1; i <= 7; i++) await store.append(bench.key, `v${i}`, { ...LOG, max: 3 });
-    equal(await readAll(store, bench.key, { limit: 10 }), {
-      entries: [5, 6, 7].map((id) => ({ id, value: `v${id}` })),
-      first: 5,
-      last: 7,
-    });
-  }],
-  ["a log that is trimmed while it is read shows the gap", async (bench) => {
+  [
+    "a log drops its oldest entries if it exceeds max, and the ids of the remaining entries do not change",
+    async (bench) => {
+      const store = bench.open();
+      for (let i = 1; i <= 7; i++) await store.append(bench.key, `v${i}`, { ...LOG, max: 3 });
+      equal(await readAll(store, bench.key, { limit: 10 }), {
+        entries: [5, 6, 7].map((id) => ({ id, value: `v${id}` })),
+        first: 5,
+        last: 7,
+      });
+    },
+  ],
+  ["a reader can tell that entries are missing if a log is trimmed between two reads", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     for (let i = 1; i <= 6; i++) await a.append(bench.key, `v${i}`, LOG);
     equal((await a.read(bench.key, { limit: 2 })).entries.map(({ id }) => id), [1, 2]);
@@ -48,7 +51,7 @@ export const LOG_RULES: readonly Rule[] = [
     equal(await readAll(a, bench.key, { limit: 2 }), { entries: [], first: 7, last: 6 });
     equal(await a.append(bench.key, "v7", LOG), 7);
   }],
-  ["a log expires as a whole, and appending renews its time to live", async (bench) => {
+  ["all entries of a log expire together, and each append renews the log's time to live", async (bench) => {
     const store = bench.open();
     await store.append(bench.key, "1", { ...LOG, ttlMs: 1000 });
     await wait(300);
@@ -74,7 +77,7 @@ export const LOG_RULES: readonly Rule[] = [
     const { entries } = await store.read(bench.key, { limit: 100 });
     equal(entries.map(({ value }) => value), Array.from({ length: 60 }, (_, i) => `${i}`));
   }],
-  ["a log keeps its epoch until it is lost", async (bench) => {
+  ["a log keeps its epoch until the log is lost", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     await a.append(bench.key, "1", { ...LOG, ttlMs: 500 });
     const { epoch } = await b.read(bench.key, { limit: 1 });
@@ -89,7 +92,7 @@ export const LOG_RULES: readonly Rule[] = [
     await a.append(`${bench.key}-2`, "1", LOG);
     equal((await a.read(`${bench.key}-2`, { limit: 1 })).epoch === next, false);
   }],
-  ["an entry with a token is appended once, even after other entries", async (bench) => {
+  ["an entry with a token is appended only once, even if other entries were appended in between", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const token = "one";
     equal(await a.append(bench.key, "1", { ...LOG, token }), 1);
@@ -100,18 +103,18 @@ export const LOG_RULES: readonly Rule[] = [
       1,
     ]);
     equal(await a.append(bench.key, "3", { ...LOG, token: "three" }), 3);
-    // The same token may be used in another log.
+    // A token that is used in one log can be used again in another log.
     equal(await a.append(`${bench.key}-2`, "1", { ...LOG, token: "three" }), 1);
     equal((await a.read(bench.key, { limit: 10 })).entries.map(({ value }) => value), ["1", "2", "3"]);
   }],
-  ["concurrent appends with the same token append one entry", async (bench) => {
+  ["concurrent appends with the same token append only one entry", async (bench) => {
     const stores = [bench.open(), bench.open()];
     const ids = await Promise.all(
       Array.from({ length: 20 }, (_, i) => stores[i % 2].append(bench.key, "", { ...LOG, token: `t${i % 5}` })),
     );
     equal([new Set(ids).size, (await stores[0].read(bench.key, { limit: 100 })).last], [5, 5]);
   }],
-  ["60 entries with 3 MB of text beyond ASCII are returned completely", async (bench) => {
+  ["60 entries with 3 MB of non-ASCII text are returned completely", async (bench) => {
     const store = bench.open();
     const toValue = (index: number) => `${index} é✓😀 ${"0123456789abcdef".repeat(3125)}`;
     for (let i = 0; i < 60; i++) await store.append(bench.key, toValue(i), LOG);

@@ -1,11 +1,11 @@
 /**
- * The rules for topics of a store.
+ * Rules for the topics in a store.
  *
  * @module
  */
 import { equal, LOG, type Rule, until, wait } from "./store_bench.ts";
 
-/** The rules for topics. */
+/** Rules for publishing to topics and subscribing to them. */
 export const TOPIC_RULES: readonly Rule[] = [
   ["subscribers in every process receive the entries of a topic in order", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
@@ -15,7 +15,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.every(({ length }) => length === 10));
     equal(heard, [0, 1].map(() => Array.from({ length: 10 }, (_, i) => `${i}`)));
   }],
-  ["a subscriber receives only later entries, or the entries after an id", async (bench) => {
+  ["a subscriber receives only entries that are published after it subscribed, or after a given id", async (bench) => {
     const store = bench.open();
     const [late, all]: string[][] = [[], []];
     for (const text of ["1", "2"]) await store.publish(bench.key, text);
@@ -33,7 +33,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.length === 3);
     equal(heard, [5, "4", "5"]);
   }],
-  ["a listener may unsubscribe itself or throw, and other listeners still receive entries", async (bench) => {
+  ["listeners still receive entries if another listener unsubscribes itself or throws", async (bench) => {
     const store = bench.open();
     const heard: string[] = [];
     const stops: (() => void)[] = [];
@@ -59,7 +59,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     }
     equal(heard.sort(), ["1", "2", "once 1"]);
   }],
-  ["after the end of a subscription no entries are received", async (bench) => {
+  ["a listener receives no entries after its subscription has ended", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const heard: string[] = [];
     const stop = await a.subscribe(bench.key, (text) => void heard.push(text));
@@ -69,7 +69,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await wait(250);
     equal(heard, []);
   }],
-  ["entries of a topic arrive although their notifications are lost", async (bench) => {
+  ["entries of a topic arrive even if the engine's notifications are lost", async (bench) => {
     const [reader, writer] = [bench.open({ isDeaf: true }), bench.open()];
     const heard: string[] = [];
     await reader.subscribe(bench.key, (text) => void heard.push(text));
@@ -77,20 +77,20 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.length === 3);
     equal(heard, ["1", "2", "3"]);
   }],
-  ["a notification arrives within 500 ms", async (bench) => {
+  ["a subscriber in another process receives an entry within 500 ms", async (bench) => {
     if (!await bench.has("listen")) return;
     const [reader, writer] = [bench.open({}, { pollMs: 60_000 }), bench.open()];
     const heard: string[] = [];
     await reader.subscribe(bench.key, (text) => void heard.push(text));
     let ms = Infinity;
-    // Try three times, because a single notification may be late.
+    // Try three times, because a single notification may be delayed.
     for (let i = 1; i <= 3 && ms > 500; i++) {
       const since = performance.now();
       await writer.publish(bench.key, `${i}`);
       while (heard.length < i && performance.now() - since < 2000) await wait(10);
       ms = performance.now() - since;
     }
-    if (ms > 500) throw new Error(`A notification has not arrived within 500 ms, three times in a row`);
+    if (ms > 500) throw new Error(`Three notifications in a row did not arrive within 500 ms`);
   }],
   ["a subscriber learns that a topic was lost, even if the new topic has more entries", async (bench) => {
     const store = bench.open();
@@ -104,7 +104,7 @@ export const TOPIC_RULES: readonly Rule[] = [
     await until(() => heard.length === 4);
     equal(heard, [3, "1", "2", "3"]);
   }],
-  ["reading the states of several logs returns the state of each log", async (bench) => {
+  ["heads returns the state of each requested log", async (bench) => {
     if (!await bench.has("heads")) return;
     const store = bench.open();
     const logs = ["a", "b", "c"].map((name) => `${bench.key}-${name}`);

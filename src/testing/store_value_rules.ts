@@ -1,28 +1,28 @@
 /**
- * The rules for values of a store.
+ * Rules for the values in a store.
  *
  * @module
  */
 import type { ListOptions, Store } from "../core/store.ts";
 import { equal, MINUTE, type Rule, until, wait } from "./store_bench.ts";
 
-/** The rules for values. */
+/** Rules for reading, writing, listing and expiring values. */
 export const VALUE_RULES: readonly Rule[] = [
   ["a value that was never written is undefined", async (bench) => {
     equal(await bench.open().get(bench.key), undefined);
   }],
-  ["a value is read by another process", async (bench) => {
+  ["a process can read a value that another process has written", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const version = await a.set(bench.key, 'one ✓ \n "', MINUTE);
     equal(await b.get(bench.key), { value: 'one ✓ \n "', version });
   }],
-  ["each write has another version, even for the same value", async (bench) => {
+  ["each write creates a new version, even if the value does not change", async (bench) => {
     const store = bench.open();
     const versions = new Set<string | undefined>();
     for (let i = 0; i < 10; i++) versions.add(await store.set(bench.key, "same", MINUTE));
     equal([versions.size, versions.has(undefined)], [10, false]);
   }],
-  ["a write with a version fails after another write", async (bench) => {
+  ["a write that expects a version fails if another write has replaced this version", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const version = await a.set(bench.key, "1", MINUTE);
     const next = await b.set(bench.key, "2", { ...MINUTE, version });
@@ -30,14 +30,14 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await a.set(bench.key, "3", { ...MINUTE, version }), undefined);
     equal(await a.get(bench.key), { value: "2", version: next });
   }],
-  ["a write with the version null succeeds only if there is no value", async (bench) => {
+  ["a write that expects the version null succeeds only if there is no value", async (bench) => {
     const store = bench.open();
     equal(typeof await store.set(bench.key, "1", { ...MINUTE, version: null }), "string");
     equal(await store.set(bench.key, "2", { ...MINUTE, version: null }), undefined);
     await store.delete(bench.key);
     equal(typeof await store.set(bench.key, "3", { ...MINUTE, version: null }), "string");
   }],
-  ["of many writes with the same version, a single write succeeds", async (bench) => {
+  ["if many concurrent writes expect the same version, only one write succeeds", async (bench) => {
     const stores = [bench.open(), bench.open()];
     const version = await stores[0].set(bench.key, "0", MINUTE);
     const done = await Promise.all(
@@ -45,7 +45,7 @@ export const VALUE_RULES: readonly Rule[] = [
     );
     equal(done.filter((version) => version !== undefined).length, 1);
   }],
-  ["counters that are incremented with versions lose no increments", async (bench) => {
+  ["no increment is lost if processes increment a counter by writing with its version", async (bench) => {
     const count = async (store: Store) => {
       for (let done = 0; done < 10;) {
         const found = await store.get(bench.key);
@@ -73,7 +73,7 @@ export const VALUE_RULES: readonly Rule[] = [
     await wait(300);
     equal((await store.get(bench.key))?.value, "2");
   }],
-  ["removing a value requires its version, and can be repeated", async (bench) => {
+  ["removing a value requires the value's version, and can be repeated", async (bench) => {
     const store = bench.open();
     const old = await store.set(bench.key, "1", MINUTE);
     const version = await store.set(bench.key, "2", MINUTE);
@@ -83,13 +83,13 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await store.get(bench.key), undefined);
     equal(await store.delete(bench.key), true);
   }],
-  ["text beyond ASCII is returned unchanged", async (bench) => {
+  ["non-ASCII text is returned unchanged", async (bench) => {
     const store = bench.open();
     await store.set(bench.key, WORDS, MINUTE);
     equal((await store.get(bench.key))?.value, WORDS);
     equal((await store.list(bench.key, { limit: 1 })).map(({ value }) => value), [WORDS]);
   }],
-  ["a time to live with a fraction becomes whole milliseconds", async (bench) => {
+  ["a fractional time to live is rounded to whole milliseconds", async (bench) => {
     const given: unknown[] = [];
     const store = bench.open({
       onCommand: (name, args) => (name === "set" || name === "append") && given.push(Object(args[2]).ttlMs),
@@ -101,7 +101,7 @@ export const VALUE_RULES: readonly Rule[] = [
     equal((await store.get(bench.key))?.value, "1");
     equal((await store.read(bench.key, { limit: 1 })).last, 1);
   }],
-  ["a value expires within 500 ms after its time to live", async (bench) => {
+  ["a value expires at most 500 ms after its time to live has passed", async (bench) => {
     const store = bench.open();
     const since = performance.now();
     await store.set(bench.key, "1", { ttlMs: 300 });
@@ -112,12 +112,12 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await store.list(bench.key, { limit: 1 }), []);
     equal((await store.read(bench.key, { limit: 1 })).last, 0);
     if (late > 300) return;
-    // A value must not expire before its time either.
+    // A value must not expire before its time to live has passed.
     await store.set(bench.key, "2", { ttlMs: 2000 });
     await wait(1000);
     equal((await store.get(bench.key))?.value, "2");
   }],
-  ["a write with a token is done once", async (bench) => {
+  ["a write with a token takes effect only once", async (bench) => {
     const [a, b] = [bench.open(), bench.open()];
     const first = { ...MINUTE, version: null, token: "first" };
     equal([await a.set(bench.key, "1", first), await b.set(bench.key, "1", first)], ["first", "first"]);
@@ -126,13 +126,13 @@ export const VALUE_RULES: readonly Rule[] = [
     equal(await a.get(bench.key), { value: "2", version: "second" });
     equal(await a.set(bench.key, "1", first), undefined);
   }],
-  ["values are listed by their prefix, sorted by key and in pages", async (bench) => {
+  ["values with a prefix are listed in pages, sorted by key", async (bench) => {
     const store = bench.open();
     const list = async (prefix: string, options: ListOptions) =>
       (await store.list(bench.key + prefix, options)).map(({ key, value }) => [key.slice(bench.key.length), value]);
     const names = ["_a", "_B", "_-", "__", "_1", "xa"];
     for (const [index, name] of names.entries()) await store.set(bench.key + name, `${index}`, MINUTE);
-    // Sorted by character code: a key is not a number, its case matters, and it contains no wildcards.
+    // Keys are sorted by character code, case matters, and `_` is not a wildcard.
     const all = [["_-", "2"], ["_1", "4"], ["_B", "1"], ["__", "3"], ["_a", "0"]];
     equal(await list("_", { limit: 10 }), all);
     equal(await list("_", { limit: 2 }), all.slice(0, 2));
@@ -142,7 +142,7 @@ export const VALUE_RULES: readonly Rule[] = [
     const [{ key, version }] = await store.list(`${bench.key}x`, { limit: 1 });
     equal(await store.get(key), { value: "5", version });
   }],
-  ["a value that was removed or has expired is not listed", async (bench) => {
+  ["values that were removed or have expired are not listed", async (bench) => {
     const store = bench.open();
     await store.set(`${bench.key}-a`, "1", { ttlMs: 200 });
     await store.set(`${bench.key}-b`, "2", MINUTE);
@@ -154,5 +154,5 @@ export const VALUE_RULES: readonly Rule[] = [
   }],
 ];
 
-/** Text with characters of one to four bytes. */
+/** Text whose characters have one to four bytes in UTF-8. */
 const WORDS = "aé✓中😀\u2028";

@@ -1,5 +1,5 @@
 /**
- * The contract of a store as tests.
+ * Tests that check whether a store fulfils the contract of `Store`.
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
@@ -19,22 +19,22 @@ import { LOG_RULES } from "./store_log_rules.ts";
 import { TOPIC_RULES } from "./store_topic_rules.ts";
 import { VALUE_RULES } from "./store_value_rules.ts";
 
-// Types that the signatures below use. `@x/mcp/stores` exports them too.
+// Types in the signatures below. `@x/mcp/stores` also exports them.
 export type { Awaitable, Store } from "../core/store.ts";
 
 /** Options of {@linkcode testStore}. */
 export interface TestStoreOptions {
-  /** Registers a test. For example `Deno.test`, or `test` of `bun:test`. */
+  /** Registers a test, such as `Deno.test`, or `test` from `bun:test`. */
   readonly test: (name: string, run: () => Promise<void>) => unknown;
 }
 
 const OPTIONS: KnownOptions<keyof TestStoreOptions> = { names: { test: "function" } };
 
 /**
- * Registers a test for each rule that a store must keep. Some rules are tested with a faulty engine: commands are
- * repeated, responses and notifications of `listen` are lost, or the engine does not respond. `make` is called for each
- * process that a test simulates, so all stores that it returns must have the same data. Each test uses its own keys,
- * which expire.
+ * Registers a test for each rule that a store must follow. Some tests inject faults into the engine: commands run
+ * twice, responses or notifications of `listen` are lost, or the engine does not respond. `make` is called for each
+ * process that a test simulates, so all stores that `make` returns must share their data. Each test uses its own keys,
+ * and the data expires.
  *
  * ```ts ignore
  * import { memoryStore } from "@x/mcp/stores";
@@ -50,7 +50,10 @@ export function testStore(make: () => Awaitable<Store>, options: TestStoreOption
   for (const { name, run } of listStoreCases(make)) test(`store: ${name}`, run);
 }
 
-/** Lists the tests of {@linkcode testStore}, for test runners that register tests in another way. */
+/**
+ * Returns the tests that {@linkcode testStore} would register, for test runners without a function such as `test(name,
+ * run)`.
+ */
 export function listStoreCases(make: () => Awaitable<Store>): readonly {
   /** The rule that is tested. */
   readonly name: string;

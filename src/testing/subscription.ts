@@ -1,20 +1,23 @@
 /**
- * Subscriptions of the client that record the notifications that they receive.
+ * Client subscriptions that record the notifications that they receive.
  *
  * @module
  */
 import type { Notification } from "../client/message.ts";
 import { type Subscription as ClientSubscription, toSubscription, type Watch } from "../client/subscription.ts";
 
-/** An open subscription of the client that records the notifications that it receives. */
+/** An open client subscription that records the notifications that it receives. */
 export interface Subscription extends ClientSubscription {
-  /** All notifications so far, whether or not they were iterated over. */
+  /** All notifications so far, including notifications that the test has not iterated over. */
   readonly received: readonly Notification[];
-  /** Resolves with the first `count` notifications when they have arrived. Throws if the subscription ends before. */
+  /**
+   * Resolves with the first `count` notifications when they have arrived. Rejects if the subscription ends before they
+   * have arrived.
+   */
   take(count: number): Promise<readonly Notification[]>;
 }
 
-/** Opens a subscription. */
+/** Opens a subscription with `open`, and records its notifications. */
 export async function createSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
 ): Promise<Subscription> {
@@ -30,7 +33,9 @@ export async function createSubscription(
   async function take(count: number): Promise<readonly Notification[]> {
     while (received.length < count) {
       if (isOver) {
-        throw new Error(`Cannot take ${count} notifications: the subscription ended after ${received.length}`);
+        throw new Error(
+          `Cannot take ${count} notifications: the subscription ended after ${received.length} notifications`,
+        );
       }
       await next.promise;
     }

@@ -1,5 +1,5 @@
 /**
- * Tests a task by running its handler again after a crash at every place where the task can be resumed.
+ * Tests that a task can resume, by simulating a crash after each step of the handler.
  *
  * @see ext-tasks specification/draft/tasks
  * @module
@@ -12,7 +12,7 @@ import { type FakeContextOptions, makeContext, Rounds } from "./fake_context.ts"
 /** The options of {@linkcode testTask}. */
 export interface TestTaskOptions extends Pick<FakeContextOptions, "answers" | "services" | "principal" | "client"> {
   /**
-   * Functions of services that the handler may call again, because they only read, such as `notes.find` for
+   * Service functions that the handler may call again after a crash, because they only read, such as `notes.find` for
    * `ctx.services.notes.find()`.
    */
   readonly mayRepeat?: readonly string[];
@@ -23,13 +23,14 @@ const OPTIONS: KnownOptions<keyof TestTaskOptions> = {
 };
 
 /**
- * Tests that a handler with `task({ resume: true })` can run again. Simulates a crash of the process after each value
- * of `ctx.once`, after each question, and before the result is stored. After each crash, the handler runs again with
- * the recorded values and answers.
+ * Tests that a handler with `task({ resume: true })` can run again after a crash. Simulates a crash of the process
+ * after each `ctx.once` value, after each question, and before the result is stored. After each crash, runs the handler
+ * again with the recorded values and answers.
  *
- * Throws if a function of a service is called again outside of `ctx.once`, with the line of the call, or if the handler
- * returns another value than without a crash. Calls that are made while a function of `ctx.once` is running count as
- * calls of that function. Resolves with the value that the handler returns, and the number of crashes.
+ * Throws if the handler calls a service function again outside of `ctx.once`; the error contains the line of the call.
+ * Also throws if the value that the handler returns after a crash differs from the value without a crash. All calls
+ * that happen while a `make` function of `ctx.once` is running count as inside of `ctx.once`. Resolves with the value
+ * that the handler returns, and the number of simulated crashes.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -49,7 +50,7 @@ const OPTIONS: KnownOptions<keyof TestTaskOptions> = {
  * if (value !== "receipt 5" || crashes !== 2) throw new Error("paid twice");
  * ```
  *
- * @throws {Error} if the handler repeats a call of a service, or returns another value after a crash.
+ * @throws {Error} if the handler repeats a call to a service, or returns a different value after a crash.
  */
 export async function testTask<Input>(
   tool: { readonly run: (input: Input, ctx: Context<never>) => unknown },
@@ -69,17 +70,17 @@ export async function testTask<Input>(
     refuseRepeated(before, journal.calls);
     if (toText(value) === toText(whole.value)) continue;
     throw new Error(
-      `Cannot resume the handler: it returned ${toText(whole.value)}, and after a crash ${toText(value)}; ` +
-        "keep what differs from run to run with ctx.once(key, make)",
+      `Cannot resume the handler: the handler returned ${toText(whole.value)}, but after a crash ${toText(value)}; ` +
+        "create values that differ from run to run with ctx.once(key, make)",
     );
   }
   return { value: whole.value, crashes };
 }
 
-/** The recorded values of a task, and the calls of services outside of `once`. */
+/** The recorded `once` values of a task, and the calls to services outside of `once`. */
 class Journal {
   readonly values = new Map<string, string>();
-  /** The locations in the code that called each function of a service. */
+  /** The code locations of the calls to each service function, by function name. */
   readonly calls = new Map<string, string[]>();
 }
 
@@ -89,13 +90,13 @@ interface Test<Input> {
   readonly options: TestTaskOptions;
 }
 
-/** A run of the handler that ends at its last place, as it would in a crash. */
+/** A run of the handler that stops at a place, like in a crash. A place is a `once` value or a question. */
 class CrashingRun extends Rounds {
-  /** The number of values and questions so far. */
+  /** The number of places that the run has reached. */
   places = 0;
-  /** Settles when the run has reached its last place. */
+  /** Resolves when the run has reached the place of its crash. */
   readonly crashed = Promise.withResolvers<void>();
-  /** The number of functions of `once` that are running. */
+  /** The number of `make` functions of `once` that are running. */
   making = 0;
   readonly #last: number;
   readonly #journal: Journal;
@@ -140,7 +141,7 @@ async function runTo<Input>(last: number, journal: Journal, { tool, input, optio
   return { value: await Promise.race([value, run.crashed.promise]), places: run.places };
 }
 
-/** Wraps a fake so that `note` is called before each call of its functions. */
+/** Wraps a fake so that `note` is called before each call to one of its functions. */
 function watch(fake: unknown, name: string, note: (name: string) => void): unknown {
   if (typeof fake === "function") {
     return new Proxy(fake, {
@@ -165,13 +166,13 @@ function refuseRepeated(before: Journal["calls"], after: Journal["calls"]): void
     const [line] = lines;
     if (!before.has(name)) continue;
     throw new Error(
-      `Cannot resume the handler: it calls ${name} again when it runs again after a crash, ${line}; call it within ` +
-        "ctx.once(key, make), or list it in mayRepeat if it only reads",
+      `Cannot resume the handler: after a crash, the handler calls ${name} again, ${line}; call ${name} within ` +
+        "ctx.once(key, make), or list the function in mayRepeat if it only reads",
     );
   }
 }
 
-/** Returns the first line of a stack that is outside of this file. */
+/** Returns the first line of a stack that belongs to another file. */
 function toLine(stack = ""): string {
   const own = new URL(import.meta.url).pathname;
   const frame = stack.split("\n").slice(1).find((line) => line.includes("/") && !line.includes(own));

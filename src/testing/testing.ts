@@ -28,6 +28,6 @@ export { replayTranscript } from "./replay_transcript.ts";
 export { testTask, type TestTaskOptions } from "./test_task.ts";
 export type { TestServer, Transport, TransportFacts } from "./transports.ts";
 export type { Subscription } from "./subscription.ts";
-// Types that the signatures above use and the main entry does not export.
+// Types in the signatures of this entry point that the main entry point does not export.
 export type { FaultEvent } from "../core/call/observer.ts";
 export type { Id, Params } from "../protocol/jsonrpc.ts";

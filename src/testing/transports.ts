@@ -1,5 +1,5 @@
 /**
- * Opens each transport to a server.
+ * Opens the transport between a test client and a server.
  *
  * @module
  */
@@ -18,9 +18,9 @@ import type { Message } from "../client/message.ts";
 import { type HttpServer, openHttpServer, startChild, toCommand, withPrincipal } from "./http_server.ts";
 import type { Transcript } from "../kit/transcript.ts";
 
-/** A server that `createServer` has created. */
+/** A server that `createServer` has returned. */
 export interface TestServer extends PipeServer {
-  /** Handles web-standard requests. */
+  /** Handles a web-standard `Request`. */
   readonly fetch: Fetch;
   /**
    * Internals that the test kit uses.
@@ -35,22 +35,22 @@ export interface TestServer extends PipeServer {
 }
 
 /**
- * The transport of messages:
+ * How the test client reaches the server:
  *
- * - `memory`: web requests to `server.fetch`
+ * - `memory`: requests to `server.fetch`, without a network
  * - `http`: a real HTTP server on a free port of 127.0.0.1
  * - `pipe`: a channel within this process
  * - `stdio`: the standard streams of a child process
  */
 export type Transport = "memory" | "http" | "pipe" | "stdio";
 
-/** Facts about the transport of a connection. */
+/** Facts about a connection's transport. */
 export interface TransportFacts {
-  /** The URL of the endpoint, for `http` and `memory`. */
+  /** The URL of the endpoint. `undefined` for `pipe` and `stdio`. */
   readonly url?: string;
-  /** The child process, for `stdio`. */
+  /** The child process. `undefined` unless the transport is `stdio`. */
   readonly child?: {
-    /** Resolves with the text of standard error when the process has exited. */
+    /** Resolves when the process has exited, with the text that the process wrote to standard error. */
     readonly stderr: Promise<string>;
     readonly exitCode: Promise<number>;
   };
@@ -61,7 +61,7 @@ export interface TransportOptions {
   readonly transport?: Transport;
   readonly principal?: Principal;
   readonly path?: string;
-  /** Headers of every HTTP request. */
+  /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The HTTP server that {@linkcode startHost} started. */
   readonly host?: HttpServer;
@@ -69,7 +69,7 @@ export interface TransportOptions {
   readonly onMessage: (message: Message) => void;
 }
 
-/** Starts the HTTP server of a transport. Returns `undefined` if the transport does not need a server. */
+/** Starts an HTTP server for the transport `http`. Returns `undefined` for other transports. */
 export async function startHost(
   server: TestServer | string | URL,
   { transport, principal }: Pick<TransportOptions, "transport" | "principal">,
@@ -82,7 +82,7 @@ function toAnswer({ fetch }: TestServer, principal: Principal | undefined): Fetc
   return principal !== undefined ? withPrincipal(fetch, principal) : fetch;
 }
 
-/** An open transport. */
+/** An open transport, and facts about it. */
 export interface OpenTransport {
   readonly channel: Channel;
   readonly facts: TransportFacts;
@@ -94,7 +94,7 @@ export function openTransport(server: TestServer | string | URL, options: Transp
   const isFile = typeof server === "string" || server instanceof URL;
   if (isFile !== (transport === "stdio")) {
     throw new TypeError(
-      `Cannot connect by ${transport}: it takes ${isFile ? "a server" : "the path of a file that serves"}`,
+      `Cannot connect over ${transport}: pass ${isFile ? "a server" : "the path of a file that serves over stdio"}`,
     );
   }
   if (isFile) return openChild(startChild(toCommand(server)), { transcript, onMessage });
@@ -130,10 +130,10 @@ function openChild(
   };
 }
 
-/** Milliseconds that a child process may take to exit after its input ends. */
+/** Milliseconds that a child process may take to exit after its standard input has been closed. */
 const EXIT_MS = 10_000;
 
-// Fails the running test, because a server must not write a line that is not a message.
+// Fails the running test, because a server must not write lines that are not messages to standard output.
 function onBroken(error: unknown): never {
   throw error;
 }

@@ -496,7 +496,7 @@ Deno.test("services: a fake context has fake services, and an error names a miss
   assertEquals(await notes.run({}, ctx), "fake fake s");
   assertEquals(ctx.deferred.length, 1);
   assertEquals(await notes.allow?.(fakeContext({ services: fakes })), true);
-  const wanted = 'Cannot use service "db": there is no fake; add it to services of fakeContext';
+  const wanted = 'Cannot use service "db": the option services has no such fake; add a fake';
   await assertRejects(async () => await notes.run({}, fakeContext()), TypeError, wanted);
   const other = tool({ name: "other", run: (_, ctx) => ctx.get(db) });
   await assertRejects(async () => await other.run({}, fakeContext()), TypeError, wanted);

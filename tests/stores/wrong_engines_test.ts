@@ -15,18 +15,18 @@ interface Mistake {
   readonly spoil: (engine: StoreEngine) => StoreEngine;
 }
 
-const rings = "a notification arrives within 500 ms";
+const rings = "a subscriber in another process receives an entry within 500 ms";
 const ascii = /[^\x20-\x7e]/g;
 
 const mistakes: Readonly<Record<string, Mistake>> = {
   "listen never rings": {
     rule: rings,
-    message: /not arrived within 500 ms/,
+    message: /not arrive within 500 ms/,
     spoil: (engine) => wrapEngine(engine, ({ run }) => run(), { listen: () => () => {} }),
   },
   "listen rings 900 ms late": {
     rule: rings,
-    message: /not arrived within 500 ms/,
+    message: /not arrive within 500 ms/,
     spoil: (engine) =>
       wrapEngine(engine, ({ run }) => run(), {
         listen(onRing, onLost) {
@@ -40,7 +40,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a repeated token is detected only for the last entry": {
-    rule: "an entry with a token is appended once, even after other entries",
+    rule: "an entry with a token is appended only once, even if other entries were appended in between",
     message: /expected \[1,1\]/,
     spoil(engine) {
       let appended = 0;
@@ -56,17 +56,17 @@ const mistakes: Readonly<Record<string, Mistake>> = {
     },
   },
   "text beyond ASCII is lost in values": {
-    rule: "text beyond ASCII is returned unchanged",
+    rule: "non-ASCII text is returned unchanged",
     message: /a\?/,
     spoil: (engine) => wrapEngine(engine, replaceText("set")),
   },
   "text beyond ASCII is lost in logs": {
-    rule: "60 entries with 3 MB of text beyond ASCII are returned completely",
+    rule: "60 entries with 3 MB of non-ASCII text are returned completely",
     message: /expected -1/,
     spoil: (engine) => wrapEngine(engine, replaceText("append")),
   },
   "a time to live is read as whole seconds": {
-    rule: "a value expires within 500 ms after its time to live",
+    rule: "a value expires at most 500 ms after its time to live has passed",
     message: /expected undefined/,
     spoil: (engine) =>
       wrapEngine(engine, ({ name, args, run }) => {
@@ -77,7 +77,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "an expired log is kept": {
-    rule: "a value expires within 500 ms after its time to live",
+    rule: "a value expires at most 500 ms after its time to live has passed",
     message: /expected 0/,
     spoil: (engine) =>
       wrapEngine(engine, ({ name, args, run }) => {
@@ -87,7 +87,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a page of a log holds at most 1 MB": {
-    rule: "60 entries with 3 MB of text beyond ASCII are returned completely",
+    rule: "60 entries with 3 MB of non-ASCII text are returned completely",
     message: /expected 60|has failed/,
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
@@ -97,7 +97,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "a command fails forever after its first failure, because the connection is made once": {
-    rule: "an engine that keeps failing is closed and created again",
+    rule: "the store closes an engine that keeps failing, and creates a new engine",
     message: /within 10 seconds/,
     spoil(engine) {
       let isClosed = false;
@@ -108,17 +108,17 @@ const mistakes: Readonly<Record<string, Mistake>> = {
     },
   },
   "the epoch of all logs is the same": {
-    rule: "a log keeps its epoch until it is lost",
+    rule: "a log keeps its epoch until the log is lost",
     message: /\[false,false\]|expected false/,
     spoil: (engine) => wrapEngine(engine, replaceEpoch((epoch) => epoch && "constant")),
   },
   "the epoch changes with each entry": {
-    rule: "a log keeps its epoch until it is lost",
+    rule: "a log keeps its epoch until the log is lost",
     message: /The store returns/,
     spoil: (engine) => wrapEngine(engine, replaceEpoch((epoch, last) => epoch && `${epoch}-${last}`)),
   },
   "a list ignores case": {
-    rule: "values are listed by their prefix, sorted by key and in pages",
+    rule: "values with a prefix are listed in pages, sorted by key",
     message: /The store returns/,
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {
@@ -129,7 +129,7 @@ const mistakes: Readonly<Record<string, Mistake>> = {
       }),
   },
   "the states of logs are in another order": {
-    rule: "reading the states of several logs returns the state of each log",
+    rule: "heads returns the state of each requested log",
     message: /The store returns/,
     spoil: (engine) =>
       wrapEngine(engine, async ({ name, run }) => {

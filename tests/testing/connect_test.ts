@@ -134,7 +134,7 @@ Deno.test("a revision implies its era, and an old revision contradicts the moder
     await assertRejects(
       () => connectTest(server, { revisions: [version], era: "modern" }),
       TypeError,
-      `Cannot connect with ${version}: it is a revision of the legacy era; remove era`,
+      `Cannot connect with ${version}: the revision belongs to the legacy era; remove the option era, or use another revision`,
     );
   }
   await using odd = await connectTest(server, { revisions: ["2099-01-01"] });

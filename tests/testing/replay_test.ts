@@ -49,10 +49,10 @@ Deno.test("repeated work is reported with the question that causes it", async ()
   const { message } = await assertRejects(() => replay(noisy, {}, { answers: { first: yes, second: yes } }), Error);
   assertEquals(
     message,
-    `Cannot replay the handler: it repeats work when an answer comes
-- before the question "first" it logs a message, reports progress, announces a change
-- before the question "second" it announces a change
-Do this after the last question, or keep its value with ctx.once(key, make).`,
+    `Cannot replay the handler: the handler repeats work after an answer:
+- before the question "first", the handler logs a message, reports progress, announces a change
+- before the question "second", the handler announces a change
+Do this work after the last question, or in ctx.once(key, make).`,
   );
 });
 
@@ -63,9 +63,13 @@ Deno.test("a question that changes between runs is reported", async () => {
     run: async (_input, ctx) => ((await ask(ctx, "sure", `${Math.min(at++, 3)}`)).action),
   });
   const { message } = await assertRejects(() => replay(odd, {}, { answers: { sure: yes } }), Error);
-  assertStringIncludes(message, 'it asks "sure" again, with another question');
+  assertStringIncludes(message, 'the handler asks another question under the key "sure"');
   const endless = tool({ name: "endless", run: async (_input, ctx) => ((await ask(ctx, "sure", `${at++}`)).action) });
-  await assertRejects(() => replay(endless, {}, { answers: { sure: yes } }), Error, "it has asked 64 times");
+  await assertRejects(
+    () => replay(endless, {}, { answers: { sure: yes } }),
+    Error,
+    "still asks new questions after 64 runs",
+  );
 });
 
 Deno.test("a handler that asks no question, fails, or catches errors is replayed too", async () => {

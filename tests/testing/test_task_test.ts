@@ -55,7 +55,10 @@ Deno.test("a call outside of ctx.once fails with its line, at any position", asy
       },
     });
     const error = await assertRejects(() => testTask(pay, {}, { answers, services: fakes().services }), Error);
-    assertMatch(error.message, /^Cannot resume the handler: it calls bank\.pay again .*at .*test_task_test\.ts:\d+/);
+    assertMatch(
+      error.message,
+      /^Cannot resume the handler: after a crash, the handler calls bank\.pay again, .*at .*test_task_test\.ts:\d+/,
+    );
   }
 });
 
@@ -67,7 +70,7 @@ Deno.test("a function that only reads may be called again", async () => {
     run: async (_input, ctx) => `${ctx.services.bank.balance()} ${await ctx.once("first", () => 1)}`,
   });
   const { services } = fakes();
-  await assertRejects(() => testTask(show, {}, { services }), Error, "it calls bank.balance again");
+  await assertRejects(() => testTask(show, {}, { services }), Error, "the handler calls bank.balance again");
   const { value } = await testTask(show, {}, { services, mayRepeat: ["bank.balance"] });
   assertEquals(value, "7 1");
 });
@@ -79,7 +82,7 @@ Deno.test("a result that differs between runs fails the test", async () => {
     extensions,
     run: async (_input, ctx) => `${++runs} ${await ctx.once("a", () => 1)}`,
   });
-  await assertRejects(() => testTask(count, {}), Error, 'it returned "1 1", and after a crash "3 1"');
+  await assertRejects(() => testTask(count, {}), Error, 'the handler returned "1 1", but after a crash "3 1"');
 });
 
 Deno.test("an error of the handler, a missing answer and an unknown option throw", async () => {
@@ -90,7 +93,7 @@ Deno.test("an error of the handler, a missing answer and an unknown option throw
     extensions,
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: form })).action,
   });
-  await assertRejects(() => testTask(ask, {}), TypeError, "add it to answers");
+  await assertRejects(() => testTask(ask, {}), TypeError, "add the key with an answer");
   // deno-lint-ignore no-explicit-any
   await assertRejects(() => testTask(ask, {}, { answer: {} } as any), TypeError, "unknown option answer");
 });

@@ -144,7 +144,7 @@ Deno.test("a failed handshake is reported, and closes the connection", async () 
 Deno.test("a transport that the server does not support is refused", async () => {
   const server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connectTest(server, { transport: "stdio" }), TypeError, "path of a file");
-  await assertRejects(() => connectTest("./server.ts", { transport: "http" }), TypeError, "takes");
+  await assertRejects(() => connectTest("./server.ts", { transport: "http" }), TypeError, "over http: pass a server");
   await server.close();
 });
 

@@ -1,38 +1,38 @@
 /**
- * Explains why a server cannot be reached. The explanations are the same on every runtime.
+ * Explains why a server cannot be reached. The explanations are the same on all runtimes.
  *
  * @module
  */
 
-/** The reason why a connection failed, with a fix. */
+/** The reason why a connection failed, and the remedy. */
 export interface ConnectionProblem {
-  /** The cause, without the URL. */
+  /** The reason, without the URL. */
   readonly state: string;
   readonly remedy: string;
 }
 
 /**
- * Explains why a connection failed. Compares the messages, because the runtimes have no common error codes, and the
- * reason may be only in the cause of an error.
+ * Explains why a connection failed. The explanation depends on the messages of the error and its causes, because the
+ * runtimes have no common error codes.
  */
 export function explainConnectionError(error: unknown, url: string): ConnectionProblem {
   const { host, hostname, port, protocol } = new URL(url);
   const text = mapError(error);
   const explain = (state: string, remedy: string) => ({ state, remedy });
   if (/dns error|ENOTFOUND|EAI_AGAIN|getaddrinfo|lookup address/i.test(text)) {
-    return explain(`the name ${hostname} has no address`, "check its spelling, and that this machine is online");
+    return explain(`the host name ${hostname} has no address`, "check the spelling of the host name, and that this machine is online");
   }
   if (/NotCapable|Requires net access/i.test(text)) {
-    return explain(`this program has no network permission: ${text}`, `run it with --allow-net=${host}`);
+    return explain(`this program has no network permission: ${text}`, `run the program with --allow-net=${host}`);
   }
-  // The Fetch Standard blocks these ports, because they belong to other protocols.
+  // The Fetch Standard blocks ports that belong to other protocols.
   if (/port \d+ (is|are) blocked|bad port/i.test(text)) {
-    return explain(`this runtime sends no requests to port ${port}`, "serve on another port");
+    return explain(`this runtime sends no requests to port ${port}`, "serve on a different port");
   }
   if (/refused/i.test(text)) {
     return explain(
       `nothing listens at ${host}`,
-      "start the server, and check the port that it prints; in a container it must listen on 0.0.0.0",
+      "start the server, and check the port that it prints; in a container, the server must listen on 0.0.0.0",
     );
   }
   if (/certificate|cert_|self.signed|UNABLE_TO_VERIFY|ALTNAME|UnknownIssuer|NotValidFor|Expired/i.test(text)) {
@@ -47,13 +47,13 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   if (protocol === "http:" && /invalid HTTP|malformed|parse|unexpected message|closed|reset/i.test(text)) {
     return explain(
       `${host} closed the connection or sent something other than HTTP`,
-      "use https:// if the server expects TLS; otherwise check the log of the server",
+      "use https:// if the server expects TLS; otherwise check the server's log",
     );
   }
-  return explain(`the request failed: ${text}`, "check the URL and the log of the server");
+  return explain(`the request failed: ${text}`, "check the URL and the server's log");
 }
 
-/** Returns the messages of an error and its causes, without the text that runtimes add. */
+/** Returns the messages of an error and its causes, without the prefixes that runtimes add. */
 function mapError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;

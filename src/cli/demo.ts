@@ -1,5 +1,5 @@
 /**
- * A demonstration server with one or more handlers of each kind. It needs no permissions and no packages.
+ * A demonstration server with at least one handler of each kind. It needs no permissions and no packages.
  *
  * @module
  */
@@ -21,7 +21,7 @@ export function demo(): Server {
     name: "demo",
     version: VERSION,
     title: "Demonstration",
-    instructions: "A demonstration of tools, resources, prompts, tasks and apps. Nothing here has side effects.",
+    instructions: "A demonstration of tools, resources, prompts, tasks and apps. The server has no side effects.",
     handlers: [about, greeting, add, bake, countdown, roll, dice, explain, tasks()],
   });
 }
@@ -36,7 +36,7 @@ const add = tool({
   run: ({ a, b }) => Number(a) + Number(b),
 });
 
-// A tool with an elicitation. The user answers in the client, and the model receives only the result of the handler.
+// A tool with an elicitation. The user answers in the client, and the model receives only the tool's result.
 const bake = tool({
   name: "bake",
   description: "Bakes a cake of the flavor that the user chooses",
@@ -51,11 +51,11 @@ const bake = tool({
   },
 });
 
-// A tool that may become a task: clients that support tasks get a handle if the call takes longer than a second. All
-// other clients wait for the result, and receive progress notifications.
+// A tool whose calls can become tasks. Clients that support tasks get a handle if a call takes longer than a second.
+// All other clients wait for the result, and receive progress notifications.
 const countdown = tool({
   name: "countdown",
-  description: "Counts down to zero, four steps a second, and reports progress",
+  description: "Counts down to zero, in four steps per second, and reports progress",
   input: { type: "object", properties: { from: { type: "integer", minimum: 1, maximum: 40 } }, required: ["from"] },
   annotations: { readOnlyHint: true },
   extensions: [task({ after: 1000 })],
@@ -70,7 +70,7 @@ const countdown = tool({
   },
 });
 
-// An app: clients that can show apps use this document to display the result of the tool.
+// An app. Clients that support apps show this document to display the result of the tool.
 const dice = app({
   uri: "ui://dice",
   html: `<!doctype html><title>Dice</title><h1></h1>
@@ -92,13 +92,13 @@ const about = resource({
   uri: "demo://about",
   name: "about",
   description: "About this server",
-  read: () => "A demonstration: tools, an elicitation, a task, an app, greetings, and a prompt.",
+  read: () => "Demonstrates tools, an elicitation, a task, an app, greetings and a prompt.",
 });
 
 const greeting = resource({
   uri: "demo://greeting/{language}",
   name: "greeting",
-  description: "A greeting in a language, which can be completed",
+  description: "A greeting in the chosen language, with completion of the language",
   complete: { language: (value) => Object.keys(greetings).filter((name) => name.startsWith(value.toLowerCase())) },
   read: ({ language }) => Object.hasOwn(greetings, language) ? greetings[language] : undefined,
 });

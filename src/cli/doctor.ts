@@ -1,6 +1,6 @@
 /**
- * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. It
- * reports problems and how to fix them.
+ * `mcp doctor`: tests a server over HTTP with the requests that clients send, or tests the store of a server file. The
+ * command reports problems and how to fix each problem.
  *
  * @module
  */
@@ -21,22 +21,22 @@ import { CliError, UsageError } from "./cli_error.ts";
 
 export const doctor: Command = {
   name: "doctor",
-  summary: "Diagnose a server over HTTP or its store, and suggest fixes",
+  summary: "Find problems of a server over HTTP or of a store, and suggest fixes",
   usage: ["doctor [OPTIONS] URL", "doctor --store [--json] FILE"],
   description: [
     "The command tests the address, protocol revisions, sessions, streams, access from web pages, tokens, and the " +
-    "server's lists. It calls no tools, and changes nothing but the sessions that it creates and deletes.",
-    "A problem violates the protocol, admits clients that should be rejected, or rejects clients that should be " +
-    "admitted. A note is a recommendation.",
+    "server's lists. It calls no tools. On the server, it only creates and deletes sessions of its own.",
+    "A problem means that the server violates the protocol, admits clients that it should reject, or rejects clients " +
+    "that it should admit. A note is a recommendation.",
     SIGN_IN_DESCRIPTION,
     "With --store the command imports FILE, which exports a server, and examines the server's store through its client. " +
-    "All keys begin with doctor-, and are removed at the end or expire within a minute.",
+    "The command's keys begin with doctor-. It removes the keys at the end, or they expire within a minute.",
   ],
   options: {
     header: {
       value: "NAME=VALUE",
       isRepeatable: true,
-      text: 'HTTP header of every request, such as authorization="Bearer …"; may be repeated',
+      text: 'HTTP header to send with every request, such as authorization="Bearer …"; may be repeated',
     },
     origin: {
       value: "ORIGIN",
@@ -46,7 +46,7 @@ export const doctor: Command = {
       value: "SECONDS",
       text: "Time to wait for a heartbeat on an idle stream, up to 600 (default: do not wait)",
     },
-    timeout: { value: "SECONDS", text: "Time the server may take to respond, up to 600 (default: 5)" },
+    timeout: { value: "SECONDS", text: "Time that the server may take to respond, up to 600 (default: 5)" },
     ...SIGN_IN_OPTIONS,
     store: { text: "Examine the store of a server file" },
     json: { text: "Print one JSON document" },
@@ -58,7 +58,7 @@ export const doctor: Command = {
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
     "doctor server.ts --store",
   ],
-  exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the results so far are printed" },
+  exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the command has printed the results up to then" },
   run: diagnose,
 };
 
@@ -66,14 +66,14 @@ async function diagnose(args: Args): Promise<number> {
   const { operands: [url, extra], flags, all, rest } = args;
   if ("store" in flags) return await diagnoseStores(args);
   if (rest) {
-    throw new UsageError("Cannot examine a command: it does not serve HTTP; use inspect, or name a URL");
+    throw new UsageError("Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL");
   }
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) throw refuseUrl(url);
-  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: name one URL`);
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: doctor examines one server; remove the other URL`);
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
     throw new UsageError(
-      `Cannot use the origin ${origin}: it is not a scheme and a host; write it as http://localhost:6274`,
+      `Cannot use the origin ${origin}: it does not consist of a scheme and a host; write an origin such as http://localhost:6274`,
     );
   }
   const headers = readHeaders(all.header);
@@ -95,8 +95,8 @@ async function diagnose(args: Args): Promise<number> {
 }
 
 /**
- * Signs in if the server requires it. Without a token, `doctor` examines only the parts of the server that do not
- * require a token.
+ * Signs in if the server requires a sign-in. Without a token, `doctor` examines only the parts of the server that do
+ * not require a token.
  */
 async function findToken(
   args: Args,
@@ -111,9 +111,9 @@ async function findToken(
     await (await connect(url, { auth, headers, signal, onWarning: () => {} })).close();
     const token = await auth.token({ url, method: "POST" });
     if (typeof token !== "object") return token;
-    reportLine("Your token is bound to a key, so the command examines only the parts that need no token.");
+    reportLine("Your token is bound to a key, so the command examines only the parts that require no token.");
   } catch (error) {
-    // Print only errors about the sign-in, because the examination reports other problems of the server.
+    // Print only errors about the sign-in, because the examination reports all other problems of the server.
     const isAboutSignIn = error instanceof CliError || error instanceof Error && error.name === "SignInError";
     if (isAboutSignIn) reportLine(toLine(error.message, 2000));
   }
@@ -139,7 +139,7 @@ async function diagnoseStores(args: Args): Promise<number> {
   const { operands: [target, extra], flags } = args;
   rejectRest(args, "doctor --store");
   if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
-  if (extra !== undefined) throw new UsageError(`Cannot examine ${target} and ${extra}: name one file`);
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${target} and ${extra}: doctor examines one file; remove the other file`);
   if (/^https?:/i.test(target)) {
     throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
   }
@@ -152,7 +152,7 @@ async function diagnoseStores(args: Args): Promise<number> {
     const stores = listStores(server);
     if (!stores.length) {
       throw new CliError(
-        `Cannot examine the store of ${target}: its server has no store; pass one, as in createServer({ store, secret })`,
+        `Cannot examine the store of ${target}: its server has no store; pass a store, as in createServer({ store, secret })`,
       );
     }
     const { examineStore } = await import("./doctor/store_checks.ts");
@@ -171,7 +171,7 @@ async function diagnoseStores(args: Args): Promise<number> {
   }
 }
 
-/** The signal that stops an examination at Ctrl-C, and the exit code. */
+/** The signal that stops an examination on Ctrl-C, and the exit code. */
 interface Stop {
   readonly signal: AbortSignal;
   /** The exit code after Ctrl-C. 0 if the examination was not stopped. */
@@ -183,7 +183,7 @@ function stopOnSignal(): Stop {
   const stop = { signal: controller.signal, code: 0 };
   platform.onSignal((code) => {
     stop.code = code;
-    console.error("Stopping after the current test. Press Ctrl-C again to stop at once.");
+    console.error("Stopping after the current test. Press Ctrl-C again to stop immediately.");
     controller.abort();
   });
   return stop;
@@ -195,14 +195,14 @@ function toExitCode(findings: readonly Finding[], { code }: Stop): number {
 
 function refuseUrl(url: string | undefined): UsageError {
   const action = `Cannot examine ${url || "a server"}`;
-  if (!url) return new UsageError(`${action}: no URL is named; write its URL, such as http://127.0.0.1:3000/mcp`);
+  if (!url) return new UsageError(`${action}: no URL is named; write the server's URL, such as http://127.0.0.1:3000/mcp`);
   if (/^[\w.-]+:\d+(\/|$)/.test(url)) return new UsageError(`${action}: it has no scheme; write http:// before it`);
   if (/\.([cm]?[jt]s|jsonc?)$/i.test(url)) {
     return new UsageError(
-      `${action}: it is a file; use check, examine its store with --store, or serve it with --http and name its URL`,
+      `${action}: it is a file; use the check command, add --store to examine the store, or serve the file with --http and name the URL`,
     );
   }
-  return new UsageError(`${action}: it is not an HTTP URL; write its URL, such as http://127.0.0.1:3000/mcp`);
+  return new UsageError(`${action}: it is not an HTTP URL; write the server's URL, such as http://127.0.0.1:3000/mcp`);
 }
 
 function readMs(name: string, text: string | undefined): number | undefined {
@@ -210,7 +210,7 @@ function readMs(name: string, text: string | undefined): number | undefined {
   const ms = Number(text) * 1000;
   if (/^[\d.]+$/.test(text) && ms > 0 && ms <= 600_000) return ms;
   throw new UsageError(
-    `Cannot wait ${text}: it is not a number of seconds up to 600; write --${name} with such a number`,
+    `Cannot use --${name} ${text}: it is not a number of seconds up to 600; write a number, such as 30`,
   );
 }
 

@@ -1,5 +1,5 @@
 /**
- * Selects a server from a file that serves several servers, and a concrete path if the path has parameters.
+ * Selects a server from a file that serves several servers, and sets the parameters of the server's path.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import { CliError, UsageError, withAction } from "./cli_error.ts";
 import type { Options } from "./command.ts";
 import type { PipeServer } from "../client/client.ts";
 
-/** The options of commands that use one server. */
+/** The options of commands that use a single server. */
 export const ENDPOINT_OPTIONS: Options = {
-  server: { value: "NAME", text: "Server to use, if the file serves several" },
+  server: { value: "NAME", text: "Server to use, if the file serves several servers" },
   param: {
     value: "NAME=VALUE",
     isRepeatable: true,
@@ -20,10 +20,9 @@ export const ENDPOINT_OPTIONS: Options = {
   },
 };
 
-/** The parameters of a path by name. */
+/** The values of a path's parameters, keyed by name. */
 export type Params = Readonly<Record<string, string>>;
 
-/** The command and its target, for error messages. */
 export interface Choice {
   /** The target as the user wrote it. */
   readonly target: string;
@@ -31,7 +30,7 @@ export interface Choice {
   readonly verb: string;
 }
 
-/** Returns the servers of a target: all servers, or the server of `--server`. */
+/** Returns the servers of a target: all servers, or only the server that `--server` names. */
 export function chooseEndpoints(
   server: Server,
   name: string | undefined,
@@ -48,21 +47,21 @@ export function chooseEndpoints(
 /**
  * Returns the server to use.
  *
- * @throws {UsageError} if the target has several servers, and no server is chosen.
+ * @throws {UsageError} if the target has several servers and `name` is `undefined`.
  */
 export function chooseEndpoint(server: Server, name: string | undefined, choice: Choice): Endpoint {
   const found = chooseEndpoints(server, name, choice);
   if (found.length === 1) return found[0];
-  const state = `it has the servers ${toNames(found)}; choose one with --server NAME`;
+  const state = `it has the servers ${toNames(found)}; choose a server with --server NAME`;
   throw new UsageError(`Cannot ${choice.verb} ${choice.target}: ${state}`);
 }
 
-/** The names of servers, for error messages. */
+/** Lists the names of servers, for error messages. */
 export function toNames(endpoints: readonly Endpoint[]): string {
   return endpoints.map(({ name }) => name).join(", ");
 }
 
-/** Reads `--param NAME=VALUE`. Returns `undefined` without `--param`. */
+/** Reads `--param NAME=VALUE`. Returns `undefined` if `--param` is missing. */
 export function readParams({ all: { param } }: Args): Params | undefined {
   if (!param) return;
   const params = new Map<string, string>();
@@ -70,7 +69,7 @@ export function readParams({ all: { param } }: Args): Params | undefined {
     const at = word.indexOf("=");
     const name = word.slice(0, Math.max(0, at));
     if (!name) throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
-    if (params.has(name)) throw new UsageError(`Cannot read --param ${word}: ${name} is given twice; remove one`);
+    if (params.has(name)) throw new UsageError(`Cannot read --param ${word}: ${name} is given twice; remove one of the two options`);
     params.set(name, word.slice(at + 1));
   }
   return Object.fromEntries(params);
@@ -79,7 +78,7 @@ export function readParams({ all: { param } }: Args): Params | undefined {
 /**
  * Checks that the parameters match the path of a server.
  *
- * @throws {UsageError} if parameters are missing, or the path has no parameters.
+ * @throws {UsageError} if a parameter is missing, or if the path does not have a given parameter.
  */
 export function checkParams(endpoint: Endpoint, params: Params | undefined, { target, verb }: Choice): void {
   const { path, params: names } = endpoint;
@@ -94,10 +93,10 @@ export function checkParams(endpoint: Endpoint, params: Params | undefined, { ta
 }
 
 /**
- * Returns the server of the concrete path with these parameters.
+ * Returns the server at the concrete path with these parameters.
  *
- * @throws {UsageError} if parameters are missing, or the path has no parameters.
- * @throws {CliError} if a parameter is invalid.
+ * @throws {UsageError} if a parameter is missing, or if the path does not have a given parameter.
+ * @throws {CliError} if the value of a parameter is invalid.
  */
 export async function enterEndpoint(
   endpoint: Endpoint,
@@ -110,7 +109,7 @@ export async function enterEndpoint(
 
 /**
  * Returns the options that select an endpoint, for suggested commands. Set `isChosen` if the file serves several
- * servers. The value of a missing parameter is its name in capitals.
+ * servers. The value of a missing parameter is the parameter's name in capitals.
  */
 export function toEndpointOptions(
   endpoint: Endpoint,
@@ -121,13 +120,15 @@ export function toEndpointOptions(
   return [...isChosen ? ["--server", endpoint.name] : [], ...options];
 }
 
-/** Returns a value for each parameter of a path. The value of a missing parameter is its name in capitals. */
+/**
+ * Returns a value for each parameter of a path. The value of a missing parameter is the parameter's name in capitals.
+ */
 export function toExampleParams(endpoint: Endpoint, params: Params = {}): Params {
   return Object.fromEntries(endpoint.params.map((name) => [name, params[name] ?? name.toUpperCase()]));
 }
 
 /**
- * Returns the concrete path of an endpoint. Returns its template unchanged if a parameter has no value.
+ * Returns the concrete path of an endpoint. Returns the path template unchanged if `params` lacks a parameter.
  *
  * @throws {CliError} if a value cannot be part of a path.
  */

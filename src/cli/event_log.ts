@@ -15,12 +15,12 @@ import { UsageError } from "./cli_error.ts";
 export function createLog(format: string): ReturnType<typeof jsonLog> {
   if (format === "json") return jsonLog();
   if (format === "pretty") return jsonLog({ write: (_line, record) => console.error(toLine(record)) });
-  throw new UsageError(`Cannot log as ${JSON.stringify(format)}: the formats are json and pretty`);
+  throw new UsageError(`Cannot log as ${JSON.stringify(format)}: there is no such format; use json or pretty`);
 }
 
-/** Fields that are printed first, and without their names. */
+/** Fields that are printed first, without their names. */
 const FIRST = ["event", "method", "name", "outcome", "reason", "state", "limit", "service", "error"];
-/** Fields that are omitted in the readable format. */
+/** Fields that are not printed as `name=value`, because they are printed in another place or not at all. */
 const LEFT_OUT = ["time", "level", "id", "parent", "durationMs", "waitedMs", "transport", "stack", ...FIRST];
 
 /** Formats a record, such as `14:03:21 info  call tools/call add result 1.2 ms principal=ada`. */

@@ -18,7 +18,8 @@ import { toFilePath } from "./target_url.ts";
 const MAX_FILES = 1000;
 
 /**
- * Creates a server with the handlers that the matching files export. The server is named after the folder of the files.
+ * Creates a server with the handlers that the matching files export. The name of the server is the name of the files'
+ * folder.
  *
  * @throws {CliError} if no file matches, or a file cannot be used.
  */
@@ -31,7 +32,7 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
     for (const path of paths) handlers.push(...await importHandlers(path));
     const urls = paths.map((path) => platform.toFileUrl(path));
     const files = new Set(imports ? urls.flatMap((url) => imports.list(url)).map(toFilePath) : paths);
-    // Watch the folder too, because new files may match the pattern.
+    // Also watch the folder, because new files may match the pattern.
     return { handlers, files: [...files, root] };
   }
 
@@ -53,7 +54,7 @@ export async function loadPattern(target: string, imports?: ImportGraph): Promis
 }
 
 /**
- * The paths of the files that match a pattern and can export handlers.
+ * Returns the paths of the files that match a pattern and can export handlers.
  *
  * @throws {CliError} if there are no such files.
  */
@@ -71,11 +72,11 @@ async function openPattern(target: string) {
 
   async function list(): Promise<readonly string[]> {
     const found = (await folder.walk(MAX_FILES)).filter(({ path }) => matches(path));
-    if (!found.length) throw new CliError(`Cannot serve ${target}: no file matches; check the pattern`);
+    if (!found.length) throw new CliError(`Cannot serve ${target}: no file matches the pattern; check the pattern`);
     const paths = found.filter(({ path }) => canExportHandlers(path)).map(({ real }) => real);
     if (paths.length) return paths;
-    const state = `${toBaseName(base)}/${found[0].path} is not code for Deno or Bun, or a test, or begins with _`;
-    throw new CliError(`Cannot serve ${target}: ${state}; name .ts or .js files with handlers`);
+    const state = `${toBaseName(base)}/${found[0].path} is not a JavaScript or TypeScript file, or is a test, or its name begins with _`;
+    throw new CliError(`Cannot serve ${target}: ${state}; write a pattern for .ts or .js files that export handlers`);
   }
 
   return { root, folder, list };

@@ -1,12 +1,12 @@
 /**
- * Reads the HTTP headers of `--header` options.
+ * Reads the HTTP headers from `--header` options.
  *
  * @module
  */
 import { UsageError } from "./cli_error.ts";
 
 /**
- * Reads `name=value` or `name: value`.
+ * Reads headers in the form `name=value` or `name: value`.
  *
  * @throws {UsageError} if a word is malformed, or contains characters that HTTP forbids.
  */
@@ -14,7 +14,7 @@ export function readHeaders(words: readonly string[] = []): Readonly<Record<stri
   const headers = new Headers();
   for (const word of words) {
     const [, name, value] = /^([^=:\s]+)(?:=|:\s*)(.*)$/s.exec(word) ?? [];
-    // Leave out the value, because it may be a secret.
+    // Leave the value out of the message, because the value may be a secret.
     if (name === undefined) {
       throw new UsageError("Cannot send a header: it has no name and value; write --header name=value");
     }
@@ -22,7 +22,7 @@ export function readHeaders(words: readonly string[] = []): Readonly<Record<stri
       headers.append(name, value);
     } catch {
       throw new UsageError(
-        `Cannot send the header ${name}: its name or value has characters that HTTP forbids; remove them`,
+        `Cannot send the header ${name}: the name or value contains characters that HTTP forbids; remove these characters`,
       );
     }
   }

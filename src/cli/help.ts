@@ -1,5 +1,5 @@
 /**
- * Formats `--help`, and the hints that follow usage errors.
+ * Formats the output of `--help`, and the hints after usage errors.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { VERSION } from "./version.ts";
 
 export { VERSION };
 
-/** The options of every command. */
+/** Options that every command has in addition to its own options. */
 const COMMON: Options = {
   help: { text: "Print help; also -h" },
   version: { text: "Print the version" },
@@ -21,14 +21,14 @@ const MAX_COLUMNS = 100;
 const DEFAULT_COLUMNS = 80;
 
 /**
- * Returns the line after a usage error, which says how to print help. `command` is the command in the user's command
- * line, if any.
+ * Returns the line to print after a usage error, which contains the command for printing help. `command` is the name of
+ * the user's command, if known.
  */
 export function toHelpHint(command: string | undefined): string {
   return `More: ${toShell([...toProgram(), ...command === undefined ? [] : [command], "--help"])}`;
 }
 
-/** Returns the help of a command, at most `columns` wide. `commands` are the commands to list. */
+/** Returns the help of a command. Lines are at most `columns` wide. The help also lists `commands`. */
 export function toHelp(
   command: Command,
   commands: readonly Command[],
@@ -43,7 +43,7 @@ export function toHelp(
     ...toSection("Usage", toCommandLines(command.usage)),
     ...(command.description ?? []).map((text) => toLines(text, width)),
     ...toSection("Commands", toRows(commands.map(({ name, summary }) => [name, summary]))),
-    ...commands.length ? [toLines("Run mcp COMMAND --help for the options of a command.", width)] : [],
+    ...commands.length ? [toLines("Run mcp COMMAND --help to see the options of a command.", width)] : [],
     ...toSection("Options", toRows(Object.entries({ ...command.options, ...COMMON }).map(toOptionRow))),
     ...toSection("Examples", toCommandLines(command.examples)),
     ...toSection("Exit codes", toRows(toExitRows(command))),
@@ -60,7 +60,7 @@ function toExitRows({ exitCodes = {} }: Command): readonly (readonly string[])[]
   return Object.entries({ 0: "Success", 2: "Usage or configuration error", ...exitCodes });
 }
 
-/** Formats a command line with an indent. Continuation lines have a larger indent. */
+/** Formats a command line with an indent. Continuation lines are indented further. */
 function toHanging(line: string, width: number): readonly string[] {
   return toLines(line, width - 6).map((each, i) => `${" ".repeat(i ? 6 : 2)}${each}`);
 }

@@ -1,5 +1,5 @@
 /**
- * Imports a file of the user, and explains why a file cannot be loaded.
+ * Imports a user's file, and explains why a file cannot be loaded.
  *
  * @module
  */
@@ -28,20 +28,20 @@ export async function importDefault(target: string, url: string): Promise<unknow
 export async function importFile<T>(
   target: string,
   url: string,
-  // Called within the `try`, because a file may export a promise that rejects.
+  // `read` is called within the `try` block, because a file may export a promise that rejects.
   read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
 ): Promise<T> {
-  // Use a background timer, because any other timer would keep Deno from detecting modules that wait for each other.
+  // Use a background timer, because with another timer Deno could not detect modules that wait for each other.
   const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
-      toPrintable(`Waiting for ${target}: it has not finished loading; check what it awaits at its top level`),
+      toPrintable(`Waiting for ${target}: it has not finished loading; check the top-level await expressions in the file`),
     );
   }, NOTICE_MS);
   try {
     return await read(await import(url));
   } catch (error) {
     const remedy = /^https?:/i.test(url)
-      ? "Name a file. To use a server that runs at this URL, choose the command call, inspect or doctor."
+      ? "Name a file. To use a server that runs at this URL, use the call, inspect or doctor command."
       : url.startsWith("file:")
       ? "Fix the file."
       : "Check the name.";

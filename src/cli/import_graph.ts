@@ -1,25 +1,25 @@
 /**
- * Records the files that a server file imports. `mcp --watch` watches them, and reloads changed files.
+ * Records the files that a server file imports. `mcp --watch` watches these files, and reloads changed files.
  *
  * @module
  */
 import { isAbsolute, toFileHref } from "../files/path.ts";
 import { bun, type BunGlobal } from "./runtime_globals.ts";
 
-/** Files of this library, which do not change while it runs. */
+/** Files of this library, which do not change while the library is running. */
 const LIBRARY = [new URL("../", import.meta.url).href, new URL("../../mod.", import.meta.url).href];
 
-/** Records all imports after its creation. */
+/** Records all imports that happen after the graph is created. */
 export class ImportGraph {
   /**
-   * The files that each file imports. Imports that were removed from a file stay in the map, which may only cause an
+   * The files that each file imports. An import that was removed from a file stays in the map. This can only cause an
    * unnecessary reload.
    */
   readonly #imports = new Map<string, Set<string>>();
   readonly #versions = new Map<string, number>();
   #version = 0;
 
-  /** Starts to record the imports of this process. */
+  /** Starts recording the imports of this process. */
   constructor() {
     onImport((file, importer) => {
       if (LIBRARY.some((start) => file.startsWith(start))) return 0;
@@ -37,8 +37,8 @@ export class ImportGraph {
   }
 
   /**
-   * Makes the next import of these files reload the changed files, and all files that import a changed file. Other
-   * files keep their state.
+   * Makes the next import of `entries` reload the changed files and all files that import a changed file, directly or
+   * indirectly. All other files keep their state.
    */
   renew(entries: readonly string[], changed: readonly string[]): void {
     this.#version++;
@@ -49,12 +49,12 @@ export class ImportGraph {
   }
 }
 
-/** Returns the version of a file that another file imports. Both are URLs without a query. */
+/** Returns the version of `file`, which `importer` imports. Both are URLs without a query. */
 type ResolveImport = (file: string, importer: string) => number;
 
 /**
- * Calls `resolve` for each import of a local file from now on, with the URLs of both files. For each new version above
- * 0, the runtime loads the file again.
+ * Calls `resolve` for each later import of a local file, with the URLs of both files. If `resolve` returns a new
+ * version above 0, the runtime loads the file again.
  */
 function onImport(resolve: ResolveImport): void {
   if (bun) return onBunImport(bun, resolve);
@@ -71,10 +71,10 @@ function onImport(resolve: ResolveImport): void {
 }
 
 function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
-  // Set while `resolveSync` runs, which calls this plugin again.
+  // Whether `resolveSync` is running, which calls this plugin again.
   let isResolving = false;
 
-  // Returns an empty path if an import cannot be resolved. Bun then reports the error itself.
+  // Returns an empty path if an import cannot be resolved. Bun then reports the error.
   function findPath(specifier: string, importer: string): string {
     isResolving = true;
     try {
@@ -100,7 +100,7 @@ function onBunImport(bun: BunGlobal, resolve: ResolveImport): void {
   });
 }
 
-/** Returns the URL of a path from Bun. Names of packages and builtin modules are returned unchanged. */
+/** Returns the URL of a path from Bun. Returns names of packages and built-in modules unchanged. */
 function toUrl(path: string): string {
   return isAbsolute(path) ? toFileHref(path.replaceAll("\\", "/")) : path;
 }

@@ -23,8 +23,8 @@ export const inspect: Command = {
   description: [`${SERVER_DESCRIPTION} Defaults to ./mcp.jsonc, else ./server.ts, else a demonstration server.`],
   options: {
     ...SERVER_OPTIONS,
-    page: { text: "Open the inspector for a URL or a command: a page to try the server in a browser" },
-    port: { value: "PORT", text: "Port of the page (default: any free port)" },
+    page: { text: "Open the inspector for a URL or a command, a web page for trying the server" },
+    port: { value: "PORT", text: "Port of the inspector page (default: any free port)" },
   },
   operands: "files",
   examples: [
@@ -33,7 +33,7 @@ export const inspect: Command = {
     "inspect https://mcp.example.com/mcp --page",
     "inspect --revision 2025-06-18 -- npx -y some-server --verbose",
   ],
-  exitCodes: { 1: "A list failed, or the server responded with an error", 130: "Stopped with Ctrl-C" },
+  exitCodes: { 1: "A list request failed, or the server responded with an error", 130: "Stopped with Ctrl-C" },
   run: inspectServer,
 };
 
@@ -41,13 +41,13 @@ async function inspectServer(args: Args): Promise<number | void> {
   if ("page" in args.flags) {
     return await (await importModule<typeof import("./inspector/serve.ts")>("./inspector/serve.ts")).servePage(args);
   }
-  if ("port" in args.flags) throw new UsageError("Cannot use --port: it is the port of the page; add --page");
+  if ("port" in args.flags) throw new UsageError("Cannot use --port: the port is for the inspector page; add --page");
   return await withServerSession(args, { verb: "inspect", isOptional: true }, (session) => showServer(session, args));
 }
 
 async function showServer({ client, operands, signal }: ServerSession, { flags }: Args): Promise<number> {
   if (operands.length) {
-    throw new UsageError(`Cannot inspect ${operands[0]} too: name one server, or a command after --`);
+    throw new UsageError(`Cannot inspect ${operands[0]} too: inspect takes one server; remove ${operands[0]}`);
   }
   const { listing, failures } = await listAll(client, { signal });
   const { server } = client;

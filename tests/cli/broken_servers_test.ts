@@ -170,7 +170,7 @@ for (const { name, program } of runtimes) {
         "closed the connection or sent something other than HTTP; use https://",
       ],
       [`https://127.0.0.1:${port}/mcp`, "does not speak TLS; use http:// instead"],
-      ["http://nobody.invalid/mcp", "the name nobody.invalid has no address; check its spelling"],
+      ["http://nobody.invalid/mcp", "the host name nobody.invalid has no address; check the spelling"],
     ];
     await tryAll(cases, async ([url, state]) => {
       const called = await run([...program, "call", url, "--timeout", "5"]);
@@ -207,7 +207,7 @@ for (const { name, program } of runtimes) {
         assertEquals([code, stdout], [0, "Hi!\n"]);
       }
       await using waiting = await start([...program, "call", "waits.ts"], { cwd });
-      await waiting.waitFor(/^Waiting for waits\.ts: it has not finished loading; check what it awaits/);
+      await waiting.waitFor(/^Waiting for waits\.ts: it has not finished loading; check the top-level await/);
     });
   });
 

@@ -298,7 +298,7 @@ for (const { name, program, file } of runtimes) {
       {
         words: ["call", "http://127.0.0.1:1/mcp"],
         expected:
-          /^Cannot reach http:\/\/127\.0\.0\.1:1\/mcp: (nothing listens at 127\.0\.0\.1:1; start the server|this runtime sends no requests to port 1; serve on another port)/,
+          /^Cannot reach http:\/\/127\.0\.0\.1:1\/mcp: (nothing listens at 127\.0\.0\.1:1; start the server|this runtime sends no requests to port 1; serve on a different port)/,
       },
     ]
   ) {

@@ -9,7 +9,7 @@ const HINT = ". For more information, pass `verbose: true` in the second argumen
 
 /** Errors in the form in which Deno 2.9 and Bun 1.4 throw them for a URL, and their meaning. */
 const errors: readonly (readonly [url: string, state: string, errors: readonly Error[]])[] = [
-  ["http://x.test:80/", "the name x.test has no address", [
+  ["http://x.test:80/", "the host name x.test has no address", [
     deno("Connect): dns error: failed to lookup address information: Name or service not known"),
     bun("ENOTFOUND", "getaddrinfo ENOTFOUND x.test"),
   ]],

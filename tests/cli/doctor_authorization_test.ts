@@ -169,20 +169,22 @@ const rows: readonly {
     title: "names metadata that does not exist",
     parts: { challenge: { resource_metadata: `${origin}/meta` } },
     found: [
-      /^problem: metadata: the challenge names http:\/\/localhost:3000\/meta, which gives 404 instead of metadata$/,
+      /^problem: metadata: the challenge names http:\/\/localhost:3000\/meta, but there is no metadata at this URL: 404$/,
     ],
   },
   {
     title: "names metadata over plain HTTP",
     parts: { challenge: { resource_metadata: "http://mcp.example/meta" } },
-    found: [/^problem: metadata: the challenge names http:\/\/mcp\.example\/meta, which gives no https connection/],
+    found: [
+      /^problem: metadata: the challenge names http:\/\/mcp\.example\/meta, but there is no metadata at this URL: no https connection/,
+    ],
   },
   {
     title: "has an error in the first challenge, and requests offline_access",
     parts: { challenge: { resource_metadata: wellKnown, error: "invalid_token", scope: "a offline_access" } },
     found: [
       /^note: challenge: the challenge for a request without a token has the error invalid_token$/,
-      /^note: challenge: the challenge asks for the scope offline_access$/,
+      /^note: challenge: the challenge contains the scope offline_access$/,
     ],
   },
   {
@@ -205,7 +207,7 @@ const rows: readonly {
         return next(new Request(request, { headers }));
       },
     },
-    found: [/^problem: invalid token: the server accepts a token that nobody has issued$/],
+    found: [/^problem: invalid token: the server accepts a token that no authorization server has issued$/],
   },
   {
     title: "reads tokens from the query string",
@@ -263,7 +265,7 @@ const rows: readonly {
           : undefined,
     },
     found: [
-      /^problem: metadata: the metadata at \S+\/mcp is for another resource or other issuers than the metadata at \S+$/,
+      /^problem: metadata: the metadata at \S+\/mcp has a different resource or different issuers from the metadata at \S+$/,
     ],
   },
   {
@@ -313,7 +315,7 @@ const rows: readonly {
     title: "has wrong members in its metadata",
     parts: { resource: { scopes_supported: "a b", bearer_methods_supported: ["header", "query"] } },
     found: [
-      /^problem: metadata: scopes_supported of the metadata at \S+ is not a list of texts$/,
+      /^problem: metadata: scopes_supported of the metadata at \S+ is not an array of strings$/,
       /^problem: metadata: bearer_methods_supported of the metadata at \S+ is \["header","query"\]$/,
     ],
   },
@@ -326,7 +328,7 @@ const rows: readonly {
     title: "hides its metadata from web pages, and sends it as text",
     parts: { metadataHeaders: { "content-type": "text/plain" } },
     found: [
-      /^note: metadata: the metadata at \S+ has another content type than application\/json$/,
+      /^note: metadata: the metadata at \S+ has a content type other than application\/json$/,
       /^note: metadata: web pages of http:\/\/localhost:6274 cannot read the metadata at \S+: GET gets 200 and no Access-/,
     ],
   },
@@ -348,7 +350,7 @@ const rows: readonly {
     found: [
       /^problem: authorization server: the issuer in the metadata at \S+ is "http:\/\/localhost:3000\/"$/,
       /^problem: authorization server: the metadata at \S+ has no token_endpoint$/,
-      /^problem: authorization server: the metadata at \S+ does not announce PKCE/,
+      /^problem: authorization server: the metadata at \S+ does not declare PKCE/,
     ],
   },
   {
@@ -377,7 +379,7 @@ const rows: readonly {
     },
     options: withToken,
     needsToken: true,
-    found: [/^note: token: the server accepts requests without the token too$/],
+    found: [/^note: token: the server also accepts requests without a token$/],
   },
   {
     title: "refuses missing scopes without an error",
@@ -391,7 +393,7 @@ const rows: readonly {
     parts: { before: forbidLists({ "www-authenticate": 'Bearer error="insufficient_scope"' }) },
     options: withToken,
     needsToken: true,
-    found: [/^note: scopes: the 403 response does not name the scopes that are missing$/, /: lists: /],
+    found: [/^note: scopes: the 403 response does not name the missing scopes$/, /: lists: /],
   },
   {
     title: "refuses missing scopes without metadata",
@@ -433,7 +435,10 @@ Deno.test("doctor shows the scopes in a refusal", async () => {
   const challenge = `Bearer error="insufficient_scope", scope="notes:read", resource_metadata="${wellKnown}"`;
   const findings = await diagnose({ before: forbidLists({ "www-authenticate": challenge }) }, withToken);
   const [scopes] = findings.filter(({ check }) => check === "scopes");
-  assertMatch(scopes.message, /^a request with too few scopes gets 403, which names the scopes notes:read$/);
+  assertMatch(
+    scopes.message,
+    /^a request with too few scopes gets 403, and the challenge names the scopes notes:read$/,
+  );
 });
 
 /**

@@ -53,7 +53,7 @@ for (const { name, program } of runtimes) {
     gone[Symbol.dispose]();
     const expected = [
       [`http://${gone.host}/mcp`, `nothing listens at ${gone.host}\n`],
-      ["http://nobody.invalid/mcp", "the name nobody.invalid has no address\n"],
+      ["http://nobody.invalid/mcp", "the host name nobody.invalid has no address\n"],
       [`https://${rude.host}/mcp`, `${rude.host} does not speak TLS\n`],
       [`http://${rude.host}/mcp`, `${rude.host} closed the connection or sent something other than HTTP\n`],
       [`http://${mute.host}/mcp`, "the server did not respond within 0.3 s\n", "0.3"],
@@ -80,22 +80,25 @@ for (const { name, program } of runtimes) {
 testProcesses("doctor refuses a target that it cannot examine, and never prints a token", async () => {
   const program = ["bun", `${root}mod.ts`, "doctor"];
   const expected = [
-    [[], "Cannot examine a server: no URL is named; write its URL, such as http:"],
+    [[], "Cannot examine a server: no URL is named; write the server's URL, such as http:"],
     [
       ["mcp.jsonc"],
-      "Cannot examine mcp.jsonc: it is a file; use check, examine its store with --store, or serve it with --http and name its URL",
+      "Cannot examine mcp.jsonc: it is a file; use the check command, add --store to examine the store, or serve the file with --http and name the URL",
     ],
     [["localhost:1/mcp"], "Cannot examine localhost:1/mcp: it has no scheme; write http:// before it"],
-    [["ftp://x"], "Cannot examine ftp://x: it is not an HTTP URL; write its URL, such as http:"],
-    [["--", "server"], "Cannot examine a command: it does not serve HTTP; use inspect, or name a URL"],
+    [["ftp://x"], "Cannot examine ftp://x: it is not an HTTP URL; write the server's URL, such as http:"],
+    [["--", "server"], "Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL"],
     [["http://a", "http://b"], "Cannot examine http://a and http://b: name one URL"],
     [["http://a", "--header", "secret"], "Cannot send a header: it has no name and value; write --header name=value"],
-    [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: its name or value has characters"],
+    [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: the name or value contains characters"],
     [
       ["http://a", "--timeout", "soon"],
-      "Cannot wait soon: it is not a number of seconds up to 600; write --timeout with",
+      "Cannot use --timeout soon: it is not a number of seconds up to 600; write a number",
     ],
-    [["http://a", "--origin", "a.example"], "Cannot use the origin a.example: it is not a scheme and a host"],
+    [
+      ["http://a", "--origin", "a.example"],
+      "Cannot use the origin a.example: it does not consist of a scheme and a host",
+    ],
   ] as const;
   await Promise.all(expected.map(async ([words, told]) => {
     const { code, stdout, stderr } = await run([...program, ...words]);

@@ -85,7 +85,7 @@ Deno.test("doctor reports an engine that compares and writes in two steps", asyn
     return await engine.set(String(key), String(value), rest);
   });
   assertEquals(found.length, 1, found.join("\n"));
-  assertMatch(found[0], /^problem: atomic values: of 8 concurrent writes that need the same version, \d succeeded/);
+  assertMatch(found[0], /^problem: atomic values: of 8 concurrent writes that require the same version, \d succeeded/);
 });
 
 Deno.test("doctor reports an engine that appends an entry again for a repeated token", async () => {
@@ -93,7 +93,7 @@ Deno.test("doctor reports an engine that appends an entry again for a repeated t
   const found = await examineEngine(({ name, args: [log, value, options], run }, engine) =>
     name === "append" ? engine.append(String(log), String(value), { ...Object(options), token: `t${count++}` }) : run()
   );
-  assertEquals(found, ["problem: atomic logs: 9 appends with 4 tokens made 9 entries with 9 ids"]);
+  assertEquals(found, ["problem: atomic logs: 9 appends with 4 tokens created 9 entries with 9 ids"]);
 });
 
 Deno.test("doctor reports an engine that never rings", async () => {
@@ -111,27 +111,27 @@ Deno.test("doctor reports an engine that only polls", async () => {
 Deno.test("doctor reports an engine whose values expire late", async () => {
   const found = await examineEngine(changeTtl((ms) => ms + 1500));
   assertEquals(found.length, 1, found.join("\n"));
-  assertMatch(found[0], /^problem: expiry: a value that lives for 2000 ms was gone only after \d+ ms/);
+  assertMatch(found[0], /^problem: expiry: a value with a time to live of 2000 ms expired only after \d+ ms/);
 });
 
 Deno.test("doctor reports an engine whose values expire early", async () => {
   const found = await examineEngine(changeTtl((ms) => ms === ttlMs ? ms : ms - 1500));
   assertEquals(found.length, 1, found.join("\n"));
-  assertMatch(found[0], /^problem: expiry: a value that lives for 2000 ms was gone after \d+ ms/);
+  assertMatch(found[0], /^problem: expiry: a value with a time to live of 2000 ms was missing after \d+ ms/);
 });
 
 Deno.test("doctor reports an engine that loses values", async () => {
   const found = await examineEngine(({ name, args: [key], run }) =>
     name === "get" && String(key).endsWith("kept-7") ? undefined : run()
   );
-  assertEquals(found, ["problem: eviction: 1 of 50 values were lost before their time"]);
+  assertEquals(found, ["problem: eviction: 1 of 50 values were lost before they expired"]);
 });
 
 Deno.test("doctor reports an engine that truncates large values", async () => {
   const found = await examineEngine(({ name, args: [key, value, options], run }, engine) =>
     name === "set" ? engine.set(String(key), String(value).slice(0, 65_536), { ...Object(options) }) : run()
   );
-  assertEquals(found, ["problem: value size: a value of 1048576 bytes is not read as it was written"]);
+  assertEquals(found, ["problem: value size: a value of 1048576 bytes is returned changed or not at all"]);
 });
 
 Deno.test("doctor reports an engine whose responses nearly exceed the timeout", async () => {
@@ -150,7 +150,7 @@ Deno.test("doctor reports an engine whose responses nearly exceed the timeout", 
 
 Deno.test("doctor reports two connections that reach different data", async () => {
   const found = await examine(customStore(() => memoryStore()[INTERNALS].connect()));
-  assertEquals(found, ["problem: reachable: a value that one connection wrote is not found by another"]);
+  assertEquals(found, ["problem: reachable: another connection cannot read a value that one connection wrote"]);
 });
 
 Deno.test("doctor reports the error of an engine that is down", async () => {

@@ -61,7 +61,7 @@ Deno.test("doctor finds no problem with a server of this library", async () => {
   assertEquals([...checks].join(), all);
   const withPage = { origin: page, headers: { authorization: "Bearer abc" } };
   const asked = await withServer((fetch) => runDoctor(fetch, withPage), { cors: { origins: [page] } });
-  assertEquals(listDefects(asked), ["note: token: the server accepts requests without the token too"]);
+  assertEquals(listDefects(asked), ["note: token: the server also accepts requests without a token"]);
 });
 
 /** A server with a defect. `next` is a correct server. */
@@ -158,7 +158,7 @@ const broken: readonly Broken[] = [
   {
     title: "is behind a proxy that cannot reach it",
     fetch: () => new Response("<h1>Bad gateway</h1>", { status: 502 }),
-    found: [/^problem: connection: the proxy in front of the server cannot reach it \(502\)$/],
+    found: [/^problem: connection: the proxy in front of the server cannot reach the server \(502\)$/],
   },
   {
     title: "rejects all clients",
@@ -205,14 +205,14 @@ const broken: readonly Broken[] = [
     },
     found: [
       /^problem: session unknown: an unknown session gets 400/,
-      /^problem: session end: DELETE gets 204, but a later request of the session gets 400/,
+      /^problem: session end: DELETE gets 204, but a later request in the session gets 400/,
     ],
   },
   {
     title: "does not end sessions",
     fetch: (request, next) => request.method === "DELETE" ? new Response(null, { status: 200 }) : next(request),
     found: [
-      /^problem: session end: DELETE gets 200, but a later request of the session gets 200 with a res/,
+      /^problem: session end: DELETE gets 200, but a later request in the session gets 200 with a res/,
     ],
   },
   {
@@ -319,8 +319,8 @@ const broken: readonly Broken[] = [
         })
         : next(request),
     found: [
-      /^note: stream: the stream of GET opens in \d+ ms but sends no byte \(2025-11-25\); some proxies hold it/,
-      /^note: stream: the stream has no X-Accel-Buffering: no header/,
+      /^note: stream: the stream of GET opens in \d+ ms but sends no byte \(2025-11-25\); some proxies hold/,
+      /^note: stream: the response lacks the header "X-Accel-Buffering: no"/,
       /^note: stream: the stream is compressed \(gzip\), which delays events$/,
     ],
   },
@@ -328,7 +328,7 @@ const broken: readonly Broken[] = [
     title: "accepts requests of web pages of every origin",
     fetch: (request, next) => next(withHeaders(request, (headers) => headers.delete("origin"))),
     found: [
-      /^problem: foreign origin: web pages of any origin get results: https:\/\/stranger\.invalid got a result, so/,
+      /^problem: foreign origin: the server responds to web pages with any origin, such as https:\/\/stranger\.invalid, so/,
     ],
   },
   {
@@ -369,7 +369,7 @@ const broken: readonly Broken[] = [
     fetch: async (request, next) =>
       answerWith(await next(request), (headers) => headers.set("access-control-allow-origin", "*")),
     found: [
-      /^problem: foreign origin: web pages of any origin get results/,
+      /^problem: foreign origin: the server responds to web pages with any origin/,
       /^problem: cors: every web page can call this server and read its responses$/,
     ],
   },
@@ -512,7 +512,7 @@ function createOfficial(): McpServer {
 }
 
 const OFFICIAL = [
-  "problem: foreign origin: web pages of any origin get results: https://stranger.invalid got a result, so any web page can use " +
+  "problem: foreign origin: the server responds to web pages with any origin, such as https://stranger.invalid, so any web page can use " +
   "this server through DNS rebinding",
   "problem: foreign host: a request for the host stranger.invalid is accepted (200), so any web page can use this " +
   "server through DNS rebinding",

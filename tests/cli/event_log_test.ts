@@ -17,6 +17,6 @@ testProcesses("the log has one line for a call, as JSON or as text, and never co
     assert(!/271828/.test(json.stderr + pretty.stderr));
     const wrong = await run([...words, "serve", "--stdio", "--log=xml"], { input, cwd: root });
     assertEquals(wrong.code, 2);
-    assertMatch(wrong.stderr, /Cannot log as "xml": the formats are json and pretty/);
+    assertMatch(wrong.stderr, /Cannot log as "xml": there is no such format; use json or pretty/);
   }
 });

@@ -39,7 +39,7 @@ Deno.test("a pattern without handlers is an error that names the pattern", async
             "w/*.ts",
             "there is no folder",
           ],
-          ["z/*.ts", "z/_a.ts is not code for Deno or Bun, or a test, or begins with _; name"],
+          ["z/*.ts", "z/_a.ts is not a JavaScript or TypeScript file, or is a test, or its name begins with _; write"],
           ["x/*.js", "no file matches"],
         ]
       ) {

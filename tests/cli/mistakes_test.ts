@@ -388,10 +388,10 @@ for (const { name, program } of runtimes) {
         ["call", "htp://x/mcp"],
         /^Cannot use htp:\/\/x\/mcp: htp: is not a scheme for files; name a file, a folder, a package/,
       ],
-      [["inspect", "s.ts", "--port", "1"], /^Cannot use --port: it is the port of the page; add --page\n/],
+      [["inspect", "s.ts", "--port", "1"], /^Cannot use --port: the port is for the inspector page; add --page\n/],
       [
         ["check", "http://127.0.0.1:1/mcp"],
-        /To use a server that runs at this URL, choose the command call, inspect or/,
+        /To use a server that runs at this URL, use the call, inspect or/,
       ],
     ];
     await withFiles(files, async (cwd) => {

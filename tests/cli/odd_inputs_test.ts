@@ -83,7 +83,7 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
   [["help", "chekc"], /^Cannot print the help of chekc: there is no such command; did you mean check\?\n/],
   [
     ["notes/*.txt"],
-    /^Cannot serve notes\/\*\.txt: notes\/a\.txt is not code for Deno or Bun, or a test, or begins with _; name/,
+    /^Cannot serve notes\/\*\.txt: notes\/a\.txt is not a JavaScript or TypeScript file, or is a test, or its name begins with _; write/,
   ],
   [["check", "/dev/null"], /^Cannot serve \/dev\/null: it is neither a file nor a folder; check the path\n/],
 ];

@@ -17,10 +17,10 @@ import type { ConfigPart } from "./pattern_resources.ts";
 /**
  * Creates a server from a config file. `file` is the path as the user wrote it.
  *
- * @throws {CliError} with file, line, column and key if something cannot be used.
+ * @throws {CliError} with file, line, column and key if a value or file cannot be used.
  */
 export async function loadConfig(file: string, path: string, imports?: ImportGraph): Promise<Loaded> {
-  // Load these modules now, because they import packages that other targets do not need.
+  // Load these modules only now, because they import packages that servers without a config file do not need.
   const [{ readSources }, { defineServer }] = await Promise.all([
     importModule<typeof import("./source.ts")>("./config/source.ts"),
     importModule<typeof import("./server_definition.ts")>("./config/server_definition.ts"),
@@ -66,18 +66,18 @@ export async function loadFolder(target: string, path: string): Promise<Loaded> 
     folder: openFolder({ root, maxBytes: 1024 * 1024 }),
     toUri: (path) => `file:///${toUriPath(path)}`,
     baseUri: "file:///",
-    metadata: { description: `The files in ${name}` },
+    metadata: { description: `The files of the folder ${name}` },
     name,
     tools: true,
   });
-  const instructions = `The files of the folder ${name}. They can be listed, searched and read, but not changed.`;
+  const instructions = `The files of the folder ${name}. Clients can list, search and read the files, but not change them.`;
   const server = createServer({ name, version: "0.0.0", instructions, handlers: part.handlers });
   return { server, files: [], watch: () => watchParts([part], server) };
 }
 
 /**
- * Returns the handlers of all parts. Templates with a longer literal prefix come first, because the first template that
- * matches a URI is used.
+ * Returns the handlers of all parts. Templates with a longer literal prefix come first, because the server uses the
+ * first template that matches a URI.
  */
 function toHandlers(parts: readonly ConfigPart[]): readonly Handler[] {
   const toLength = ({ baseUri }: ConfigPart) => baseUri?.length ?? Infinity;

@@ -24,12 +24,12 @@ import type { ConfigPart } from "./pattern_resources.ts";
 import { findFile, type Source, toDefaultName } from "./source.ts";
 import { parseTemplate } from "../../ready/template.ts";
 
-/** A server as config files define it. */
+/** The options and handlers that config files define. */
 export interface ServerDefinition {
   /** All server options except the handlers. */
   readonly options: Omit<ServerOptions, "handlers">;
   readonly parts: readonly ConfigPart[];
-  /** The files from which the server was read. */
+  /** The files from which the server is built. */
   readonly files: readonly string[];
 }
 
@@ -39,9 +39,9 @@ const MAX_PROMPTS = 1000;
 type ToolConfig = NonNullable<ConfigFile["tools"]>[string];
 
 /**
- * Builds a server from config files. `imports` records the imports of their modules.
+ * Builds a server from config files. `imports` records which files the modules import.
  *
- * @throws {CliError} with file, line, column and key if something cannot be used.
+ * @throws {CliError} with file, line, column and key if a value or file cannot be used.
  */
 export async function defineServer(
   sources: readonly [Source, ...Source[]],
@@ -55,12 +55,11 @@ export async function defineServer(
   return { options: await readOptions(main), parts, files };
 }
 
-/** Collects the parts of a server from its config files. */
 class DefinitionBuilder {
-  /** The files that the config files use. */
+  /** The files to which the config files refer. */
   readonly files: string[] = [];
   readonly parts: ConfigPart[] = [];
-  /** The config file that defines each tool, by name. */
+  /** The config file that defines a tool, keyed by tool name. */
   readonly #toolFiles = new Map<string, string>();
   readonly #main: Source;
   readonly #imports?: ImportGraph;
@@ -85,7 +84,7 @@ class DefinitionBuilder {
       const key = ["tools", name];
       const other = this.#toolFiles.get(name);
       if (other !== undefined) {
-        throw source.toProblem(key, `${other} has a tool ${name} too; rename one of the two`);
+        throw source.toProblem(key, `${other} also has a tool ${name}; rename one of the two tools`);
       }
       this.#toolFiles.set(name, source.file);
       const handler = await withKey(source, key, () => buildTool(name, tool, source));
@@ -115,7 +114,7 @@ class DefinitionBuilder {
   }
 }
 
-/** Runs a function, and adds the position of a key to its errors. */
+/** Runs a function, and adds the position of a key to errors that the function throws. */
 async function withKey<T>(source: Source, key: KeyPath, run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();
@@ -146,7 +145,8 @@ async function buildTool(name: string, tool: ToolConfig, source: Source): Promis
   const toProblem = (path: KeyPath, state: string) => source.toProblem([...key, ...path], state);
   if ("fetch" in tool) return makeHttpTool({ ...tool, name }, { readEnv, toProblem });
   const cwd = source.resolvePath([...key, "cwd"], tool.cwd ?? "");
-  // Check only with read permission. Without it, a missing folder is reported when the program starts.
+  // Check the folder only with read permission. Without the permission, a missing folder is reported when the program
+  // starts.
   if (tool.cwd !== undefined && platform.mayRead(cwd)) await findFile(source, [...key, "cwd"], cwd, "folder");
   const program = toProgram(source, name, tool.run[0]);
   const target = isAbsolute(program) && platform.mayRead(program)
@@ -160,7 +160,7 @@ async function importHandlers(name: string, path: string): Promise<readonly Hand
   const exported = await importDefault(name, platform.toFileUrl(path));
   const list: readonly unknown[] = Array.isArray(exported) ? exported : [exported];
   if (list.every(isHandler)) return list;
-  throw new TypeError("its default export is not a tool, resource or prompt, nor an array of these; export a handler");
+  throw new TypeError("the default export is neither a handler (tool, resource or prompt) nor an array of handlers; export a handler");
 }
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {
@@ -171,11 +171,11 @@ async function buildPrompt(main: Source, path: string): Promise<Handler> {
 
 interface PromptFiles {
   readonly paths: readonly string[];
-  /** The base folder of a pattern. */
+  /** The base folder of the pattern. `undefined` if the prompt is a single file. */
   readonly root?: string;
 }
 
-/** Returns the files of a path or a pattern. */
+/** Returns the files for an entry of `prompts`, which is a path or a pattern. */
 async function listPromptFiles(source: Source, key: KeyPath, pattern: string): Promise<PromptFiles> {
   if (!isPattern(pattern)) return { paths: [await findFile(source, key, source.resolvePath(key, pattern))] };
   const root = await findFile(source, key, source.resolvePath(key, toBaseFolder(pattern)), "folder");

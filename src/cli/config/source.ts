@@ -19,16 +19,15 @@ import {
 import { type ConfigFile, configSchema, includedSchema, toJsonSchema } from "./schema.ts";
 import { explainIssues, type ValidationError } from "./validation_errors.ts";
 
-/** A config file. */
 export interface Source {
   /** The file as the user wrote it. */
   readonly file: string;
-  /** The absolute path, without symbolic links. */
+  /** The absolute path of the file, without symbolic links. */
   readonly path: string;
-  /** The folder for relative paths, without symbolic links. */
+  /** The folder to which paths in the file are relative, without symbolic links. */
   readonly folder: string;
   readonly config: ConfigFile;
-  /** Creates an error about a value in the file. */
+  /** Creates an error about a value in the file. The message contains the position of the value. */
   toProblem(key: KeyPath, state: string): CliError;
   /**
    * Resolves a path in the config file to an absolute path.
@@ -58,12 +57,12 @@ async function readIncluded(source: Source, chain: readonly Source[], all: Sourc
     const key = ["include", i];
     const real = await findFile(source, key, source.resolvePath(key, name));
     if (chain.some((each) => each.path === real)) {
-      throw source.toProblem(key, `${name} includes this file, directly or indirectly; remove it`);
+      throw source.toProblem(key, `${name} includes this file, directly or indirectly; remove ${name} from include`);
     }
-    // Skip a file that was included before.
+    // Skip a file that has already been included.
     if (all.some((each) => each.path === real)) continue;
     if (all.length === MAX_FILES) {
-      throw source.toProblem(key, `more than ${MAX_FILES} files are included; include fewer`);
+      throw source.toProblem(key, `more than ${MAX_FILES} files are included; include fewer files`);
     }
     const included = await readSource(real, real, includedSchema);
     all.push(included);
@@ -74,7 +73,7 @@ async function readIncluded(source: Source, chain: readonly Source[], all: Sourc
 /**
  * Finds a file or folder that a config file uses. Returns its path without symbolic links.
  *
- * @throws {CliError} if it does not exist, or is a symbolic link that leads out of the folder.
+ * @throws {CliError} if the path does not exist, or is a symbolic link that leads out of the config file's folder.
  */
 export async function findFile(source: Source, key: KeyPath, path: string, kind = "file"): Promise<string> {
   const real = await platform.files.resolve(path).catch((error) => {
@@ -88,7 +87,7 @@ export async function findFile(source: Source, key: KeyPath, path: string, kind 
   if (toRelativePath(source.folder, path) !== undefined && toRelativePath(source.folder, real) === undefined) {
     throw source.toProblem(
       key,
-      `${path} is a symbolic link that leads out of ${source.folder}; write the absolute path of its target`,
+      `${path} is a symbolic link that leads out of ${source.folder}; write the absolute path of the link's target`,
     );
   }
   return real;
@@ -101,14 +100,14 @@ async function readSource(
 ): Promise<Source> {
   const { real, bytes } = await readBytes(file, path);
   if (bytes.length > MAX_BYTES) {
-    throw new CliError(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split it with include`);
+    throw new CliError(`Cannot use ${file}: it has more than ${MAX_BYTES} bytes; split the file with include`);
   }
   const jsonc = readJsonc(decode(file, bytes), file);
-  // Reject `__proto__`, because it cannot be an own property of an object literal.
+  // Reject `__proto__`, because in an object literal it sets the prototype instead of a property.
   const unusable = findAnyProperty(jsonc.root, (property) => toPropertyName(property) === "__proto__");
   if (unusable) {
     const position = formatPosition(file, jsonc.text, unusable.offset);
-    throw new CliError(`Cannot use ${position}: __proto__ is a reserved name; choose another`);
+    throw new CliError(`Cannot use ${position}: __proto__ is a reserved name; choose another name`);
   }
   const checked = schema.safeParse(jsonc.value);
   if (!checked.success) {
@@ -139,13 +138,13 @@ function decode(file: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new CliError(`Cannot use ${file}: it is not UTF-8 text; save it as UTF-8`);
+    throw new CliError(`Cannot use ${file}: it is not UTF-8 text; save the file as UTF-8`);
   }
 }
 
 function resolveIn(folder: string, toProblem: Source["toProblem"]): Source["resolvePath"] {
   return (key, path) => {
-    if (path.includes("\0")) throw toProblem(key, "it contains a NUL character; remove it");
+    if (path.includes("\0")) throw toProblem(key, "it contains a NUL character; remove the character");
     if (isAbsolute(path)) return platform.toPath(path);
     if (path.startsWith("~")) throw toProblem(key, "~ is not expanded; write the absolute path");
     const absolute = platform.toPath(joinPath(folder, path));
@@ -163,7 +162,7 @@ function combineErrors(file: string, { text, root }: Jsonc, errors: readonly Val
   return new CliError(lines.length === 1 ? `Cannot use ${first}` : `Cannot use ${file}:\n  ${lines.join("\n  ")}`);
 }
 
-/** Returns the default name of a server: the name of the config file's folder. */
+/** Returns the default name of a server, which is the name of the config file's folder. */
 export function toDefaultName({ folder }: Source): string {
   return toBaseName(folder) || "server";
 }

@@ -1,5 +1,5 @@
 /**
- * Explains the issues that the schema library finds in a config file.
+ * Explains the issues that Zod finds in a config file.
  *
  * @module
  */
@@ -7,13 +7,12 @@ import { isObject } from "../../kit/json.ts";
 import { findSuggestion } from "../../kit/suggestions.ts";
 import type { KeyPath } from "../../ready/problem.ts";
 
-/** An invalid value in a config file. */
 export interface ValidationError {
   readonly path: KeyPath;
   readonly state: string;
 }
 
-/** An issue of the schema library. An issue about a union contains the issues of each member. */
+/** An issue from Zod. An issue about a union contains the issues for each member. */
 export interface Issue {
   readonly code?: string;
   readonly path: readonly PropertyKey[];
@@ -24,13 +23,13 @@ export interface Issue {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** A config file's value, and the JSON Schema whose descriptions explain its keys. */
+/** The value of a config file, and the JSON Schema whose descriptions explain its keys. */
 interface Checked {
   readonly value: unknown;
   readonly schema: Schema;
 }
 
-/** Explains the issues that the schema library finds in a value. `schema` is the same schema as JSON Schema. */
+/** Explains the issues that Zod finds in a value. `schema` is the Zod schema converted to JSON Schema. */
 export function explainIssues(issues: readonly Issue[], value: unknown, schema: Schema): readonly ValidationError[] {
   return issues.flatMap((issue) => explain(issue, [], { value, schema }));
 }
@@ -66,7 +65,7 @@ function explain(issue: Issue, base: KeyPath, checked: Checked): readonly Valida
   return [{ path, state: `${message}${hint}` }];
 }
 
-/** Explains a value that mixes several members of a union, or has no key that would identify a member. */
+/** Explains a value that has keys of several members of a union, or no key that identifies a member. */
 function explainUnion(
   schemas: readonly Schema[],
   value: unknown,
@@ -82,7 +81,7 @@ function explainUnion(
   const unknown = Object.keys(value).find((key) => !known.includes(key));
   const suggestion = unknown === undefined ? undefined : findSuggestion(unknown, kinds);
   const remedy = suggestion === undefined ? "" : `; did you mean ${suggestion} instead of ${unknown}?`;
-  return { state: `it needs one of ${kinds.join(", ")}${remedy}` };
+  return { state: `one of the keys ${kinds.join(", ")} is required${remedy}` };
 }
 
 function readProperty(value: unknown, key: string | number): unknown {
@@ -109,7 +108,8 @@ function listKeys(schemas: readonly Schema[]): string[] {
 }
 
 /**
- * Returns the keys that identify a member of a union. Such a key is required in one member, and no other member has it.
+ * Returns the keys that identify a member of a union. Such a key is required in one member and missing in all other
+ * members.
  */
 function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
   const all = [...new Set(schemas.flatMap(flattenUnion))];
@@ -119,8 +119,8 @@ function listDistinctiveKeys(schemas: readonly Schema[]): string[] {
 }
 
 /**
- * Estimates how many changes a value needs to match a member of a union. The user probably meant the member with the
- * lowest number. A value of the wrong type has the highest weight.
+ * Estimates how many changes a value needs in order to match a member of a union. The user probably meant the member
+ * with the lowest number. A wrong type counts most.
  */
 function countFixes(issues: readonly Issue[], value: unknown): number {
   return issues.reduce((sum, { code, path, keys }) => {

@@ -1,5 +1,5 @@
 /**
- * Checks how a server that requires a token rejects requests, and which metadata it names to clients without a token.
+ * Checks how a server that requires a token rejects requests, and which metadata the rejection names.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -10,10 +10,9 @@ import { type Endpoint, exchange, modernWriter, open, type RequestWriter, type S
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** A token that no server has issued. */
+/** A token that no authorization server has issued. */
 const UNKNOWN_TOKEN = "mcp-doctor-unknown-token";
 
-/** Options of the checks. */
 export interface AuthorizationOptions extends MetadataOptions {
   readonly report: Report;
 }
@@ -34,7 +33,7 @@ export async function checkChallenge(
   }
   check.problem(
     `the server rejects the token with ${describeResponse(response)}${mapError(response)}`,
-    "get a new token, which must be issued for this server (audience) and not be expired",
+    "get a new token that is issued for this server (audience) and has not expired",
   );
   await checkWithoutToken(endpoint, modernWriter(), options);
 }
@@ -49,7 +48,7 @@ export async function checkMissingToken(
   await options.report.run("query token", (check) => checkSecondToken(endpoint, writer, check));
 }
 
-/** Checks how the server rejects requests without a token. Returns whether it rejects them. */
+/** Checks how the server rejects requests without a token. Returns whether the server rejects them with 401. */
 async function checkWithoutToken(
   endpoint: Endpoint,
   writer: RequestWriter,
@@ -61,13 +60,13 @@ async function checkWithoutToken(
     const response = await exchange(anonymous, writer.write(writer.pingMethod));
     if (readResult(response)) {
       check.note(
-        "the server accepts requests without the token too",
-        "reject them with 401 if the server requires a token",
+        "the server also accepts requests without a token",
+        "reject such requests with 401 if the server requires a token",
       );
     } else if (response.status === 401) check.ok("a request without a token is rejected with 401");
     else {check.problem(
         `a request without a token gets ${describeResponse(response)}`,
-        "respond with 401 and WWW-Authenticate",
+        "respond with 401 and a WWW-Authenticate header",
       );}
     return response;
   });
@@ -76,7 +75,7 @@ async function checkWithoutToken(
   return true;
 }
 
-/** If the user's token lacks scopes for a list, checks the form of the rejection. */
+/** Checks how the server rejects a list request if the user's token lacks the required scopes. */
 export async function checkScopeChallenge(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
   if (!hasToken(endpoint)) return;
   await report.run("scopes", async (check) => {
@@ -91,15 +90,15 @@ export function checkForbidden({ headers }: ServerResponse, check: Check): void 
   const { scheme, params } = readChallenge(headers.get("www-authenticate")) ?? {};
   if (scheme !== "bearer" || params?.get("error") !== "insufficient_scope") {
     return check.note(
-      "a request with too few scopes gets 403 without the error insufficient_scope, so clients cannot ask for more",
+      "a request with too few scopes gets 403 without the error insufficient_scope, so clients cannot request more scopes",
       `send WWW-Authenticate: ${wanted}`,
     );
   }
   const scope = params.get("scope");
-  if (!scope) return check.note("the 403 response does not name the scopes that are missing", `send ${wanted}`);
-  check.ok(`a request with too few scopes gets 403, which names the scopes ${scope}`);
+  if (!scope) return check.note("the 403 response does not name the missing scopes", `send ${wanted}`);
+  check.ok(`a request with too few scopes gets 403, and the challenge names the scopes ${scope}`);
   if (!params.has("resource_metadata")) {
-    check.note("the challenge of the 403 response has no resource_metadata", "send it as in the 401 response");
+    check.note("the challenge of the 403 response has no resource_metadata", "send resource_metadata as in the 401 response");
   }
 }
 
@@ -107,7 +106,9 @@ interface RefusalOptions extends AuthorizationOptions {
   readonly writer: RequestWriter;
 }
 
-/** Checks how requests without a token, with an invalid token, and with a token in the query are rejected. */
+/**
+ * Checks how the server rejects requests without a token, with an invalid token, and with a token in the query string.
+ */
 async function checkRefusals(
   endpoint: Endpoint,
   missing: ServerResponse,
@@ -135,11 +136,11 @@ function checkChallengeHeader({ headers }: ServerResponse, check: Check): string
   if (params.has("error")) {
     check.note(
       `the challenge for a request without a token has the error ${params.get("error")}`,
-      "send an error only if the request has a token",
+      "send an error only if the request contains a token",
     );
   }
   if (params.get("scope")?.split(" ").includes("offline_access")) {
-    check.note("the challenge asks for the scope offline_access", "leave it to clients to ask for refresh tokens");
+    check.note("the challenge contains the scope offline_access", "omit offline_access, because clients decide whether to request refresh tokens");
   }
   const named = params.get("resource_metadata");
   if (named === undefined) {
@@ -156,7 +157,7 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
   const headers = { ...endpoint.headers, authorization: `Bearer ${UNKNOWN_TOKEN}` };
   const response = await exchange({ ...endpoint, headers }, writer.write(writer.pingMethod));
   if (readResult(response)) {
-    return check.problem("the server accepts a token that nobody has issued", "verify the token of every request");
+    return check.problem("the server accepts a token that no authorization server has issued", "verify the token in every request");
   }
   if (response.status !== 401) {
     return check.problem(
@@ -173,8 +174,9 @@ async function checkInvalidToken(endpoint: Endpoint, writer: RequestWriter, chec
 }
 
 /**
- * Checks that the server does not read tokens from the query string. Logs keep query strings, so the check never sends
- * the user's token there: the error for an unknown token shows whether the server has read it.
+ * Checks that the server does not read tokens from the query string. The check never sends the user's token in a query
+ * string, because logs contain query strings. It sends an unknown token, and the error shows whether the server has
+ * read that token.
  */
 async function checkQueryToken(
   endpoint: Endpoint,
@@ -188,7 +190,7 @@ async function checkQueryToken(
   check.ok(`a token in the query string is not read: the response is ${response.status}`);
 }
 
-/** Checks that a token in the query string does not replace the token in the header. */
+/** Checks that a token in the query string does not take precedence over the token in the header. */
 async function checkSecondToken(endpoint: Endpoint, writer: RequestWriter, check: Check): Promise<void> {
   const response = await exchange(withQueryToken(endpoint), writer.write(writer.pingMethod));
   if (response.status === 401) reportQueryToken("takes precedence over the header", check);

@@ -10,20 +10,21 @@ import { type Endpoint, exchange, NoResponse, type ServerResponse } from "./exch
 import { findRefusal, isSecure } from "./named_url.ts";
 import type { Check, Report } from "./report.ts";
 
-/** Options of the checks. */
 export interface MetadataOptions {
   readonly report: Report;
-  /** The origin of a web page that the server should allow. Defaults to the origin of the official inspector. */
+  /**
+   * The origin of a web page to which the server should allow access. Defaults to the origin of the official inspector.
+   */
   readonly origin?: string;
 }
 
-/** The origin of the official inspector. */
+/** The default origin of the official MCP Inspector. */
 const INSPECTOR = "http://localhost:6274";
 
 /** Maximum number of authorization servers whose metadata is checked. */
 const MAX_ISSUERS = 5;
 
-/** A document at a well-known URL. */
+/** A metadata document. */
 interface Metadata {
   readonly url: string;
   readonly value: Params;
@@ -31,7 +32,7 @@ interface Metadata {
 }
 
 /**
- * Checks the metadata of a protected resource, and of the authorization servers in it. `named` is the URL in the
+ * Checks the metadata of a protected resource, and the metadata of its authorization servers. `named` is the URL in the
  * challenge. The user's token is not sent.
  */
 export async function checkResourceMetadata(
@@ -49,7 +50,7 @@ export async function checkResourceMetadata(
   }
 }
 
-/** Finds the metadata in the places where clients look: the URL in the challenge, or else the well-known URLs. */
+/** Finds the metadata in the places in which clients look: the URL in the challenge, or else the well-known URLs. */
 async function findResourceMetadata(
   endpoint: Endpoint,
   named: string | undefined,
@@ -61,8 +62,8 @@ async function findResourceMetadata(
   const byChallenge = named === undefined ? undefined : await readJson(endpoint, named);
   if (named !== undefined && !byChallenge?.metadata) {
     check.problem(
-      `the challenge names ${named}, which gives ${byChallenge?.state ?? "no response"} instead of metadata`,
-      "serve a JSON object with resource and authorization_servers there, without requiring a token",
+      `the challenge names ${named}, but there is no metadata at this URL: ${byChallenge?.state ?? "no response"}`,
+      "serve a JSON object with resource and authorization_servers at this URL, without requiring a token",
     );
   }
   const byPath = named === inserted ? byChallenge : await readJson(endpoint, inserted);
@@ -74,17 +75,17 @@ async function findResourceMetadata(
     const urls = inserted === root ? root : `${inserted} or ${root}`;
     return void check.note(
       `there is no protected resource metadata at ${urls}, so clients cannot find out where to get a token`,
-      "serve a JSON object with resource and authorization_servers there, unless callers get their keys elsewhere",
+      "serve a JSON object with resource and authorization_servers at this URL, unless clients get their tokens in another way",
     );
   }
   if (!wellKnown) {
     check.note(
       `there is no metadata at ${inserted}, where some clients look first`,
-      "serve the same document there too",
+      "serve the same document at this URL too",
     );
   } else if (wellKnown !== found && !isSame(wellKnown, found)) {
     check.problem(
-      `the metadata at ${wellKnown.url} is for another resource or other issuers than the metadata at ${found.url}`,
+      `the metadata at ${wellKnown.url} has a different resource or different issuers from the metadata at ${found.url}`,
       "serve the same document at both URLs",
     );
   }
@@ -97,7 +98,7 @@ function isSame(a: Metadata, b: Metadata): boolean {
   );
 }
 
-/** Checks the members of the metadata. Returns its valid issuers. */
+/** Checks the properties of the metadata. Returns the valid issuers. */
 function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, check: Check): readonly string[] {
   const target = endpoint.url;
   const { resource, authorization_servers: servers, scopes_supported: scopes, bearer_methods_supported: methods } =
@@ -114,17 +115,17 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
     );
   }
   if (!/^application\/json\b/i.test(headers.get("content-type") ?? "")) {
-    check.note(`the metadata at ${url} has another content type than application/json`, "send application/json");
+    check.note(`the metadata at ${url} has a content type other than application/json`, "send application/json");
   }
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
-    check.problem(`scopes_supported of the metadata at ${url} is not a list of texts`, "list the scopes, or remove it");
+    check.problem(`scopes_supported of the metadata at ${url} is not an array of strings`, "list the scopes, or remove scopes_supported");
   } else if (Array.isArray(scopes) && scopes.includes("offline_access")) {
-    check.note("scopes_supported has offline_access", "leave it to clients to ask for refresh tokens");
+    check.note("scopes_supported has offline_access", "omit offline_access, because clients decide whether to request refresh tokens");
   }
   if (methods !== undefined && !(Array.isArray(methods) && methods.join() === "header")) {
     check.problem(
       `bearer_methods_supported of the metadata at ${url} is ${JSON.stringify(methods)}`,
-      'set it to ["header"], the only way in which clients send tokens',
+      'set bearer_methods_supported to ["header"], because MCP clients send tokens only in a header',
     );
   }
   const all: readonly unknown[] = Array.isArray(servers) ? servers : [];
@@ -147,7 +148,7 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
   return issuers;
 }
 
-/** Checks CORS, because clients in browsers read the metadata from any origin, before they have a token. */
+/** Checks CORS, because clients in browsers read the metadata from any origin and before they have a token. */
 async function checkMetadataCors(
   endpoint: Endpoint,
   { url }: Metadata,
@@ -168,8 +169,8 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
   const refusal = await findRefusal(issuer, endpoint);
   if (refusal !== undefined) {
     return check.problem(
-      `the authorization server ${issuer} leads to ${refusal}`,
-      "name a host that clients can reach in authorization_servers, or examine the server from its own network",
+      `the authorization server ${issuer} cannot be examined: ${refusal}`,
+      "list a host that clients can reach in authorization_servers, or run doctor in the server's own network",
     );
   }
   const { origin, pathname } = new URL(issuer);
@@ -182,7 +183,7 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
   if (!found) {
     return check.problem(
       `${issuer} has no metadata at a well-known URL`,
-      "serve /.well-known/oauth-authorization-server or /.well-known/openid-configuration there",
+      "serve /.well-known/oauth-authorization-server or /.well-known/openid-configuration on this host",
     );
   }
   const { url, value } = found;
@@ -207,7 +208,7 @@ async function checkAuthorizationServer(endpoint: Endpoint, issuer: string, chec
   const methods = value.code_challenge_methods_supported;
   if (!Array.isArray(methods) || !methods.includes("S256")) {
     check.problem(
-      `the metadata at ${url} does not announce PKCE, so clients must not continue`,
+      `the metadata at ${url} does not declare PKCE with S256, so clients must not continue`,
       `set code_challenge_methods_supported: ["S256"]`,
     );
   }
@@ -227,7 +228,7 @@ async function findFirst(endpoint: Endpoint, urls: readonly string[]): Promise<M
   }
 }
 
-/** Reads a JSON object from a URL. `state` describes the problem if there is no object. */
+/** Reads a JSON object from a URL. `state` describes the response if it contains no JSON object. */
 async function readJson(
   endpoint: Endpoint,
   url: string,
@@ -264,7 +265,7 @@ function isWithin(url: string, resource: string): boolean {
     (target.pathname === start || target.pathname.startsWith(`${start}/`));
 }
 
-/** Whether two URLs are equal except for a slash at the end, which clients ignore too. */
+/** Whether two URLs are equal except for a trailing slash, which clients also ignore. */
 function isEqual(url: string, resource: string): boolean {
   const [target, named] = [url, resource].map((text) => new URL(text));
   return target.pathname.replace(/\/$/, "") === named.pathname.replace(/\/$/, "");

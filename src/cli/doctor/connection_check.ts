@@ -1,5 +1,5 @@
 /**
- * Checks whether a server responds at a URL, and suggests other URLs if it does not respond.
+ * Checks whether a server responds at a URL, and suggests other URLs if no server responds.
  *
  * @module
  */
@@ -33,17 +33,17 @@ export async function checkConnection(endpoint: Endpoint, check: Check): Promise
     const target = URL.canParse(location, url) ? new URL(location, url).href : location;
     return void check.problem(
       `the server redirects to ${target} (${status}), and many clients do not follow redirects of POST requests`,
-      "give clients that URL, and run doctor on it",
+      `give clients the URL ${target}, and run doctor with this URL`,
     );
   }
   if ([502, 503, 504].includes(status) && !response.message) {
     return void check.problem(
-      `the proxy in front of the server cannot reach it (${status})`,
-      "check that the server runs, and the address to which the proxy forwards requests",
+      `the proxy in front of the server cannot reach the server (${status})`,
+      "check that the server is running, and that the proxy forwards requests to its address",
     );
   }
   if (status === 429) {
-    return void check.problem("the server rejects requests because of a rate limit (429)", "wait, or raise the limit");
+    return void check.problem("the server rejects requests because of a rate limit (429)", "retry later, or raise the limit");
   }
   if (status === 403) {
     return void check.problem(
@@ -58,7 +58,7 @@ export async function checkConnection(endpoint: Endpoint, check: Check): Promise
   return response;
 }
 
-/** Tries the other loopback addresses, because many servers listen on only one of them. */
+/** Tries the other loopback addresses, because many servers listen only on one address. */
 async function findLoopbackAddress(endpoint: Endpoint): Promise<string | undefined> {
   const url = new URL(endpoint.url);
   const names = ["127.0.0.1", "[::1]"];
@@ -70,7 +70,7 @@ async function findLoopbackAddress(endpoint: Endpoint): Promise<string | undefin
   }
 }
 
-/** Reports that a URL is not an MCP endpoint, and suggests endpoints at other paths of the host. */
+/** Reports that a URL is not an MCP endpoint, and suggests endpoints at other paths on the host. */
 export async function suggestEndpoint(endpoint: Endpoint, first: ServerResponse, check: Check): Promise<void> {
   const url = new URL(endpoint.url);
   const { pathname } = url;
@@ -87,7 +87,7 @@ export async function suggestEndpoint(endpoint: Endpoint, first: ServerResponse,
     found.length
       ? `use ${found.join(" or ")}`
       : first.status >= 500
-      ? "check the log of the server, which fails on initialize"
-      : "use the path that the server prints or its documentation names; it is not /mcp, / or /sse",
+      ? "check the server's log, because the server fails on initialize"
+      : "use the path that the server prints or that its documentation names; the endpoint is not at /mcp, / or /sse",
   );
 }

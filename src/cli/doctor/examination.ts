@@ -1,6 +1,6 @@
 /**
- * Examines a server by sending the requests that clients send. It calls no tool, and changes nothing on the server
- * except the sessions that it begins and ends.
+ * Examines a server by sending the requests that clients send. The examination calls no tools. On the server, it only
+ * creates and deletes sessions of its own.
  *
  * @module
  */
@@ -30,24 +30,24 @@ import { checkSession, checkSessionEnd } from "./session_checks.ts";
 import { checkStream } from "./stream_checks.ts";
 import { checkWebPages, type SendAs } from "./web_page_checks.ts";
 
-/** The server to examine, and options of the examination. */
+/** The server to examine, and the options of the examination. */
 export interface ExamineOptions {
   readonly url: string;
   /** Headers of every request, with lowercase names. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds for each request. Defaults to 5000. */
+  /** The timeout of each request, in milliseconds. Defaults to 5000. */
   readonly timeoutMs?: number;
-  /** Milliseconds to wait for a heartbeat on an idle stream. Defaults to not waiting. */
+  /** Milliseconds to wait for a heartbeat on an idle stream. By default, the examination does not wait. */
   readonly heartbeatMs?: number;
-  /** The origin of a web page that the server should allow. */
+  /** The origin of a web page to which the server should allow access. */
   readonly origin?: string;
-  /** Stops the examination. The findings so far are returned. */
+  /** Stops the examination. `examine` then returns the findings up to this point. */
   readonly signal?: AbortSignal;
   readonly fetch?: (request: Request) => Promise<Response>;
   readonly sendAs?: SendAs;
   /**
-   * Looks up the hosts of URLs that the server sends. Without this function, only URLs with an IP address and URLs of
-   * the server itself are requested.
+   * Looks up the hosts in URLs that the server sends. Without this function, `examine` requests only URLs with an IP
+   * address and URLs on the server's own host.
    */
   readonly lookUp?: LookUp;
 }
@@ -69,7 +69,6 @@ export async function examine(options: ExamineOptions): Promise<readonly Finding
 }
 
 interface RunOptions extends ExamineOptions {
-  /** The open sessions. */
   readonly sessions: Set<RequestWriter>;
 }
 
@@ -94,23 +93,23 @@ async function runChecks(
   await checkInvalidRequests(endpoint, writer, report);
   const writers = [modern, legacy].filter((each) => each !== undefined);
   for (const each of writers) await checkRevisionRequests(endpoint, each, report);
-  // Run the checks in parallel, so that the time for heartbeats passes only once.
+  // Run the checks in parallel, so that the examination waits for heartbeats only once.
   await Promise.all(writers.map((each) => checkStream(endpoint, each, { report, heartbeatMs })));
-  // Use a session if there is one, because sessions need more CORS permissions.
+  // Use a session if there is a session, because sessions need more CORS headers.
   await checkWebPages(endpoint, legacy ?? writer, { report, origin, sendAs });
   await checkLatency(endpoint, writer, report);
   if (legacy && await checkSessionEnd(endpoint, legacy, report)) sessions.delete(legacy);
   await checkLists(endpoint, report);
 }
 
-/** Examines a server that does not support any known revision at this URL, to identify the server. */
+/** Identifies a server that supports no known revision at this URL. */
 async function examineOther(endpoint: Endpoint, authorization: AuthorizationOptions): Promise<void> {
   const { report } = authorization;
   const kind = await report.run("HTTP+SSE", () => identifyEndpoint(endpoint));
   if (kind === SSE_TRANSPORT) {
     report.at("HTTP+SSE").note(
       "the server supports only the HTTP+SSE transport of 2024-11-05, which newer clients no longer support",
-      "serve Streamable HTTP, with one endpoint for all requests",
+      "serve the Streamable HTTP transport, with one endpoint for all requests",
     );
     return await checkLists(endpoint, report);
   }
@@ -121,7 +120,7 @@ async function examineOther(endpoint: Endpoint, authorization: AuthorizationOpti
     if (!error || [404, 405].includes(response.status)) return void await suggestEndpoint(endpoint, response, check);
     check.problem(
       `the server rejects initialize with error ${error.code}, ${JSON.stringify(error.message)} (${response.status})`,
-      "accept server/discover or initialize from new clients; the log of the server may show the reason",
+      "accept server/discover or initialize from new clients; the server's log may show the reason",
     );
   });
   if (unauthorized) await checkChallenge(endpoint, unauthorized, authorization);
@@ -131,13 +130,13 @@ function noteMissingRevisions({ at }: Report, has: { readonly modern: boolean; r
   if (!has.modern) {
     at(MODERN).note(
       `the server does not support ${MODERN}; its clients fall back to a handshake`,
-      `support it in addition to ${LEGACY[0]}`,
+      `support ${MODERN} in addition to ${LEGACY[0]}`,
     );
   }
   if (!has.legacy) {
     at("handshake").note(
       `the server supports no handshake; clients of ${LEGACY[0]} and earlier, which are most clients, cannot connect`,
-      "support the earlier revisions too (in @x/mcp, list them in the option revisions, or leave it out)",
+      "support the earlier revisions too (in @x/mcp, list them in the revisions option, or omit the option)",
     );
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Writes requests in each protocol revision, and sends them, with limits on the time and the size of the response.
+ * Writes requests in each protocol revision, and sends the requests with limits on the time and the size of the
+ * response.
  *
  * @module
  */
@@ -16,19 +17,18 @@ import { NAME, VERSION } from "../version.ts";
 export interface Endpoint {
   readonly url: string;
   readonly fetch: (request: Request) => Promise<Response>;
-  /** Looks up the hosts of URLs that the server sends. */
+  /** Looks up the hosts in URLs that the server sends. */
   readonly lookUp: LookUp;
-  /** Headers of every request. */
+  /** Headers to send with every request. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Milliseconds for each request. */
+  /** The timeout of each request, in milliseconds. */
   readonly timeoutMs: number;
-  /** Stops the running request. */
+  /** Aborts the running request. */
   readonly signal?: AbortSignal;
 }
 
-/** A request to send. */
 export interface RequestParts {
-  /** Defaults to `POST`. */
+  /** The HTTP method. Defaults to `POST`. */
   readonly method?: string;
   /** Additional headers. `null` removes a header that all requests have. */
   readonly headers?: Readonly<Record<string, string | null>>;
@@ -38,21 +38,21 @@ export interface RequestParts {
 export interface ServerResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** The beginning of the body. Empty for a stream. */
+  /** The beginning of the body. The empty string for a stream. */
   readonly text: string;
   /** The JSON-RPC response in the body or the stream. */
   readonly message?: Message;
   readonly isStream: boolean;
   /** Whether the timeout expired before the response was complete. */
   readonly isCut: boolean;
-  /** Milliseconds until the response was read. */
+  /** Milliseconds from the request until the response was read. */
   readonly ms: number;
 }
 
-/** The error of a request without a response. The message states the reason. */
+/** The error for a request that got no response. The message states the reason. */
 export class NoResponse extends Error {
   override readonly name = "NoResponse";
-  /** How to fix the problem, in one sentence. */
+  /** How to fix the problem, as a sentence. */
   readonly fix: string;
 
   constructor(message: string, fix: string, cause?: unknown) {
@@ -61,7 +61,7 @@ export class NoResponse extends Error {
   }
 }
 
-/** Maximum length of a body that is read, in characters. */
+/** Maximum number of characters of a body that are read. */
 const MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /**
@@ -78,7 +78,7 @@ export async function exchange(endpoint: Endpoint, request: RequestParts): Promi
     if (isStream) message = await opened.withinTimeout(readStreamResponse(opened));
     else text = await opened.withinTimeout(readStart(opened.response));
   } catch {
-    // Return status and headers without the body.
+    // After a timeout, return the status and the headers without the body.
     isCut = true;
   } finally {
     opened.close();
@@ -94,14 +94,16 @@ export async function exchange(endpoint: Endpoint, request: RequestParts): Promi
   };
 }
 
-/** A response whose body is not read yet. */
+/** A response whose body has not been read yet. */
 export interface OpenResponse {
   readonly response: Response;
   readonly isStream: boolean;
-  /** Milliseconds until the headers arrived. */
+  /** Milliseconds from the request until the headers arrived. */
   readonly ms: number;
   readonly signal: AbortSignal;
-  /** Waits for a promise until the timeout of the request. The timeout applies to headers and body together. */
+  /**
+   * Waits for a promise, but only until the request's timeout expires. The timeout covers headers and body together.
+   */
   withinTimeout<T>(promise: Promise<T>): Promise<T>;
   /** Removes the timeout, to keep a stream open. */
   keepOpen(): void;
@@ -152,7 +154,7 @@ export async function open(
 function toTimeoutError(ms: number): NoResponse {
   return new NoResponse(
     `the server did not respond within ${ms / 1000} s`,
-    "check whether the server is busy or waits for something; --timeout N waits for N seconds",
+    "check whether the server is busy or blocked, or allow N seconds with --timeout N",
   );
 }
 
@@ -194,18 +196,18 @@ const INFO = { name: `${NAME} doctor`, version: VERSION };
 const META = "io.modelcontextprotocol/";
 const ACCEPT = "application/json, text/event-stream";
 
-/** Writes the requests of one revision. */
+/** Writes the requests of one protocol revision. */
 export interface RequestWriter {
   readonly version: string;
   readonly isModern: boolean;
   readonly sessionId?: string;
-  /** A method that every server of the revision supports and that changes nothing. */
+  /** A method that every server of this revision supports, and that changes nothing. */
   readonly pingMethod: string;
-  /** Writes a request. Writes a notification if the method is a notification. */
+  /** Writes a request, or a notification if `method` is the name of a notification. */
   write(method: string, params?: Params): RequestParts;
 }
 
-/** Writes requests of the revision without handshakes, which identify the client in every request. */
+/** Creates a writer for the revision without handshakes, in which every request identifies the client. */
 export function modernWriter(version: string = MODERN): RequestWriter {
   const _meta = {
     [META + "protocolVersion"]: version,
@@ -221,11 +223,11 @@ export function modernWriter(version: string = MODERN): RequestWriter {
   };
 }
 
-/** Writes requests of a session. */
+/** Creates a writer for the requests of a session. */
 export function legacyWriter(version: string, sessionId?: string): RequestWriter {
   const headers = {
     ...sessionId === undefined ? {} : { "mcp-session-id": sessionId },
-    // Omit the header for earlier revisions, which do not have it.
+    // Omit the header in earlier revisions, which do not define it.
     ...version >= "2025-06-18" ? { "mcp-protocol-version": version } : {},
   };
   return {
@@ -237,7 +239,7 @@ export function legacyWriter(version: string, sessionId?: string): RequestWriter
   };
 }
 
-/** Writes the request that begins a session. */
+/** Writes the `initialize` request, which begins a session. */
 export function toInitialize(version: string): RequestParts {
   return toRequest({}, "initialize", { protocolVersion: version, capabilities: {}, clientInfo: INFO });
 }

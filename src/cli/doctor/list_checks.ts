@@ -1,5 +1,5 @@
 /**
- * Checks the lists of a server and its latency.
+ * Checks a server's lists and latency.
  *
  * @module
  */
@@ -12,11 +12,11 @@ import { type Endpoint, exchange, type RequestWriter } from "./exchange.ts";
 import { formatMs } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** Number of tokens above which a list of tools is reported. */
+/** Number of tokens above which the list of tools gets a note. */
 const MAX_TOKENS = 20_000;
-/** Timeout for all pages of all lists, as a multiple of the timeout for one request. */
+/** The timeout for reading all pages of all lists, as a multiple of the timeout of one request. */
 const TIMEOUT_FACTOR = 4;
-/** Number of requests to measure. */
+/** Number of requests for measuring the latency. */
 const ROUNDS = 5;
 const SLOW_MS = 1000;
 
@@ -41,7 +41,7 @@ async function listAndCheck({ url, fetch, headers, timeoutMs, signal }: Endpoint
     });
     const { listing, failures } = await listAll(client, { signal: stopped });
     for (const { place, state } of failures) {
-      check.problem(`${place}: ${state}`, "respond to the list request as the protocol requires");
+      check.problem(`${place}: ${state}`, "respond to the list requests as the protocol requires");
     }
     reportLists(removeInvalid(listing, check), check);
   } catch (error) {
@@ -60,16 +60,19 @@ function reportLists(listing: Listing, check: Check): void {
   const cost = tools.length ? `; the tools take about ${toCount(tokens, "token")} of a model's context` : "";
   check.ok(`the server lists ${formatCounts(listing)}${cost}`);
   for (const { level, place, state } of checkListing(listing, { maxTokens: MAX_TOKENS, isTrusted: false })) {
-    // Add a fix if the message does not contain a fix, because each finding must have a fix.
+    // Add a fix if the warning does not contain a fix, because each finding needs a fix.
     const isUndescribed = state.endsWith("has no description");
-    const [message, fix = isUndescribed ? "describe its purpose" : "fix it in the code of the server"] = state.split(
+    const [message, fix = isUndescribed ? "describe its purpose" : "fix the problem in the server's code"] = state.split(
       "; ",
     );
     check[level === "error" ? "problem" : "note"](`${place}: ${message}`, fix);
   }
 }
 
-/** Removes items of invalid types. The official clients reject a whole list that contains such an item. */
+/**
+ * Removes invalid items, and reports each of them. The official clients reject a whole list that contains an invalid
+ * item.
+ */
 function removeInvalid({ tools, resources, templates, prompts }: Listing, check: Check): Listing {
   const keep = <T extends object>(items: readonly T[], kind: string, validate: (item: T) => string | undefined) => {
     const names = new Set<unknown>();
@@ -85,7 +88,7 @@ function removeInvalid({ tools, resources, templates, prompts }: Listing, check:
       if (state === undefined) return true;
       check.problem(
         `${kind} ${JSON.stringify(name) ?? "without a name"}: ${state}`,
-        "fix it; clients reject it, or the whole list",
+        "fix the item; clients reject the item, or the whole list",
       );
       return false;
     });
@@ -102,11 +105,11 @@ function removeInvalid({ tools, resources, templates, prompts }: Listing, check:
         ? undefined
         : "its description is not a string";
     }),
-    resources: keep(resources, "resource", (each) => hasText(each, "uri") ? undefined : "it has no uri"),
+    resources: keep(resources, "resource", (each) => hasText(each, "uri") ? undefined : "it has no uri string"),
     templates: keep(
       templates,
       "template",
-      (each) => hasText(each, "uriTemplate") ? undefined : "it has no uriTemplate",
+      (each) => hasText(each, "uriTemplate") ? undefined : "it has no uriTemplate string",
     ),
     prompts: keep(
       prompts,
@@ -119,7 +122,7 @@ function removeInvalid({ tools, resources, templates, prompts }: Listing, check:
   };
 }
 
-/** Measures the latency of a request that needs no work from the server, such as a ping. */
+/** Measures the latency of a request for which the server does almost no work, such as a ping. */
 export async function checkLatency(
   endpoint: Endpoint,
   { write, pingMethod }: RequestWriter,
@@ -129,7 +132,7 @@ export async function checkLatency(
     const times: number[] = [];
     for (let i = 0; i < ROUNDS; i++) times.push((await exchange(endpoint, write(pingMethod))).ms);
     const median = times.sort((a, b) => a - b)[Math.floor(ROUNDS / 2)];
-    const message = `${pingMethod} takes ${formatMs(median)}, and at most ${formatMs(times[ROUNDS - 1])}`;
-    median < SLOW_MS ? check.ok(message) : check.note(message, "find out whether the network or the server is slow");
+    const message = `${pingMethod} takes ${formatMs(median)} (median) and at most ${formatMs(times[ROUNDS - 1])}`;
+    median < SLOW_MS ? check.ok(message) : check.note(message, "check whether the network or the server is slow");
   });
 }

@@ -1,27 +1,24 @@
 /**
- * Decides which of the URLs from a server may be requested. A server on another machine must not cause requests to this
- * machine or its network, whatever the scheme of the URL.
+ * Decides which URLs from a server the examination may request. A server on another machine must not cause requests to
+ * this machine or its private network, whatever the URL's scheme is.
  *
  * @module
  */
 import { isIpAddress, isPrivateAddress } from "../../ready/private_addresses.ts";
 
-/**
- * Looks up the addresses of a host name. `port` is the port of the planned connection. Throws if the name has no
- * address.
- */
+/** Looks up the addresses of a host name. `port` is the port to connect to. Throws if the name has no address. */
 export type LookUp = (name: string, port: number) => Promise<readonly string[]>;
 
-/** The URL of the examined server, and the function that looks up names. */
+/** The URL of the examined server, and the function that looks up host names. */
 export interface NamingServer {
   readonly url: string;
   readonly lookUp: LookUp;
 }
 
-/** The network to which the addresses of a host belong. */
+/** Whether the addresses of a host are public or private. */
 type Reach = "public" | "private" | "mixed" | "unknown";
 
-/** Explains why a URL that a server sends is not requested. Returns `undefined` if it may be requested. */
+/** Explains why a URL from a server is not requested. Returns `undefined` if the examination may request the URL. */
 export async function findRefusal(url: string, server: NamingServer): Promise<string | undefined> {
   if (!isSecure(url, server.url)) return "no https connection";
   const [target, own] = [new URL(url), new URL(server.url)];
@@ -29,12 +26,12 @@ export async function findRefusal(url: string, server: NamingServer): Promise<st
   const reach = await findReach(target, server.lookUp);
   if (reach === "public") return;
   if (reach === "unknown") return "no address";
-  // A server on this machine or its network may send URLs of this machine or its network.
+  // A server on this machine or its private network may send URLs on this machine or its network.
   if (await findReach(own, server.lookUp) === "private") return;
-  return "an address of this machine or its network, which is not visited for a server elsewhere";
+  return "an address on this machine or its network, to which doctor sends no requests for a server on another network";
 }
 
-/** Whether a URL has https, or plain http within this machine. */
+/** Whether a URL uses https, or plain http on this machine. */
 export function isSecure(url: string, serverUrl: string): boolean {
   if (!URL.canParse(url)) return false;
   const { protocol, hostname } = new URL(url);
@@ -55,7 +52,7 @@ async function findReach({ hostname, port, protocol }: URL, lookUp: LookUp): Pro
   }
 }
 
-/** Whether the host of a URL is a name or an address of this machine. */
+/** Whether a host is a loopback name or address. */
 function isLoopback(hostname: string): boolean {
   return /^(127\.\d+\.\d+\.\d+|\[::1\]|(.*\.)?localhost\.?)$/i.test(hostname);
 }

@@ -7,20 +7,20 @@ import { toPrintableLine } from "../../kit/printable.ts";
 import { NoResponse } from "./exchange.ts";
 
 /**
- * The result of a check. A problem is a violation of the protocol, the rejection of clients that should be allowed, or
- * the acceptance of clients that should be rejected. A note is a recommendation.
+ * A result of a check. A problem means that the server violates the protocol, admits clients that it should reject, or
+ * rejects clients that it should admit. A note is a recommendation.
  */
 export interface Finding {
   readonly level: "ok" | "note" | "problem";
   /** The name of the check. */
   readonly check: string;
-  /** The server's behaviour, in one sentence. */
+  /** The server's behaviour, as a sentence. */
   readonly message: string;
-  /** How to fix a problem or follow a note, in one sentence. */
+  /** How to fix a problem or follow a note, as a sentence. */
   readonly fix?: string;
 }
 
-/** Adds the findings of one check. */
+/** Adds findings under the name of one check. */
 export interface Check {
   ok(message: string): void;
   note(message: string, fix: string): void;
@@ -30,11 +30,11 @@ export interface Check {
 /** Collects findings. */
 export interface Report {
   readonly findings: readonly Finding[];
-  /** Returns a check with this name. */
+  /** Returns a check that adds findings under this name. */
   at(name: string): Check;
   /**
-   * Runs a check, and reports a missing response as a problem. After several missing responses no further check runs.
-   * Returns `undefined` if the check did not run or got no response.
+   * Runs a check, and reports a missing response as a problem. After `MAX_MISSING_RESPONSES` missing responses, no
+   * further checks run. Returns `undefined` if the check did not run or got no response.
    */
   run<T>(name: string, check: (check: Check) => Promise<T>): Promise<T | undefined>;
 }
@@ -42,17 +42,17 @@ export interface Report {
 /** The number of missing responses after which the examination ends. */
 const MAX_MISSING_RESPONSES = 3;
 
-/** Maximum length of a sentence, in characters. Longer sentences consist mostly of text from the server. */
+/** Maximum length of a sentence, in characters. A longer sentence consists mostly of text from the server. */
 const MAX_CHARACTERS = 500;
 
-/** Creates an empty report. After `signal` is aborted, no further checks run and no findings are added. */
+/** Creates an empty report. After `signal` aborts, no checks run and no findings are added. */
 export function createReport(signal?: AbortSignal): Report {
   const findings: Finding[] = [];
   let missingResponses = 0;
 
   function at(name: string): Check {
     const add = (level: Finding["level"], message: string, fix?: string) => {
-      // Do not report a missing response after the abort, because the examination itself has aborted the request.
+      // Do not report a missing response after the abort, because the examination has aborted the request itself.
       if (signal?.aborted) return;
       findings.push({ level, check: name, message: clean(message), ...fix !== undefined && { fix: clean(fix) } });
     };
@@ -75,7 +75,7 @@ export function createReport(signal?: AbortSignal): Report {
       if (++missingResponses === MAX_MISSING_RESPONSES) {
         at("end").problem(
           `${missingResponses} requests got no response, so the remaining checks were skipped`,
-          "fix these problems, and run doctor again",
+          "fix the problems above, and run doctor again",
         );
       }
     }

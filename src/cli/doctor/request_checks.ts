@@ -10,23 +10,23 @@ import { type Endpoint, exchange, modernWriter, type RequestWriter } from "./exc
 import { describeResponse, readResult } from "./revision_checks.ts";
 import type { Report } from "./report.ts";
 
-/** Checks invalid requests of any revision. */
+/** Checks how the server handles invalid requests, independent of the revision. */
 export async function checkInvalidRequests(endpoint: Endpoint, writer: RequestWriter, { run }: Report): Promise<void> {
   const { write, pingMethod } = writer;
   const { headers, body } = write(pingMethod);
   await run("content type", async (check) => {
     const response = await exchange(endpoint, { headers: { ...headers, "content-type": "text/plain" }, body });
-    if (response.status === 415) return check.ok("a body with another content type than JSON is rejected with 415");
+    if (response.status === 415) return check.ok("a body with a content type other than JSON is rejected with 415");
     if (!readResult(response)) {
       return response.status >= 500
-        ? check.problem(`a text/plain body gets ${describeResponse(response)}`, "reject it with 415")
+        ? check.problem(`a text/plain body gets ${describeResponse(response)}`, "reject the request with 415")
         : check.note(
           `a text/plain body gets ${describeResponse(response)}`,
-          "reject it with 415, which tells clients the reason",
+          "reject the request with 415, so that clients know the reason",
         );
     }
     const fix = "reject every content type except application/json with 415";
-    const message = "a text/plain body is read as JSON, and any web page can send one without a CORS preflight";
+    const message = "a text/plain body is read as JSON, and any web page can send text/plain without a CORS preflight";
     isLoopbackHost(new URL(endpoint.url).host) ? check.problem(message, fix) : check.note(message, fix);
   });
   await run("invalid JSON", async (check) => {
@@ -54,7 +54,7 @@ export async function checkInvalidRequests(endpoint: Endpoint, writer: RequestWr
   });
 }
 
-/** Checks invalid requests of one revision. */
+/** Checks how the server handles requests that are invalid in one revision. */
 export async function checkRevisionRequests(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
   const { version, isModern, write } = writer;
   await report.run("unknown method", async (check) => {
@@ -84,7 +84,7 @@ async function checkModernRequests(
       return check.ok("an unsupported revision is rejected with 400 and -32022");
     }
     check.problem(
-      `a request of revision 1999-01-01 gets ${describeResponse(response)}`,
+      `a request in revision 1999-01-01 gets ${describeResponse(response)}`,
       "respond with 400 and JSON-RPC error -32022, and list the supported revisions in data.supported",
     );
   });

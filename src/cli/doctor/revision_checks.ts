@@ -24,7 +24,7 @@ export function readResult({ message }: ServerResponse): Params | undefined {
   return isObject(message?.result) ? message.result : undefined;
 }
 
-/** Describes a response in a few words, for a finding. */
+/** Describes a response in a few words, as part of a finding. */
 export function describeResponse({ status, headers, message, text, isCut }: ServerResponse): string {
   if (message?.error) return `${status} with error ${message.error.code}, ${JSON.stringify(message.error.message)}`;
   if (message) return `${status} with a result`;
@@ -40,8 +40,8 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
   if (error?.code === UNSUPPORTED_VERSION) {
     const supported = isObject(error.data) && Array.isArray(error.data.supported) ? error.data.supported : [];
     return void check.note(
-      `the server knows server/discover but not ${MODERN}; it supports ${supported.join(", ") || "no revision"}`,
-      `support ${MODERN}; until then clients need one of the supported revisions`,
+      `the server supports server/discover but not ${MODERN}; the supported revisions are ${supported.join(", ") || "no revision"}`,
+      `support ${MODERN}; until then, clients must use a supported revision`,
     );
   }
   const result = readResult(first);
@@ -51,23 +51,23 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
   check.ok(`server/discover responds in ${formatMs(first.ms)}${formatServerInfo(info ?? result.serverInfo)}`);
   if (!supportedVersions.includes(MODERN)) {
     check.problem(
-      `server/discover does not list ${MODERN}, although the server responds in it`,
+      `server/discover does not list ${MODERN}, although the server uses this revision`,
       `add ${MODERN} to supportedVersions`,
     );
   }
   if (!isObject(capabilities)) {
-    check.problem("server/discover returns no capabilities", "return a capabilities object, {} if there are none");
+    check.problem("server/discover returns no capabilities", "return a capabilities object, or {} if the server has no capabilities");
   }
   return modernWriter();
 }
 
-/** The check to which handshakes are reported, and the open sessions. */
+/** The check that collects the findings, and the open sessions. */
 export interface HandshakeOptions {
   readonly check: Check;
   readonly sessions: Set<RequestWriter>;
 }
 
-/** Tries a handshake in each older revision. Returns the session of the newest supported revision, which stays open. */
+/** Tries a handshake in each older revision. Returns the session in the newest supported revision, which stays open. */
 export async function checkHandshakes(
   endpoint: Endpoint,
   { check, sessions }: HandshakeOptions,
@@ -107,13 +107,13 @@ function reportFirst(version: string, result: Params, { ms }: ServerResponse, ch
   }
   check.problem(
     `initialize responds with the unknown revision ${JSON.stringify(version)}`,
-    `respond with the requested revision, or with one of ${LEGACY.join(", ")}`,
+    `respond with the requested revision, or with one of the revisions ${LEGACY.join(", ")}`,
   );
 }
 
 /**
- * Reports a second handshake that fails. A server that shares one transport between all clients rejects all clients
- * after the first.
+ * Reports that only the first handshake works. A server that shares one transport between all clients rejects every
+ * client after the first.
  */
 function reportSecondFailure(response: ServerResponse, check: Check): void {
   check.problem(
@@ -131,16 +131,19 @@ function checkInitializeResult({ serverInfo, capabilities }: Params, check: Chec
     check.problem("initialize does not identify the server", "return serverInfo: { name, version }");
   }
   if (!isObject(capabilities)) {
-    check.problem("initialize returns no capabilities", "return a capabilities object, {} if there are none");
+    check.problem("initialize returns no capabilities", "return a capabilities object, or {} if the server has no capabilities");
   }
 }
 
-/** Begins a session. The request cannot be aborted, because a session with an unknown id could not be ended. */
+/** Begins a session. The request has no abort signal, because the session could not be ended if its id were lost. */
 export async function initialize({ signal: _, ...endpoint }: Endpoint, version: string): Promise<ServerResponse> {
   return await exchange(endpoint, toInitialize(version));
 }
 
-/** Ends a session. The request cannot be aborted. Returns `undefined` if there is no session. */
+/**
+ * Ends a session. The request has no abort signal, so that the session ends even after Ctrl-C. Returns `undefined` if
+ * there is no session.
+ */
 export async function endSession(
   { signal: _, ...endpoint }: Endpoint,
   { sessionId, write }: RequestWriter,
@@ -155,7 +158,7 @@ export const SSE_TRANSPORT = "HTTP+SSE transport of 2024-11-05";
 
 /**
  * Identifies the server at a URL by connecting as clients do. Returns the protocol revision, the HTTP+SSE transport, or
- * the fact that a token is required. Returns `undefined` if there is no MCP server.
+ * that the server requires a token. Returns `undefined` if there is no MCP server.
  */
 export async function identifyEndpoint(
   { url, fetch, headers, timeoutMs, signal }: Endpoint,

@@ -8,7 +8,7 @@ import { type Endpoint, exchange, legacyWriter, type RequestWriter, type ServerR
 import { describeResponse, endSession, readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 
-/** Checks how a server handles requests in an open session. */
+/** Checks how a server handles requests in a session. */
 export async function checkSession(endpoint: Endpoint, writer: RequestWriter, report: Report): Promise<void> {
   const { sessionId, version, write } = writer;
   const { run } = report;
@@ -21,11 +21,11 @@ export async function checkSession(endpoint: Endpoint, writer: RequestWriter, re
   });
   const check = report.at("session");
   if (sessionId === undefined) {
-    return check.ok("the server assigns no Mcp-Session-Id, so requests are independent of each other");
+    return check.ok("the server assigns no Mcp-Session-Id, so its requests are stateless");
   }
   if (/^[\x21-\x7e]+$/.test(sessionId)) check.ok("initialize assigns an Mcp-Session-Id");
   else {check.problem(
-      "the Mcp-Session-Id has characters that are not safe in a header",
+      "the Mcp-Session-Id contains characters that are not safe in a header",
       "use only visible ASCII characters",
     );}
   await run("session missing", async (check) => {
@@ -44,12 +44,12 @@ export async function checkSession(endpoint: Endpoint, writer: RequestWriter, re
     if (response.status === 404) return check.ok("an unknown session gets 404");
     check.problem(
       `an unknown session gets ${describeResponse(response)}`,
-      "respond with 404; only then do clients begin a new session, for example after a restart of the server",
+      "respond with 404, because clients begin a new session only after 404, for example after the server has restarted",
     );
   });
 }
 
-/** Ends the session and checks that it has ended. Returns whether the request to end it was sent. */
+/** Ends the session and checks that it has ended. Returns whether the request to end the session was sent. */
 export async function checkSessionEnd(endpoint: Endpoint, writer: RequestWriter, { run }: Report): Promise<boolean> {
   if (writer.sessionId === undefined) return true;
   const response = await run("session end", async (check) => {
@@ -71,7 +71,7 @@ async function checkEndResponse(
   if (response.status === 405) {
     return check.note(
       "DELETE gets 405, so clients cannot end their sessions",
-      "support DELETE, or expire idle sessions soon",
+      "support DELETE, or let idle sessions expire soon",
     );
   }
   if (response.status >= 300) {
@@ -83,7 +83,7 @@ async function checkEndResponse(
   const after = await exchange(endpoint, writer.write("ping"));
   if (after.status === 404) return check.ok(`DELETE ends the session (${response.status}), and later requests get 404`);
   check.problem(
-    `DELETE gets ${response.status}, but a later request of the session gets ${describeResponse(after)}`,
-    "end the session, and respond with 404 to its later requests",
+    `DELETE gets ${response.status}, but a later request in the session gets ${describeResponse(after)}`,
+    "end the session, and respond with 404 to later requests in the session",
   );
 }

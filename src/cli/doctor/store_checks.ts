@@ -1,6 +1,6 @@
 /**
- * Checks the store of a server with operations on its own keys: whether the store responds, is atomic, notifies
- * subscribers, expires values on time, and returns what was written.
+ * Checks a server's store with operations on keys of its own: whether the store responds, writes atomically, notifies
+ * subscribers, expires values on time, and returns values unchanged.
  *
  * @module
  */
@@ -9,51 +9,48 @@ import type { Store } from "../../stores/stores.ts";
 import { startTimer } from "../../kit/timer.ts";
 import { type Check, createReport, type Finding } from "./report.ts";
 
-/** Milliseconds after which the keys of an examination expire, in case they cannot be removed. */
+/** Milliseconds after which the keys of an examination expire, in case the examination cannot remove them. */
 const TTL_MS = 60_000;
 /** Number of rounds of each atomicity check. */
 const ROUNDS = 25;
 /** Number of concurrent writers in each round. */
 const WRITERS = 8;
-/** Number of operations of each kind whose time is measured. */
+/** Number of operations of each kind for measuring the latency. */
 const OPERATIONS = 30;
-/** Number of entries that are published. */
+/** Number of entries to publish. */
 const RINGS = 10;
-/** Milliseconds within which each entry should arrive. */
+/** Maximum time in which each entry should reach the subscriber, in milliseconds. */
 const RING_MS = 500;
 /** Milliseconds after which an entry counts as lost. */
 const DEAF_MS = 3000;
-/** Time to live of the values that must expire, in milliseconds. */
+/** Time to live of the values that the expiry check writes, in milliseconds. */
 const SHORT_MS = 2000;
-/** Milliseconds by which a value may expire too early. */
+/** Number of milliseconds by which a value may expire too early. */
 const EARLY_MS = 300;
-/** Milliseconds by which a value may expire too late. */
+/** Number of milliseconds by which a value may expire too late. */
 const LATE_MS = 500;
-/** Milliseconds after which a value that should have expired counts as kept. */
+/** Milliseconds after which the expiry check stops waiting for a value to expire. */
 const KEPT_MS = 10_000;
-/**
- * Number of operations that may fail before the connection is established, because each operation waits for the
- * connection.
- */
+/** Number of attempts at the first operation, because each attempt waits for the connection only until its timeout. */
 const CONNECT_ATTEMPTS = 5;
-/** Number of values that are written to check that the store evicts no values. */
+/** Number of values to write for checking that the store does not evict values. */
 const VALUES = 50;
 
-/** The store, opened twice as two processes would open it, and the keys of the examination. */
+/** The store, opened twice as if by two processes, and the keys of the examination. */
 interface Bench {
   readonly used: UsedStore;
   readonly stores: readonly [Store, Store];
-  /** Returns a key of this examination. */
+  /** Returns a key with the prefix of this examination. */
   key(name: string): string;
 }
 
-/** Examines a store. Its keys begin with `doctor-` and are removed at the end. */
+/** Examines a store. The keys of the examination begin with `doctor-` and are removed at the end. */
 export async function examineStore(used: UsedStore, signal?: AbortSignal): Promise<readonly Finding[]> {
   const report = createReport(signal);
   if (!used.isShared) {
     report.at("shared").note(
       "the store is in memory, so only this process can reach it",
-      "use redisStore, sqliteStore or denoKvStore if several processes serve",
+      "use redisStore, sqliteStore or denoKvStore if the server runs in several processes",
     );
   }
   const stores = [used.reopen(), used.reopen()] as const;
@@ -73,7 +70,7 @@ export async function examineStore(used: UsedStore, signal?: AbortSignal): Promi
   return report.findings;
 }
 
-const FAILED = "read the log of the store's engine at this time, and run doctor again";
+const FAILED = "read the log of the store's engine around this time, and run doctor again";
 
 type Run = (bench: Bench, check: Check) => Promise<void>;
 
@@ -87,31 +84,31 @@ const CHECKS: readonly (readonly [name: string, run: Run])[] = [
   ["eviction", checkEviction],
 ];
 
-// Checks that the store responds. Also writes the values that the eviction check reads at the end.
+// Checks whether the store responds. Also writes the values that the eviction check reads later.
 async function checkReachable({ stores: [a, b], key }: Bench, check: Check): Promise<boolean> {
   try {
     await connect(a, key("reachable"));
     await connect(b, key("connected"));
     for (let i = 0; i < VALUES; i++) await a.set(key(`kept-${i}`), `${i}`, { ttlMs: TTL_MS });
     if ((await b.get(key("reachable")))?.value === "doctor") {
-      check.ok("a value that one connection wrote is read by another");
+      check.ok("another connection can read a value that one connection wrote");
       return true;
     }
     check.problem(
-      "a value that one connection wrote is not found by another",
+      "another connection cannot read a value that one connection wrote",
       "connect all processes to the same data: the same host, database, file and prefix, and not a replica that lags behind",
     );
   } catch (error) {
     check.problem(
       `the store cannot be used: ${toReason(error)}`,
-      "start its engine, and check the address, the password and the permissions of the client",
+      "start the store's engine, and check the client's address, password and permissions",
     );
   }
   return false;
 }
 
-// Retries the first operation, because it waits for the connection, which may take longer than the timeout of an
-// operation.
+// Retries the first operation, because it waits for the connection, and connecting may take longer than the operation's
+// timeout.
 async function connect(store: Store, key: string): Promise<void> {
   const errors: unknown[] = [];
   while (errors.length < CONNECT_ATTEMPTS) {
@@ -139,11 +136,11 @@ async function checkLatency({ used: { timeoutMs }, stores: [store], key }: Bench
   }
   times.sort((a, b) => a - b);
   const [median, slowest] = [times[times.length >> 1], times[times.length - 1]];
-  const message = `${times.length} operations took ${toMs(median)} in the median, the slowest ${toMs(slowest)}`;
+  const message = `the median time of ${times.length} operations is ${toMs(median)}, the longest ${toMs(slowest)}`;
   if (slowest <= timeoutMs / 2) return check.ok(message);
   check.note(
     `${message}; an operation fails after ${timeoutMs} ms`,
-    "run the engine closer to the server, or make timeoutMs of the store larger",
+    "run the engine closer to the server, or increase the store's timeoutMs",
   );
 }
 
@@ -162,13 +159,13 @@ async function checkValues({ stores, key }: Bench, check: Check): Promise<void> 
       const found = await stores[1].get(name);
       if (winners.length === 1 && winners[0].version === found?.version && winners[0].value === found.value) continue;
       return check.problem(
-        `of ${WRITERS} concurrent writes that need the same version, ${winners.length} succeeded` +
-          (winners.length === 1 ? ", and another value is found afterwards" : ""),
-        "let set() of the engine compare the version and write in one atomic step, such as a script or a transaction",
+        `of ${WRITERS} concurrent writes that require the same version, ${winners.length} succeeded` +
+          (winners.length === 1 ? ", but the store then returned a different value" : ""),
+        "in the engine's set(), compare the version and write in one atomic step, such as a script or a transaction",
       );
     }
   }
-  check.ok(`of ${WRITERS} concurrent writes that need the same version, one succeeds (${2 * ROUNDS} times)`);
+  check.ok(`of ${WRITERS} concurrent writes that require the same version, exactly one succeeds (tested ${2 * ROUNDS} times)`);
 }
 
 async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
@@ -182,16 +179,16 @@ async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
       entries.every(({ id }, index) => id === index + 1) && ids[0] === ids[4] && ids[0] === ids[WRITERS];
     if (isOnce) continue;
     return check.problem(
-      `${ids.length} appends with 4 tokens made ${entries.length} entries with ${new Set(ids).size} ids`,
-      "let append() of the engine look for the token, count and write in one atomic step",
+      `${ids.length} appends with 4 tokens created ${entries.length} entries with ${new Set(ids).size} ids`,
+      "in the engine's append(), look up the token, assign the id and write the entry in one atomic step",
     );
   }
-  check.ok(`an entry with a token is appended once, even by concurrent writers (${ROUNDS} times)`);
+  check.ok(`an entry with a token is appended only once, even by concurrent writers (tested ${ROUNDS} times)`);
 }
 
 async function checkRings({ used, stores: [writer], key }: Bench, check: Check): Promise<void> {
   const canListen = await used.canListen();
-  // Turn off polling if the engine can notify, so that the entry can arrive only by a notification.
+  // Turn off polling if the engine can notify, so that the entry can arrive only through a notification.
   const listener = canListen ? used.reopen({ pollMs: TTL_MS }) : used.reopen();
   const topic = key("topic");
   let heard: (text: string) => void = () => {};
@@ -210,7 +207,7 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
         return check.problem(
           `an entry did not reach another connection within ${DEAF_MS} ms`,
           canListen
-            ? "check that the client may subscribe, that its subscriber connects again, and that both connections reach " +
+            ? "check that the client is allowed to subscribe, that its subscriber reconnects, and that both connections reach " +
               "the same server"
             : "check that both connections reach the same server",
         );
@@ -220,7 +217,7 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
     stop();
     const message = `another connection received ${RINGS} entries, the slowest after ${toMs(slowest)}`;
     if (slowest > RING_MS) {
-      check.note(`${message}; it should take less than ${RING_MS} ms`, "run the engine closer to the server");
+      check.note(`${message}; an entry should take less than ${RING_MS} ms`, "run the engine closer to the server");
     } else if (canListen) check.ok(message);
     else check.ok(`${message}; the engine does not notify, so the store reads every topic at an interval (pollMs)`);
   } finally {
@@ -233,18 +230,18 @@ async function checkSize({ used: { valueBytes }, stores: [a, b], key }: Bench, c
   try {
     await a.set(key("large"), text, { ttlMs: TTL_MS });
   } catch (error) {
-    if (error instanceof RangeError) return check.ok(`the engine refuses ${valueBytes} bytes: ${toReason(error)}`);
+    if (error instanceof RangeError) return check.ok(`the engine rejects a value of ${valueBytes} bytes: ${toReason(error)}`);
     return check.problem(
       `a value of ${valueBytes} bytes cannot be written: ${toReason(error)}`,
-      "make valueBytes of the store smaller, or the limit or the memory of the engine larger",
+      "decrease the store's valueBytes, or increase the engine's size limit or memory",
     );
   }
   const isWhole = (await b.get(key("large")))?.value === text;
   await a.delete(key("large"));
-  if (isWhole) return check.ok(`a value of ${valueBytes} bytes is read as it was written`);
+  if (isWhole) return check.ok(`a value of ${valueBytes} bytes is returned unchanged`);
   check.problem(
-    `a value of ${valueBytes} bytes is not read as it was written`,
-    "make valueBytes of the store smaller, and use UTF-8 as the text encoding of the engine",
+    `a value of ${valueBytes} bytes is returned changed or not at all`,
+    "decrease the store's valueBytes, and use UTF-8 as the engine's text encoding",
   );
 }
 
@@ -260,8 +257,8 @@ async function checkExpiry({ stores: [a, b], key }: Bench, check: Check): Promis
     const answered = performance.now();
     if (!isThere && answered - before < SHORT_MS - EARLY_MS) {
       return check.problem(
-        `a value that lives for ${SHORT_MS} ms was gone after ${toMs(answered - before)}`,
-        "set the clocks of the engine and of this machine, and check that the engine keeps values (eviction)",
+        `a value with a time to live of ${SHORT_MS} ms was missing after ${toMs(answered - before)}`,
+        "synchronize the clocks of the engine and this machine, and check that the engine does not evict values",
       );
     }
     if (!isThere) break;
@@ -271,13 +268,13 @@ async function checkExpiry({ stores: [a, b], key }: Bench, check: Check): Promis
   }
   const kept = present - written;
   if (kept > SHORT_MS + LATE_MS) {
-    const state = kept > KEPT_MS ? `still existed after ${toMs(kept)}` : `was gone only after ${toMs(kept)}`;
+    const state = kept > KEPT_MS ? `still existed after ${toMs(kept)}` : `expired only after ${toMs(kept)}`;
     return check.problem(
-      `a value that lives for ${SHORT_MS} ms ${state}`,
-      "set the clocks of the engine and of this machine, and let get() of the engine compare the deadline itself",
+      `a value with a time to live of ${SHORT_MS} ms ${state}`,
+      "synchronize the clocks of the engine and this machine, and check the deadline in the engine's get()",
     );
   }
-  check.ok(`a value that lives for ${SHORT_MS} ms is gone on time`);
+  check.ok(`a value with a time to live of ${SHORT_MS} ms expires on time`);
 }
 
 async function checkEviction({ stores: [, store], key }: Bench, check: Check): Promise<void> {
@@ -285,12 +282,12 @@ async function checkEviction({ stores: [, store], key }: Bench, check: Check): P
   const lost = found.filter((each, i) => each?.value !== `${i}`).length;
   if (lost) {
     return check.problem(
-      `${lost} of ${VALUES} values were lost before their time`,
-      "give the engine more memory, and let it refuse writes instead of removing values (Redis: maxmemory-policy noeviction)",
+      `${lost} of ${VALUES} values were lost before they expired`,
+      "give the engine more memory, and configure it to reject writes instead of evicting values (Redis: maxmemory-policy noeviction)",
     );
   }
   check.ok(
-    `all ${VALUES} values still existed at the end; the policy for a full engine cannot be read (Redis: it must be noeviction)`,
+    `all ${VALUES} values still existed at the end; doctor could not read the eviction policy (Redis: set maxmemory-policy to noeviction)`,
   );
 }
 

@@ -21,10 +21,10 @@ import type { Check, Report } from "./report.ts";
 /** Milliseconds to wait for the first byte of a stream. */
 const FIRST_BYTE_MS = 1000;
 const AVOID_BUFFERING =
-  "send a comment at once and every few seconds, with X-Accel-Buffering: no; turn off buffering in proxies " +
+  "send a comment immediately and then every few seconds, with X-Accel-Buffering: no; turn off buffering in proxies " +
   "(nginx: proxy_buffering off; Caddy: flush_interval -1)";
 
-/** Opens the stream for change notifications, and waits up to `heartbeatMs` for a heartbeat. */
+/** Opens the stream for change notifications, and waits up to `heartbeatMs` milliseconds for a heartbeat. */
 export async function checkStream(
   endpoint: Endpoint,
   writer: RequestWriter,
@@ -64,7 +64,7 @@ function reportRejection(response: ServerResponse, { check, name, version, isMod
   if (isModern ? response.message?.error?.code === METHOD_NOT_FOUND : response.status === 405) {
     return check.note(
       `${name} is not supported (${version}), so clients are not notified of changes`,
-      "support it if lists or resources change while the server runs",
+      `support ${name} if lists or resources change while the server is running`,
     );
   }
   check.problem(
@@ -83,19 +83,19 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
   const opening = performance.now();
   const first = await next(Math.min(FIRST_BYTE_MS, timeoutMs));
   if (first === "end") {
-    check.problem(`the stream of ${name} ends at once (${version})`, "keep it open until the client closes it");
+    check.problem(`the stream of ${name} ends immediately (${version})`, "keep the stream open until the client closes it");
   } else if (first === "late") {
     const message = `the stream of ${name} opens in ${formatMs(ms)} but sends no byte (${version})`;
     // Report a problem only in the modern revision, in which a stream begins with an acknowledgement.
     isModern
-      ? check.problem(message, `acknowledge the subscription at once; ${AVOID_BUFFERING}`)
-      : check.note(`${message}; some proxies hold it back until the first byte`, AVOID_BUFFERING);
+      ? check.problem(message, `acknowledge the subscription immediately; ${AVOID_BUFFERING}`)
+      : check.note(`${message}; some proxies hold back the response until the first byte`, AVOID_BUFFERING);
   } else {
     const byteMs = ms + performance.now() - opening;
     check.ok(`the stream of ${name} opens and sends its first byte after ${formatMs(byteMs)} (${version})`);
   }
   if (response.headers.get("x-accel-buffering") !== "no") {
-    check.note("the stream has no X-Accel-Buffering: no header, so nginx buffers it", "set the header");
+    check.note("the response lacks the header "X-Accel-Buffering: no", so nginx buffers the stream", "set the header");
   }
   const encoding = response.headers.get("content-encoding");
   if (encoding && encoding !== "identity") {
@@ -108,12 +108,14 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
     return check.ok(`the idle stream of ${name} sends a heartbeat after ${formatMs(performance.now() - waitStart)}`);
   }
   const state = heartbeat === "end" ? "ends" : `sends nothing for ${heartbeatMs / 1000} s`;
-  check.note(`the idle stream of ${name} ${state}; proxies and runtimes close silent streams`, AVOID_BUFFERING);
+  check.note(`the idle stream of ${name} ${state}; proxies and runtimes close idle streams`, AVOID_BUFFERING);
 }
 
 type Activity = "byte" | "end";
 
-/** Returns a function that waits for the next activity on a stream. Activity after the timeout is kept for the next call. */
+/**
+ * Returns a function that waits for the next activity on a stream. Activity after the timeout counts for the next call.
+ */
 function readActivity({ body }: Response): (ms: number) => Promise<Activity | "late"> {
   const reader = body?.getReader();
   let pending: Promise<Activity> | undefined;

@@ -10,27 +10,26 @@ import { readResult } from "./revision_checks.ts";
 import type { Check, Report } from "./report.ts";
 import { request } from "node:http";
 
-/** Sends a request whose Host header differs from its URL. Returns the status. */
+/** Sends a request with a Host header that differs from the URL. Returns the status. */
 export type SendAs = (
   url: string,
   request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly timeoutMs: number },
 ) => Promise<number>;
 
-/** Options of the checks. */
 export interface WebPageOptions {
   readonly report: Report;
-  /** The origin of a web page that the server should allow. */
+  /** The origin of a web page to which the server should allow access. */
   readonly origin?: string;
   readonly sendAs?: SendAs;
 }
 
-/** The origin of the official inspector. */
+/** The default origin of the official MCP Inspector. */
 const INSPECTOR = "http://localhost:6274";
-/** An origin and a host that do not exist. */
+/** An origin that does not exist, because `.invalid` is a reserved domain. */
 const UNKNOWN_ORIGIN = "https://stranger.invalid";
 const UNKNOWN_HOST = "stranger.invalid";
 
-/** Checks which web pages can call the server. */
+/** Checks which web pages can call the server, by their origin. */
 export async function checkWebPages(endpoint: Endpoint, writer: RequestWriter, options: WebPageOptions): Promise<void> {
   const { report, origin = INSPECTOR, sendAs = sendByNode } = options;
   const isLocal = isLoopbackHost(new URL(endpoint.url).host);
@@ -38,18 +37,18 @@ export async function checkWebPages(endpoint: Endpoint, writer: RequestWriter, o
   const isRejected = await report.run("foreign origin", async (check) => {
     const response = await exchange(endpoint, withHeaders(request, { origin: UNKNOWN_ORIGIN }));
     if (!readResult(response)) {
-      check.ok(`a web page of an unknown origin is rejected with ${response.status}`);
+      check.ok(`a web page with an unknown origin is rejected with ${response.status}`);
       return true;
     }
-    const message = `web pages of any origin get results: ${UNKNOWN_ORIGIN} got a result`;
+    const message = `the server responds to web pages with any origin, such as ${UNKNOWN_ORIGIN}`;
     isLocal
       ? check.problem(
         `${message}, so any web page can use this server through DNS rebinding`,
-        "reject every Origin that is not listed with 403",
+        "respond with 403 to every Origin that the server does not allow",
       )
       : check.note(
         message,
-        "reject every Origin that is not listed with 403, unless all web pages may use this server",
+        "respond with 403 to every Origin that the server does not allow, unless all web pages may use this server",
       );
     return false;
   });
@@ -92,14 +91,14 @@ async function checkForeignHost(
   if (status >= 400) return check.ok(`a request for the host ${UNKNOWN_HOST} is rejected with ${status}`);
   check.problem(
     `a request for the host ${UNKNOWN_HOST} is accepted (${status}), so any web page can use this server through DNS rebinding`,
-    "reject every Host except localhost and addresses of this machine with 403",
+    "respond with 403 to every Host except localhost and the addresses of this machine",
   );
 }
 
 interface CorsOptions {
   readonly check: Check;
   readonly origin: string;
-  /** Whether the origin comes from the user's option. */
+  /** Whether the user set the origin with `--origin`. */
   readonly isRequested: boolean;
   readonly isRejected?: boolean;
   readonly isLocal: boolean;
@@ -127,7 +126,7 @@ async function checkCors(endpoint: Endpoint, writer: RequestWriter, cors: CorsOp
     isAuthorized: "authorization" in endpoint.headers,
   });
   if (allowed === "*" && isLocal && !isRejected) {
-    check.problem("every web page can call this server and read its responses", 'list origins instead of "*"');
+    check.problem("every web page can call this server and read its responses", 'list the allowed origins instead of "*"');
   }
   if (areHeadersAllowed) check.ok(`web pages of ${origin} can call the server`);
 }
@@ -137,7 +136,7 @@ function sendPreflight(
   origin: string,
   requiredHeaders: readonly string[],
 ): Promise<ServerResponse> {
-  // Omit the user's headers, because browsers send preflight requests without them.
+  // Omit the user's headers, because browsers send preflight requests without such headers.
   return exchange({ ...endpoint, headers: {} }, {
     method: "OPTIONS",
     headers: {
@@ -154,28 +153,28 @@ function reportRefusedOrigin(preflight: ServerResponse, { check, origin, isReque
     allowed === null ? "no Access-Control-Allow-Origin" : `Access-Control-Allow-Origin: ${allowed}`
   }`;
   const remedy = preflight.status === 401
-    ? "respond to OPTIONS without requiring a token, because browsers send none"
+    ? "respond to OPTIONS without requiring a token, because browsers send no token with OPTIONS"
     : `respond to OPTIONS with 204 and Access-Control-Allow-Origin: ${origin}`;
   const fix = `${remedy}; in @x/mcp: cors: { origins: ["${origin}"] }`;
   if (isRequested) check.problem(message, fix);
-  else check.note(`${message}, which matters only to clients in browsers`, fix);
+  else check.note(`${message}; only clients in browsers are affected`, fix);
 }
 
-/** Checks that web pages can send the headers of the protocol. Returns whether they can. */
+/** Checks that web pages can send the headers of the protocol. Returns whether web pages can send all of them. */
 function checkAllowedHeaders(
   preflight: ServerResponse,
   requiredHeaders: readonly string[],
   { check, origin }: CorsOptions,
 ): boolean {
   const headers = readNames(preflight, "access-control-allow-headers");
-  // Authorization must be listed, because the wildcard does not include it.
+  // Authorization must be listed, because the wildcard `*` does not include Authorization.
   const missing = requiredHeaders.filter((name) =>
     !headers.includes(name) && (!headers.includes("*") || name === "authorization")
   );
   if (!missing.length) return true;
   check.problem(
     `web pages of ${origin} cannot send ${missing.join(", ")}`,
-    `add ${missing.length > 1 ? "these" : "it"} to Access-Control-Allow-Headers in the response to OPTIONS`,
+    `list ${missing.length > 1 ? "these headers" : "this header"} in Access-Control-Allow-Headers in the response to OPTIONS`,
   );
   return false;
 }
@@ -192,18 +191,18 @@ function checkAllowedMethods(
 
 interface ResponseOptions extends CorsOptions {
   readonly hasSession: boolean;
-  /** Whether the user has given a token. */
+  /** Whether the user's headers contain a token. */
   readonly isAuthorized: boolean;
 }
 
-/** Checks that web pages can read a response, and the headers they need. */
+/** Checks that web pages can read a response and the response headers that clients need. */
 function checkResponse(response: ServerResponse, options: ResponseOptions): void {
   const { check, origin, hasSession, isAuthorized } = options;
   const allowed = readAllowedOrigin(response);
   if (allowed !== origin && allowed !== "*") {
     check.problem(
-      `OPTIONS allows ${origin}, but the response to POST has no Access-Control-Allow-Origin for it`,
-      "send the header with every response, including errors",
+      `OPTIONS allows ${origin}, but the Access-Control-Allow-Origin header of the response to POST does not`,
+      "send Access-Control-Allow-Origin with every response, including errors",
     );
   }
   const exposed = readNames(response, "access-control-expose-headers");
@@ -215,7 +214,7 @@ function checkResponse(response: ServerResponse, options: ResponseOptions): void
       "add Mcp-Session-Id to Access-Control-Expose-Headers",
     );
   } else if (hidden.length && isAuthorized) {
-    check.note("web pages cannot read WWW-Authenticate", "add it to Access-Control-Expose-Headers");
+    check.note("web pages cannot read WWW-Authenticate", "add WWW-Authenticate to Access-Control-Expose-Headers");
   }
 }
 
@@ -227,7 +226,10 @@ function readNames({ headers }: ServerResponse, name: string): readonly string[]
   return (headers.get(name) ?? "").toLowerCase().split(",").map((each) => each.trim());
 }
 
-/** Sends a POST request over plain HTTP with exactly these headers. Returns the status. Throws if there is no response. */
+/**
+ * Sends a POST request over plain HTTP with exactly the given headers. Returns the status. Throws if there is no
+ * response.
+ */
 const sendByNode: SendAs = (url, { headers, body, timeoutMs }) => {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const sent = request(url, { method: "POST", headers, timeout: timeoutMs }, (response) => {

@@ -163,12 +163,12 @@ for (
     {
       title: "a tool without run or fetch",
       file: { tools: { a: { description: "x" } } },
-      message: "Cannot use /mcp.jsonc:1:11: tools.a: it needs one of run, fetch",
+      message: "Cannot use /mcp.jsonc:1:11: tools.a: one of the keys run, fetch is required",
     },
     {
       title: "a tool with a misspelled run",
       file: { tools: { a: { description: "x", runs: [] } } },
-      message: "tools.a: it needs one of run, fetch; did you mean run instead of runs?",
+      message: "tools.a: one of the keys run, fetch is required; did you mean run instead of runs?",
     },
     {
       title: "a tool with run and fetch",
@@ -199,7 +199,7 @@ for (
     {
       title: "an unknown kind of resource",
       file: { resources: [{ path: "x" }] },
-      message: "resources[0]: it needs one of file, glob, folder, url",
+      message: "resources[0]: one of the keys file, glob, folder, url is required",
     },
     {
       title: "an unknown limit",
@@ -333,7 +333,7 @@ Deno.test("all errors are listed, one per line", async () => {
 Deno.test("files that include each other are rejected", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["mcp.jsonc"] } }),
-    "Cannot use /mcp.jsonc:1:13: include[0]: mcp.jsonc includes this file, directly or indirectly; remove it",
+    "Cannot use /mcp.jsonc:1:13: include[0]: mcp.jsonc includes this file, directly or indirectly; remove mcp.jsonc from include",
   );
   const ring = {
     "mcp.jsonc": { include: ["a.jsonc"] },
@@ -355,14 +355,14 @@ Deno.test("an included file cannot set server options or repeat the name of a to
   );
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["a.jsonc"], tools: { a: tool } }, "a.jsonc": { tools: { a: tool } } }),
-    "Cannot use /a.jsonc:1:11: tools.a: /mcp.jsonc has a tool a too; rename one of the two",
+    "Cannot use /a.jsonc:1:11: tools.a: /mcp.jsonc also has a tool a; rename one of the two tools",
   );
 });
 
 Deno.test("a module that cannot be loaded or exports no handlers is rejected with its position", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": "export default 1;" }),
-    "modules[0]: its default export is not a tool, resource or prompt, nor an array of these",
+    "modules[0]: the default export is neither a handler (tool, resource or prompt) nor an array of handlers",
   );
   assertMatch(
     await findError({ "mcp.jsonc": { modules: ["a.ts"] }, "a.ts": 'throw new Error("boom");' }),
@@ -373,7 +373,7 @@ Deno.test("a module that cannot be loaded or exports no handlers is rejected wit
 Deno.test("symbolic links that lead out of the folder are not followed", async () => {
   await withFolder({ "secret.md": "Secret", "secrets/a.md": "Secret" }, async (outside) => {
     const link = (to: string) => (folder: string) => system("ln", "-s", `${outside}/${to}`, `${folder}/link`);
-    const state = "/link is a symbolic link that leads out of ; write the absolute path of its target";
+    const state = "/link is a symbolic link that leads out of ; write the absolute path of the link's target";
     for (
       const [file, to] of [
         [{ resources: [{ file: "link" }] }, "secret.md"],
@@ -398,7 +398,7 @@ Deno.test("a config file that is huge, binary, missing, a folder or a pipe is re
       (await assertRejects(() => load(`${folder}/${name}`), Error)).message.replaceAll(folder, "");
     assertEquals(
       await findMessage("big/mcp.jsonc"),
-      "Cannot use /big/mcp.jsonc: it has more than 1048576 bytes; split it with include",
+      "Cannot use /big/mcp.jsonc: it has more than 1048576 bytes; split the file with include",
     );
     assertEquals(
       await findMessage("gone.jsonc"),
@@ -407,7 +407,10 @@ Deno.test("a config file that is huge, binary, missing, a folder or a pipe is re
     await system("mkfifo", `${folder}/pipe.jsonc`);
     assertMatch(await findMessage("pipe.jsonc"), /there is no file/);
     await system("cp", "/bin/true", `${folder}/binary.jsonc`);
-    assertEquals(await findMessage("binary.jsonc"), "Cannot use /binary.jsonc: it is not UTF-8 text; save it as UTF-8");
+    assertEquals(
+      await findMessage("binary.jsonc"),
+      "Cannot use /binary.jsonc: it is not UTF-8 text; save the file as UTF-8",
+    );
   });
 });
 

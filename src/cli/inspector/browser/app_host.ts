@@ -1,5 +1,5 @@
 /**
- * Communicates with an app in a frame: answers the requests of the app, and passes its calls to the server.
+ * Communicates with an app in a frame. Responds to the app's requests, and passes the app's tool calls to the server.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps
  * @module
@@ -13,18 +13,18 @@ import { type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
 import { send } from "./rpc_client.ts";
 import { toParamHeaders } from "./schema_reader.ts";
 
-/** The call for which an app is shown. */
+/** The tool call whose result an app shows. */
 export interface ShownCall {
   readonly tool: Json;
   readonly given: Json;
   readonly result: Json;
 }
 
-/** Functions that are called with the events of a frame. */
+/** Callbacks for the events of a frame. */
 export interface AppEvents {
-  /** Called with each message. */
+  /** Called for each message in either direction. */
   onMessage(way: "sent" | "received", message: Json, text: string): void;
-  /** Called with a link that the app wants to open. */
+  /** Called when the app asks to open a link. */
   onLink(url: string): void;
   /** Called when the app is removed because it floods the page with messages. */
   onFlood(): void;
@@ -32,9 +32,9 @@ export interface AppEvents {
 
 const RESERVED = "ui/notifications/sandbox-";
 const MAX_HEIGHT = 640;
-/** Maximum number of requests from an app that wait for the server at the same time. */
+/** Maximum number of an app's requests that may wait for the server at the same time. */
 const MAX_CALLS = 8;
-/** Maximum number of messages from an app within a second. More messages would keep the page busy. */
+/** Maximum number of messages from an app within a second, because more messages would keep the page busy. */
 const MAX_MESSAGES = 200;
 /** Milliseconds that an app may take to save its state before it is removed. */
 const TEARDOWN_MS = 500;
@@ -46,7 +46,7 @@ const REFUSED = -32000;
 const INVALID_PARAMS = -32602;
 const METHOD_NOT_FOUND = -32601;
 
-/** The error for a rejected request from an app. */
+/** The error that rejects a request from an app. */
 class Refusal extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -58,14 +58,14 @@ class Refusal extends Error {
   }
 }
 
-/** Returns the URI of the app that belongs to a tool. */
+/** Returns the URI of a tool's app, or `undefined` if the tool has no app. */
 export function findAppUri({ _meta }: Json): string | undefined {
   const meta = toObject(_meta);
   const uri = toText(toObject(meta.ui).resourceUri) ?? toText(meta["ui/resourceUri"]);
   return uri?.startsWith("ui://") ? uri : undefined;
 }
 
-/** Returns the valid origins that the contents of an app declare. */
+/** Returns the valid origins that an app's contents declare, by directive. */
 export function readCsp(contents: Json): Json {
   const csp = toObject(toObject(toObject(contents._meta).ui).csp);
   const lists = ORIGINS.map((name) =>
@@ -76,8 +76,8 @@ export function readCsp(contents: Json): Json {
 
 const hosts = new WeakMap<Element, AppHost>();
 
-// Identify the app by the window of the sender, because an app could imitate the name and the content of another app's
-// messages.
+// Identify the app by the window that sent the message, because an app could imitate the name and the content of
+// another app's messages.
 addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) => {
   if (!source || origin !== sandbox) return;
   for (const frame of document.querySelectorAll<HTMLIFrameElement>("iframe.app")) {
@@ -85,7 +85,7 @@ addEventListener("message", ({ source, origin, data }: MessageEvent<unknown>) =>
   }
 });
 
-/** The page's side of the communication with one app. */
+/** The host side of the communication with one app. */
 export class AppHost {
   readonly frame: HTMLIFrameElement;
   readonly #html: string;
@@ -106,8 +106,8 @@ export class AppHost {
     this.#call = call;
     this.#events = events;
     this.frame = h("iframe.app", {
-      // These are the permissions of the outer frame. The app is in an inner frame with fewer permissions.
-      // `allow-forms` lets scripts use forms, although the policy prevents sending them.
+      // These are the permissions of the outer frame. The app runs in an inner frame with fewer permissions. With
+      // `allow-forms`, scripts can use forms, although the content security policy prevents sending forms.
       sandbox: "allow-scripts allow-same-origin allow-forms",
       src: `${sandbox}/?csp=${encodeURIComponent(JSON.stringify(csp))}`,
       title: "App",
@@ -116,10 +116,10 @@ export class AppHost {
     hosts.set(this.frame, this);
   }
 
-  /** Notifies the app that it will be removed, waits briefly, and removes the app. */
+  /** Notifies the app that it will be removed, waits for the app to save its state, and removes the app. */
   async close(): Promise<void> {
     if (this.#isReady && this.frame.isConnected && !this.#end.signal.aborted) {
-      this.#post({ id: "teardown", method: "ui/resource-teardown", params: { reason: "The call is over" } });
+      this.#post({ id: "teardown", method: "ui/resource-teardown", params: { reason: "The call has ended" } });
       const late = new Promise((resolve) => setTimeout(resolve, TEARDOWN_MS));
       await Promise.race([this.#tornDown.promise, late]);
     }
@@ -130,7 +130,8 @@ export class AppHost {
   #post(message: Json): void {
     const full = { jsonrpc: "2.0", ...message };
     if (!String(message.method).startsWith(RESERVED)) this.#events.onMessage("sent", full, toCompact(full));
-    // The target origin ensures that only a page of the sandbox receives the message, whatever page the frame shows.
+    // Set the target origin, so that only a page of the sandbox receives the message, even if the frame shows another
+    // page.
     this.frame.contentWindow?.postMessage(full, sandbox ?? location.origin);
   }
 
@@ -148,7 +149,7 @@ export class AppHost {
     }
     const { id, method } = data;
     if (method === `${RESERVED}proxy-ready`) {
-      // Start again: the frame is reloaded each time its panel is shown.
+      // Send the app again, because the browser reloads the frame each time its panel is shown.
       this.#isReady = false;
       return this.#post({ method: `${RESERVED}resource-ready`, params: { html: this.#html, csp: this.#csp } });
     }
@@ -198,7 +199,7 @@ export class AppHost {
       case "tools/call":
         return await this.#pass(() => this.#callTool(params));
       case "resources/read":
-        if (typeof params.uri !== "string") throw new Refusal(INVALID_PARAMS, "The uri is missing");
+        if (typeof params.uri !== "string") throw new Refusal(INVALID_PARAMS, "The parameter uri is missing");
         return await this.#pass(() => send(method, { uri: params.uri }, { signal: this.#end.signal }));
     }
     throw new Refusal(METHOD_NOT_FOUND, `The inspector has no method ${method.slice(0, 100)}`);
@@ -237,16 +238,18 @@ export class AppHost {
     return {};
   }
 
-  /** Passes a request to the server. */
+  /** Passes a request to the server, within the limit of `MAX_CALLS`. */
   async #pass(request: () => Promise<Outcome>): Promise<Json> {
-    if (this.#calls >= MAX_CALLS) throw new Refusal(REFUSED, `${MAX_CALLS} requests are waiting; send fewer at a time`);
+    if (this.#calls >= MAX_CALLS) {
+      throw new Refusal(REFUSED, `${MAX_CALLS} requests are waiting; wait for a response before the next request`);
+    }
     this.#calls++;
     try {
       const outcome = await request();
       if (outcome.kind === "stopped") throw new Refusal(REFUSED, "The app was closed");
       if (outcome.kind === "error") throw new Refusal(outcome.code ?? REFUSED, outcome.message, outcome.data);
       if (outcome.result.resultType === "input_required") {
-        throw new Refusal(REFUSED, "The server asks the user; call the tool in the inspector instead");
+        throw new Refusal(REFUSED, "The server asks the user a question; call the tool in the inspector instead");
       }
       return outcome.result;
     } finally {
@@ -259,7 +262,7 @@ export class AppHost {
     const { _meta, inputSchema } = await this.#findTool(name);
     const visibility = toObject(toObject(_meta).ui).visibility ?? ["model", "app"];
     if (!Array.isArray(visibility) || !visibility.includes("app")) {
-      throw new Refusal(REFUSED, "Apps cannot call this tool: its visibility lacks app");
+      throw new Refusal(REFUSED, "Apps cannot call this tool: the tool's visibility does not include app");
     }
     const args = toObject(given);
     const paramHeaders = toParamHeaders(toObject(inputSchema), args);

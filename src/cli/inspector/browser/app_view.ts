@@ -12,10 +12,10 @@ import { send } from "./rpc_client.ts";
 
 const HTML = "text/html;profile=mcp-app";
 const MAX_ROWS = 200;
-/** Maximum number of characters of a message that are shown. */
+/** Maximum number of characters of a message to show. */
 const MAX_CHARACTERS = 20_000;
 
-/** The app of one call. */
+/** The app for one tool call, and the messages between the app and the page. */
 export class AppView {
   readonly element: HTMLElement;
   readonly #call: ShownCall;
@@ -48,25 +48,30 @@ export class AppView {
   }
 
   async #load(uri: string): Promise<void> {
-    if (sandbox === undefined) return this.#say("The inspector has no second port, so that it cannot show apps.");
+    if (sandbox === undefined) return this.#say("The inspector cannot show apps, because it has no second port.");
     const outcome = await send("resources/read", { uri });
     if (this.#isClosed || outcome.kind === "stopped") return;
     if (outcome.kind === "error") return this.#place.replaceChildren(showError(outcome));
     const contents = toObjects(outcome.result.contents).find((each) => each.uri === uri) ?? {};
     const html = readHtml(contents);
-    if (contents.mimeType !== HTML) return this.#say(`The resource is not an app: its media type is not ${HTML}.`);
+    if (contents.mimeType !== HTML) {
+      return this.#say(`The resource is not an app, because its media type is not ${HTML}.`);
+    }
     if (html === undefined) return this.#say("The resource has no HTML document.");
     const csp = readCsp(contents);
     this.#host = new AppHost(html, csp, this.#call, {
       onMessage: (way, message, text) => this.#showMessage(way, message, text),
-      onLink: (url) => this.#links.replaceChildren("The app opens ", makeLink(url, serverText(url))),
-      onFlood: () => this.#say("The app was ended, because it sent too many or too large messages."),
+      onLink: (url) => this.#links.replaceChildren("The app asks to open ", makeLink(url, serverText(url))),
+      onFlood: () =>
+        this.#say(
+          "The inspector removed the app, because the app sent too many messages or a message that is too large.",
+        ),
     });
     this.#place.replaceChildren(this.#host.frame);
     const permissions = Object.keys(toObject(toObject(toObject(contents._meta).ui).permissions));
     const facts = [
       ...Object.entries(csp).map(([name, origins]) => `${name}: ${[origins].flat().join(" ")}`),
-      ...permissions.length ? [`permissions that are not given: ${permissions.join(" ")}`] : [],
+      ...permissions.length ? [`permissions that the inspector does not grant: ${permissions.join(" ")}`] : [],
     ];
     if (facts.length) this.#place.append(h("p.muted", serverText(facts.join(" · "))));
   }
@@ -85,7 +90,7 @@ export class AppView {
       h("span.note", serverText(toCompact(params ?? result ?? error).slice(0, 200))),
     );
     const row = h("details", summary);
-    // Convert the message to text, because a message from an app may contain any value.
+    // Keep the message as text, because a message from an app may contain any value.
     const isCut = text.length > MAX_CHARACTERS;
     const shown = isCut ? text.slice(0, MAX_CHARACTERS) : text;
     row.addEventListener("toggle", () => {

@@ -8,7 +8,7 @@ import { escapeInvisible, h, newId, serverText, setAttributes } from "./dom.ts";
 import { type Json, toObject } from "./json.ts";
 import { send } from "./rpc_client.ts";
 
-/** An argument, which is always text. */
+/** An argument. Its value is always text. */
 export interface Argument {
   readonly name: string;
   readonly title?: string;
@@ -16,29 +16,31 @@ export interface Argument {
   readonly isRequired: boolean;
 }
 
-/** Fields for arguments. */
 export interface ArgumentFields {
   readonly element: HTMLElement;
-  /** Returns the values. Empty optional values are omitted. */
+  /** Returns the values by name. Optional arguments without a value are omitted. */
   read(): Readonly<Record<string, string>>;
   /** Replaces all values. */
   fill(values: Json): void;
 }
 
-/** The completion reference and the listener for {@linkcode makeArgumentFields}. */
+/** Options of {@linkcode makeArgumentFields}. */
 export interface ArgumentOptions {
-  /** The prompt or template to complete. `undefined` if the server does not support completion. */
+  /**
+   * The prompt or template whose arguments the server can complete. `undefined` if the server does not support
+   * completion.
+   */
   readonly reference: Json | undefined;
   /** Called when a value changes. */
   readonly onChange?: () => void;
 }
 
-/** Milliseconds without a key press after which suggestions are requested. */
+/** Milliseconds after the last key press until suggestions are requested. */
 const DELAY_MS = 120;
-/** Maximum number of fields. More fields would make the page slow. */
+/** Maximum number of fields, because more fields would make the page slow. */
 const MAX_ARGUMENTS = 300;
 
-/** Creates fields for arguments. */
+/** Creates a text field for each argument, up to `MAX_ARGUMENTS` fields. */
 export function makeArgumentFields(all: readonly Argument[], options: ArgumentOptions): ArgumentFields {
   const { reference, onChange } = options;
   const inputs = all.slice(0, MAX_ARGUMENTS).map((argument) => {
@@ -94,7 +96,7 @@ class Combobox {
   #timer: number | undefined;
   #asking = new AbortController();
 
-  /** Adds suggestions to an input. `ask` requests them from the server. */
+  /** Adds a list of suggestions to an input. `ask` requests the suggestions from the server. */
   constructor(input: HTMLInputElement, name: string, ask: (signal: AbortSignal) => Promise<Json>) {
     const label = escapeInvisible(`Suggestions for ${name}`);
     this.#input = input;
@@ -123,7 +125,7 @@ class Combobox {
     this.#show(found, hasMore === true);
   }
 
-  // Cancel a pending request, because a second list must not replace the list from which the user is choosing.
+  // Cancel a pending request, because new suggestions must not replace the list from which the user is choosing.
   #stop(): void {
     clearTimeout(this.#timer);
     this.#asking.abort();
@@ -138,7 +140,7 @@ class Combobox {
     this.#values = values;
     const rows = values.map((value, at) => {
       const row = h("li", { role: "option", id: newId(), "aria-selected": "false" }, serverText(value));
-      // Use `mousedown`, because it comes before the input loses the focus and closes the list.
+      // Use `mousedown`, because it fires before the input loses the focus and closes the list.
       row.addEventListener("mousedown", (event) => {
         event.preventDefault();
         this.#pick(at);

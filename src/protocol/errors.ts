@@ -20,25 +20,26 @@ export const INTERNAL_ERROR = -32603;
 export const HEADER_MISMATCH = -32020;
 /** The request needs a capability that the client did not declare. */
 export const MISSING_CAPABILITY = -32021;
-/** The caller lacks scopes. Outside the range that the specification reserves. */
+/** The caller lacks scopes. The code is outside of the range that the specification reserves. */
 export const INSUFFICIENT_SCOPE = -31_403;
-/** The operation needs an authenticated caller. Outside the range that the specification reserves. */
+/** The operation needs an authenticated caller. The code is outside of the range that the specification reserves. */
 export const UNAUTHENTICATED = -31_401;
 /** The server does not support the protocol version. */
 export const UNSUPPORTED_VERSION = -32022;
-/** The client calls too often. Outside the range that the specification reserves. */
+/** The client calls too often. The code is outside of the range that the specification reserves. */
 export const RATE_LIMITED = -31_429;
-/** The server is at a limit. Outside the range that the specification reserves. */
+/** The server has reached a limit. The code is outside of the range that the specification reserves. */
 export const BUSY = -31_503;
 
-// Errors are recognized by a brand and not by `instanceof`, because a handler may bring its own copy of the library.
+// Marks the errors of this library. `instanceof` does not suffice, because a handler may use another copy of the
+// library.
 const KIND: unique symbol = Symbol.for("mcp.error");
 
 /**
  * A JSON-RPC error response. The client receives `code`, `message` and `data` unchanged, so never put secrets in them.
  *
- * Clients also throw an `McpError` for the error response of a server. That error has `remote: true`. Its code is 0 if
- * the response was not a JSON-RPC message.
+ * A client also throws an `McpError` if the server responds with an error. Such an error has `remote: true`. Its code
+ * is 0 if the response was not a JSON-RPC message.
  *
  * ```ts
  * import { McpError } from "@x/mcp";
@@ -55,12 +56,12 @@ export class McpError extends Error {
   override readonly name: string = "McpError";
   /** The JSON-RPC error code, an integer. */
   readonly code: number;
-  /** Any JSON value for programs. */
+  /** Details of the error for programs: any JSON value. */
   readonly data?: unknown;
   /**
-   * Whether the error came from another server: as its error response, or because its response was not valid. A handler
-   * that does not catch such an error fails with an internal error, so that the error of another server never becomes
-   * the response of this server by accident.
+   * Whether the error came from another server: the server responded with an error, or its response was invalid. If a
+   * handler does not catch such an error, the call fails with an internal error, so that the error of another server
+   * never becomes the response of this server by accident.
    */
   readonly remote: boolean;
   /** The HTTP status of a remote error, if the request was sent over HTTP. */
@@ -95,7 +96,7 @@ export class McpError extends Error {
     return new McpError(INVALID_PARAMS, message, data);
   }
 
-  /** Creates an error for an invalid or badly timed message (code -32600). */
+  /** Creates an error for a message that is invalid, or not allowed at this time (code -32600). */
   static invalidRequest(message: string, data?: unknown): McpError {
     return new McpError(INVALID_REQUEST, message, data);
   }
@@ -130,12 +131,12 @@ export class McpError extends Error {
     return new McpError(UNSUPPORTED_VERSION, message, data);
   }
 
-  /** Creates an error for a caller who is not authenticated (code -31401). */
+  /** Creates an error for a caller that is not authenticated (code -31401). */
   static unauthenticated(message: string, data?: unknown): McpError {
     return new McpError(UNAUTHENTICATED, message, data);
   }
 
-  /** Creates an error for a caller who lacks scopes (code -31403). `data` is `{ scopes }`. */
+  /** Creates an error for a caller that lacks scopes (code -31403). `data` is `{ scopes }`. */
   static insufficientScope(message: string, data?: unknown): McpError {
     return new McpError(INSUFFICIENT_SCOPE, message, data);
   }
@@ -149,8 +150,8 @@ export class McpError extends Error {
   }
 
   /**
-   * Creates an error for a server at a limit (code -31503, HTTP status 503, or 429 in revisions with sessions).
-   * `Retry-After` is `data.retryAfterMs` converted to seconds, or 1 second.
+   * Creates an error for a server that has reached a limit (code -31503, HTTP status 503, or 429 in revisions with
+   * sessions). `Retry-After` is `data.retryAfterMs` converted to seconds, or 1 second.
    */
   static busy(message: string, data?: unknown): McpError {
     return new McpError(BUSY, message, data);
@@ -201,8 +202,8 @@ export class ToolError extends Error {
 }
 
 /**
- * The error for a handler that returned a value that cannot be sent. This is a bug in the server, which a model cannot
- * fix.
+ * Thrown if a handler returns a value that cannot be sent. A model cannot fix this error, because the bug is in the
+ * server.
  */
 export class ResultError extends Error {
   /** @internal */
@@ -218,7 +219,10 @@ export function toBusy(problem: string): McpError {
 // codes that the protocol leaves to libraries.
 const KNOWN = /^-32(700|60[0-3]|0([01]\d|2[0-2]|42))$/;
 
-/** Whether an error may be sent: its code is an integer, and either outside the reserved range of JSON-RPC or known. */
+/**
+ * Whether a server may send the code of an error: an integer that {@linkcode KNOWN} matches, or that is outside of the
+ * reserved range of JSON-RPC.
+ */
 export function hasValidCode({ code }: McpError): boolean {
   return Number.isInteger(code) && (code < -32768 || code > -32000 || KNOWN.test(`${code}`));
 }
@@ -236,12 +240,12 @@ export function isRemoteError(error: unknown): error is McpError {
   return isOf(error, "remote");
 }
 
-/** Tests for a {@linkcode ToolError} from any copy of this library. */
+/** Whether an error is a {@linkcode ToolError}, created by any copy of this library. */
 export function isToolError(error: unknown): error is ToolError {
   return isOf(error, "tool");
 }
 
-/** Tests for a {@linkcode ResultError} from any copy of this library. */
+/** Whether an error is a {@linkcode ResultError}, created by any copy of this library. */
 export function isResultError(error: unknown): boolean {
   return isOf(error, "result");
 }

@@ -1,6 +1,6 @@
 /**
- * HTTP header values that can hold any string. Safe text stays as it is. Other text becomes `=?base64?…?=` around the
- * Base64 of its UTF-8 bytes.
+ * HTTP header values that can hold any string. Safe text is sent unchanged. Other text becomes `=?base64?…?=` around
+ * the Base64 of its UTF-8 bytes.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Value Encoding)
  * @module
@@ -11,7 +11,7 @@ const PREFIX = "=?base64?";
 const SUFFIX = "?=";
 
 /**
- * Writes a string as a header value.
+ * Encodes a string as a header value.
  *
  * The Base64 form is used for text that is not printable ASCII, that begins or ends with a space or tab, or that
  * already looks encoded. A lone surrogate becomes U+FFFD, as usual in UTF-8.
@@ -22,10 +22,10 @@ export function encodeHeaderValue(value: string): string {
 }
 
 /**
- * Reads a header value back into its string, without surrounding spaces and tabs.
+ * Decodes a header value, without surrounding spaces and tabs.
  *
  * Returns `undefined` if the value has characters other than printable ASCII and tab, or if its Base64 is not canonical
- * or not UTF-8. The markers are case-sensitive. A value without both markers is taken literally.
+ * or not UTF-8. The markers are case-sensitive. A value without both markers is plain text.
  */
 export function decodeHeaderValue(header: string): string | undefined {
   // This check precedes trim(), because trim() would remove invalid characters too.

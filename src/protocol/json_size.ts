@@ -12,7 +12,7 @@ export interface JsonLimits {
   readonly values: number;
 }
 
-/** The size of a JSON text, measured up to the first exceeded limit. */
+/** The size of a JSON text. Measuring stops at the first exceeded limit. */
 export interface JsonSize {
   readonly values: number;
   /** Number of empty objects and arrays among the values. */
@@ -26,8 +26,8 @@ export interface JsonSize {
  */
 export function measureJson(text: string, { depth: maxLevels, values: maxValues }: JsonLimits): JsonSize {
   let depth = 0;
-  // Each comma precedes one more value, and each bracket precedes the first value inside it. An empty object or array
-  // has no first value, which is subtracted when its bracket closes.
+  // Each comma precedes another value, and each opening bracket precedes the first value inside the bracket. An empty
+  // object or array has no such value, so its closing bracket subtracts one.
   let values = 1;
   let empty = 0;
   let opened = -1;
@@ -39,7 +39,8 @@ export function measureJson(text: string, { depth: maxLevels, values: maxValues 
       i = findQuote(text, i + 1);
       if (i < 0) return { values, empty }; // The text ends within a string.
     } else if (code === 44) {
-      // Compare only at a comma, because a bracket may close at once, and its value is then subtracted.
+      // Compare with the limit only at a comma. After an opening bracket, the count may be too high by one, because the
+      // bracket may close immediately.
       if (++values > maxValues) break;
     } else if (code === 123 || code === 91) {
       if (++depth > maxLevels) return { values, empty, excess: "depth" };

@@ -1,5 +1,5 @@
 /**
- * JSON-RPC 2.0 messages: parses and checks incoming text, and writes responses and notifications.
+ * Parses and checks incoming JSON-RPC 2.0 messages, and writes responses and notifications.
  *
  * @see specification/2026-07-28/basic (Messages)
  * @module
@@ -31,7 +31,10 @@ export function toTypedResult(resultType: string, result: Result): Result {
   return { ...result, resultType, [RESULT_TYPE]: resultType };
 }
 
-/** Returns the `resultType` of a result that {@linkcode toTypedResult} created, also in another copy of the library. */
+/**
+ * Returns the `resultType` of a result that {@linkcode toTypedResult} created, in this copy of the library or in
+ * another copy.
+ */
 export function readResultType(result: Result): string | undefined {
   return Object(result)[RESULT_TYPE];
 }
@@ -42,16 +45,16 @@ export interface Request {
   readonly id: Id;
   readonly method: string;
   readonly params?: Params;
-  /** Bytes of memory that the parameters take. If `text` is set, this is an upper bound. */
+  /** Bytes of memory that the parameters take. If `text` is set, this number is only an upper bound. */
   readonly weight: number;
   /**
-   * The text of a short message. Its exact weight is computed only on demand, because the computation takes a tenth of
-   * the time of a small call.
+   * The text of a short message, from which the exact weight is computed on demand. Computing the weight of every
+   * message would take a tenth of the time of a small call.
    */
   readonly text?: string;
 }
 
-/** A message without a response. */
+/** A message that gets no response. */
 export interface Notification {
   readonly kind: "notification";
   readonly method: string;
@@ -66,15 +69,15 @@ export interface Response {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** Several messages in one array, whose items are not checked yet. */
+/** An array of messages that are not checked yet. */
 export interface Batch {
   readonly kind: "batch";
   readonly items: readonly unknown[];
-  /** Bytes of memory that all items take. */
+  /** Bytes of memory that all messages take together. */
   readonly weight: number;
 }
 
-/** An invalid message: its error, and its id if the id could be read. */
+/** An invalid message, with its error, and with its id if the id could be read. */
 export interface Broken {
   readonly kind: "broken";
   readonly id?: Id;
@@ -85,10 +88,10 @@ export interface Broken {
 /** The result of parsing one text. */
 export type Incoming = Request | Notification | Response | Batch | Broken;
 
-/** A text that cannot be decoded. */
+/** The result for bytes that are not valid UTF-8. */
 export const NOT_UTF8: Broken = broken(PARSE_ERROR, "it is not UTF-8");
 
-/** Limits of the parts of a message. */
+/** Limits for one message. */
 export interface MessageLimits {
   /** Maximum number of levels of nested objects and arrays. */
   readonly depth: number;
@@ -126,10 +129,7 @@ export function parseMessage(text: string, limits: MessageLimits): Incoming {
   return toMessage(value, limits, { weight, text: isShort ? text : undefined });
 }
 
-/**
- * Checks one parsed JSON value. Without `weight`, the weight is 0, for callers that count the message's memory
- * themselves.
- */
+/** Checks one parsed JSON value. Omit `weight` if the caller counts the memory of the message itself. */
 export function toMessage(
   value: unknown,
   limits: MessageLimits,
@@ -213,13 +213,14 @@ function broken(code: number, state: string, id?: Id): Broken {
 }
 
 /**
- * Returns the message about the limit that a short text exceeds. Runs before JSON.parse, which would allocate memory
- * for millions of brackets.
+ * Returns a description of the limit that a short text exceeds, if any. Runs before JSON.parse, which would allocate
+ * memory for millions of brackets.
  */
 function findExcess(text: string, limits: MessageLimits): string | undefined {
   const { depth, values } = limits;
   // A value takes at least two characters, and a nested object about four. Most messages are therefore too short to
-  // exceed a limit, or a native search shows that they have too few brackets. Only the remaining messages are measured.
+  // exceed a limit, or a native search shows that they have too few brackets. Only the remaining messages need an exact
+  // measurement.
   const arrays = count(text, "[", depth);
   const isFlat = arrays + text.length / 4 <= depth || arrays + count(text, "{", depth) <= depth;
   if (isFlat && text.length < 2 * values) return;
@@ -231,7 +232,7 @@ function toExcess({ excess }: JsonSize, { depth, values }: MessageLimits): strin
   if (excess === "values") return `more than ${values} values (request.values)`;
 }
 
-/** Counts a character. Stops counting above `max`. */
+/** Counts the occurrences of a character. Stops counting above `max`. */
 function count(text: string, character: string, max: number): number {
   let found = 0;
   for (let at = text.indexOf(character); at >= 0 && found <= max; at = text.indexOf(character, at + 1)) found++;

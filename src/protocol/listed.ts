@@ -21,17 +21,17 @@ export interface Listed {
   readonly [key: string]: unknown;
 }
 
-/** A tool of a server. */
+/** A tool in a server's list. */
 export interface ListedTool extends Listed {
-  /** JSON Schema of the input. A `$ref` to another host is never followed. */
+  /** JSON Schema of the input. Clients never load a `$ref` from another host. */
   readonly inputSchema: Params;
   /** JSON Schema of the structured output. */
   readonly outputSchema?: Params;
-  /** Hints of the server. They are not verified. */
+  /** Hints from the server about the tool's behavior. The client does not verify these hints. */
   readonly annotations?: ToolAnnotations;
 }
 
-/** A resource of a server. */
+/** A resource in a server's list. */
 export interface ListedResource extends Listed {
   /** The URI of the resource. */
   readonly uri: string;
@@ -39,21 +39,21 @@ export interface ListedResource extends Listed {
   readonly mimeType?: string;
   /** The size of the resource in bytes. */
   readonly size?: number;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients on how to use the resource. */
   readonly annotations?: Annotations;
 }
 
-/** A resource template of a server. */
+/** A resource template in a server's list. */
 export interface ListedTemplate extends Listed {
-  /** A URI template of RFC 6570. */
+  /** The URI template, in the syntax of RFC 6570. */
   readonly uriTemplate: string;
-  /** The media type of its resources. */
+  /** The media type of all resources that match the template. */
   readonly mimeType?: string;
-  /** Hints for clients on how to use it. */
+  /** Hints for clients on how to use the resources. */
   readonly annotations?: Annotations;
 }
 
-/** A prompt of a server. */
+/** A prompt in a server's list. */
 export interface ListedPrompt extends Listed {
   /** The arguments that the prompt accepts. */
   readonly arguments?: readonly {

@@ -4,14 +4,14 @@
  * @module
  */
 
-/** Tests whether a value can be awaited. This includes thenables, such as query builders, which are not promises. */
+/** Whether a value can be awaited: a promise, or another thenable, such as a query builder. */
 export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof Object(value).then === "function";
 }
 
 /**
- * Tests for a promise where only a synchronous value is allowed, such as a promise returned by a synchronous function
- * of the author. Ignores its rejection, because an unhandled rejection would end the process.
+ * Whether a value is a promise, for places that allow only synchronous values. Ignores a rejection of the promise,
+ * because an unhandled rejection would end the process.
  */
 export function isStrayPromise(value: unknown): boolean {
   const isStray = isPromiseLike(value);
@@ -23,13 +23,13 @@ export function isStrayPromise(value: unknown): boolean {
 const MAX_VALUES = 10_000;
 
 /**
- * Ignores the rejections of promises within a value that a handler returned, because an unhandled rejection would end
- * the process.
+ * Ignores rejections of all promises in a value that a handler returned, because an unhandled rejection would end the
+ * process.
  */
 export function ignoreRejections(value: unknown): void {
   const found = new Set<unknown>([value]);
   try {
-    // The loop also reaches values that are added while it runs.
+    // The loop also visits the values that its body adds to the set.
     for (const each of found) {
       if (each instanceof Promise) each.catch(() => {});
       else for (const part of toParts(each)) if (typeof part === "object" && found.size < MAX_VALUES) found.add(part);

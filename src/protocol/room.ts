@@ -4,28 +4,27 @@
  * @module
  */
 
-/** A part of the library that is loaded when it is first needed. Only this class has the state "not loaded yet". */
+/** A part of the library that is loaded when it is first needed. */
 export class Room<T> {
   readonly #load: () => Promise<T>;
   #loading?: Promise<T>;
   #loaded?: T;
 
-  /** Creates a room that `load` loads. */
   constructor(load: () => Promise<T>) {
     this.#load = load;
   }
 
-  /** The loaded part. `undefined` until it is loaded. */
+  /** The loaded part, or `undefined` if the part is not loaded yet. */
   get loaded(): T | undefined {
     return this.#loaded;
   }
 
-  /** Returns the loaded part, and loads it if necessary. If loading fails, the next call tries again. */
+  /** Returns the loaded part, and loads it if necessary. If loading fails, the next call loads the part again. */
   open(): Promise<T> {
     if (this.#loading) return this.#loading;
     const loading = this.#loading = this.#load();
-    // This handler runs before the handlers of callers that await the promise. Therefore, a caller that finds `loaded`
-    // set cannot run before callers that are already waiting.
+    // This handler is the first, so that `loaded` is set before any caller that awaits the promise continues. A later
+    // caller that uses `loaded` therefore cannot overtake the waiting callers.
     loading.then((loaded) => this.#loaded = loaded, () => this.#loading = undefined);
     return loading;
   }

@@ -8,8 +8,8 @@ import { isObject, type Result } from "./jsonrpc.ts";
 import type { TextCopy } from "./text_option.ts";
 
 /**
- * Marks results and text blocks that lack the full copy. JSON.stringify omits the mark, and copies of an object keep
- * it.
+ * Marks results and text blocks that lack the full copy. JSON.stringify omits the mark, and copies of a marked object
+ * keep the mark.
  */
 const SHORT: unique symbol = Symbol.for("mcp.shortText");
 
@@ -23,7 +23,7 @@ export function copyText(structured: unknown, kind: TextCopy): { content: Result
   return { content, mark: { [SHORT]: true } };
 }
 
-/** Returns a result with the full copy, for readers that cannot use the structured content. */
+/** Returns a result with the full copy, for recipients that cannot use the structured content. */
 export function restoreText(result: Result): Result {
   const { content, structuredContent } = result;
   if (!(SHORT in result) || structuredContent === undefined || !Array.isArray(content)) return result;

@@ -7,9 +7,9 @@
 
 /** Hints for a client on how to use or show content. */
 export interface Annotations {
-  /** The intended recipients. */
+  /** Intended recipients of the content. */
   readonly audience?: readonly ("user" | "assistant")[];
-  /** Importance, from 0 (least) to 1 (most). */
+  /** Importance, from 0 (least important) to 1 (most important). */
   readonly priority?: number;
   /** Time of the last change in ISO 8601, such as `2025-01-12T15:00:58Z`. */
   readonly lastModified?: string;
@@ -23,11 +23,11 @@ export interface Icon {
   readonly mimeType?: string;
   /** Sizes such as `48x48`, or `any` for a scalable format. */
   readonly sizes?: readonly string[];
-  /** The background that the icon is designed for. */
+  /** The color theme for which the icon is designed. */
   readonly theme?: "light" | "dark";
 }
 
-/** Name and version of a program. */
+/** Name, version and description of a client or server. */
 export interface Implementation {
   /** Name for programs. */
   readonly name: string;
@@ -35,7 +35,7 @@ export interface Implementation {
   readonly version: string;
   /** Display name for people. */
   readonly title?: string;
-  /** Description in a sentence or two. */
+  /** Description in one or two sentences. */
   readonly description?: string;
   /** Page with more information. */
   readonly websiteUrl?: string;
@@ -43,7 +43,7 @@ export interface Implementation {
   readonly icons?: readonly Icon[];
 }
 
-/** Metadata of any kind. Its keys follow the rules of specification/2026-07-28/basic (`_meta`). */
+/** Metadata. The keys must follow the rules in specification/2026-07-28/basic (`_meta`). */
 export type Meta = { readonly [key: string]: unknown };
 
 /** Text for a model or a person. */
@@ -96,7 +96,7 @@ export interface ResourceLink {
   readonly name: string;
   /** Display name for people. */
   readonly title?: string;
-  /** Description in a sentence or two. */
+  /** Description in one or two sentences. */
   readonly description?: string;
   /** Media type, such as `text/plain`. */
   readonly mimeType?: string;
@@ -157,7 +157,7 @@ export interface ToolAnnotations {
 export interface ToolResult {
   /** Content blocks. */
   readonly content: readonly Content[];
-  /** The result as JSON, for programs. */
+  /** The result as a JSON value, for programs. */
   readonly structuredContent?: unknown;
   /** Whether the tool failed. */
   readonly isError?: boolean;
@@ -175,15 +175,15 @@ export interface PromptMessage {
 
 /** Capabilities that a client declares. */
 export interface ClientCapabilities {
-  /** Capabilities outside of the specification, by name. */
+  /** Capabilities that the specification does not define, keyed by name. */
   readonly experimental?: Meta;
-  /** The client offers directories and files as roots. */
+  /** The client tells servers which directories and files they can work on (roots). */
   readonly roots?: { readonly listChanged?: boolean };
-  /** The client lets servers use its model (sampling). */
+  /** Servers can send requests to the client's model (sampling). */
   readonly sampling?: { readonly context?: Meta; readonly tools?: Meta };
-  /** The client can ask its user for input. An object without a mode means `form`. */
+  /** The client can ask its user for input (elicitation). An empty object stands for `form`. */
   readonly elicitation?: { readonly form?: Meta; readonly url?: Meta };
-  /** Extensions that the client supports, by id. */
+  /** Settings of the extensions that the client supports, keyed by id. */
   readonly extensions?: { readonly [id: string]: unknown };
   /** Other capabilities. */
   readonly [key: string]: unknown;
@@ -204,7 +204,7 @@ export const LOG_LEVELS: readonly LogLevel[] = [
   "emergency",
 ];
 
-/** A directory or file that the client offers. */
+/** A directory or file that the client offers to servers. */
 export interface Root {
   /** URI, usually `file:`. */
   readonly uri: string;
@@ -214,7 +214,7 @@ export interface Root {
   readonly _meta?: Meta;
 }
 
-/** A message of a conversation with the client's model. */
+/** A message in a conversation with the client's model. */
 export interface SamplingMessage {
   /** Sender of the message. */
   readonly role: "user" | "assistant";
@@ -253,15 +253,15 @@ export interface SamplingRequest {
   readonly maxTokens: number;
   /** System prompt. */
   readonly systemPrompt?: string;
-  /** Sampling temperature. The client may ignore it. */
+  /** Sampling temperature. The client may ignore this value. */
   readonly temperature?: number;
-  /** Texts at which the model stops. */
+  /** Texts after which the model stops generating. */
   readonly stopSequences?: readonly string[];
-  /** Servers whose context the client should add. Deprecated, except for `none`. */
+  /** The servers whose context the client should add to the prompt. Values except `none` are deprecated. */
   readonly includeContext?: "none" | "thisServer" | "allServers";
-  /** Metadata for the provider of the model. */
+  /** Metadata for the model's provider. */
   readonly metadata?: Meta;
-  /** Preferences for the choice of the model, which the client makes. */
+  /** Preferences for the model, which the client chooses. */
   readonly modelPreferences?: {
     readonly hints?: readonly { readonly name?: string }[];
     readonly costPriority?: number;
@@ -278,6 +278,6 @@ export interface SamplingRequest {
 export interface SamplingResult extends SamplingMessage {
   /** Name of the model. */
   readonly model: string;
-  /** Reason why sampling stopped, such as `endTurn`. */
+  /** The reason why the model stopped, such as `endTurn`. */
   readonly stopReason?: string;
 }

@@ -1,7 +1,7 @@
 /**
- * URI templates (RFC 6570, levels 1 to 3) that expand to URIs and match them.
+ * URI templates (RFC 6570, levels 1 to 3): expands templates to URIs, and matches URIs against templates.
  *
- * RFC 6570 defines expansion only. A template is rejected if one of its URIs could be matched in more than one way.
+ * RFC 6570 defines only expansion. A template is rejected if a URI could match the template in more than one way.
  *
  * @see specification/2026-07-28/server/resources (Resource Templates)
  * @module
@@ -18,14 +18,14 @@ export interface UriTemplate {
    * the URI does not match. Takes time linear in the length of the URI.
    *
    * - Query and `;` parameters may come in any order, and may be absent. A URI with unknown parameters does not match.
-   * - A variable ends at the first occurrence of the literal text that follows it. After a `{+name}`, it ends at the
-   *   last occurrence.
+   * - A variable ends at the first occurrence of the literal text that follows it. A variable after a `{+name}` starts
+   *   after the last occurrence of the literal text that precedes the variable.
    * - A variable of the path is never empty. Only a `{+name}` can contain a raw `?` or `#`.
    * - Outside of the query, no value can leave its folder, even if encoded. NUL and `..` segments never match. A plain
    *   value also has no slash, no backslash, and is not `.`.
    */
   match(uri: string): Record<string, string> | undefined;
-  /** Expands the template with these values, as RFC 6570 defines. A variable without a value is omitted. */
+  /** Expands the template as RFC 6570 defines. Omits variables without a value. */
   expand(values: Readonly<Record<string, string | undefined>>): string;
   /**
    * Builds the URI for these values, from which {@linkcode match} reads the same values. `name` names the resource in
@@ -37,7 +37,7 @@ export interface UriTemplate {
   build(values: Readonly<Record<string, string | undefined>>, name: string): string;
 }
 
-/** Names in a comma-separated list: `NameList<"a,b">` is `"a" | "b"`. */
+/** Type of the names in a comma-separated list: `NameList<"a,b">` is `"a" | "b"`. */
 export type NameList<L extends string> = L extends `${infer Name},${infer Rest}` ? Name | NameList<Rest> : L;
 
 /**
@@ -54,7 +54,7 @@ export type TemplateVariables<T extends string> = string extends T ? { readonly 
 
 type Values = Readonly<Record<string, string | undefined>>;
 
-// Limits the number of searches per URI. Usual templates have far fewer variables.
+// Maximum number of variables per template. Limits the number of searches per URI.
 const MAX_VARIABLES = 50;
 
 /** Parameters at the end of a template. */
@@ -71,7 +71,7 @@ interface Parameters {
 /** The parts of a template. */
 interface Parts {
   readonly template: string;
-  /** Writes the pieces of a URI, in order. */
+  /** Functions that write the pieces of a URI, in order. */
   readonly writers: ((values: Values) => string)[];
   readonly variables: string[];
   /** The parameters, in reverse order of the template. */
@@ -81,8 +81,9 @@ interface Parts {
    * literal.
    */
   readonly literals: string[];
+  /** Names of the variables of the path. */
   readonly path: string[];
-  /** Name of the variable that may contain slashes. */
+  /** Name of the variable whose value may contain slashes. */
   wide?: string;
 }
 
@@ -142,8 +143,10 @@ function addVariables(parts: Parts, names: readonly string[], expression: string
     if (!/^\w+(\.\w+)*$/.test(name)) {
       throw refuse(parts, `{${expression}} lacks a name; use letters, digits and _`);
     }
-    if (variables.includes(name)) throw refuse(parts, `"${name}" is used twice; rename one`);
-    if (variables.push(name) > MAX_VARIABLES) throw refuse(parts, `more than ${MAX_VARIABLES} variables; use fewer`);
+    if (variables.includes(name)) throw refuse(parts, `"${name}" is used twice; use each name once`);
+    if (variables.push(name) > MAX_VARIABLES) {
+      throw refuse(parts, `it has more than ${MAX_VARIABLES} variables; use fewer variables`);
+    }
   }
 }
 
@@ -155,7 +158,10 @@ function addToPath(parts: Parts, names: readonly string[], operator: string): vo
     literals[path.length] += i ? next : first;
     const other = isOpen && parts.wide || !literals[path.length] && path.at(-1);
     if (other) {
-      throw refuse(parts, `"${other}" and "${name}" cannot be told apart; put text between them, keep one {+…}`);
+      throw refuse(
+        parts,
+        `"${other}" and "${name}" cannot be distinguished; put text between the variables, and use at most one {+…}`,
+      );
     }
     if (isOpen) parts.wide = name;
     literals[path.push(name)] = "";
@@ -189,7 +195,9 @@ function match(parts: Parts, uri: string): Record<string, string> | undefined {
   return start !== undefined && matchPath(parts, start, values) ? values : undefined;
 }
 
-/** Reads the parameters. Returns the rest of the URI, or `undefined` if the URI does not match. */
+/**
+ * Reads the parameters into `values`. Returns the URI without its parameters, or `undefined` if the URI does not match.
+ */
 function matchParameters(
   { parameters }: Parts,
   uri: string,
@@ -214,8 +222,8 @@ function matchParameters(
 }
 
 /**
- * Reads the variables of the path. Matches variables from both ends, and reads the remaining text as the variable in
- * the middle: the variable that may contain slashes, or otherwise the last variable.
+ * Reads the variables of the path into `values`. Matches variables from both ends. The remaining text is the value of
+ * the variable in the middle: the variable that may contain slashes, or the last variable if there is no such variable.
  */
 function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<string, string>): boolean {
   const middle = wide ? path.indexOf(wide) : path.length - 1;
@@ -230,7 +238,7 @@ function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<
   }
   for (let i = path.length - 1; i > middle; i--) {
     const { length } = literals[i];
-    // Without this check, a negative position would find a match at the beginning, because lastIndexOf() treats it as
+    // Without this check, lastIndexOf() would find a match at the beginning, because it treats a negative position as
     // 0.
     const at = end <= length ? -1 : uri.lastIndexOf(literals[i], end - length - 1);
     if (at < 0 || !read(values, path[i], uri.slice(at + length, end), PLAIN)) return false;
@@ -239,7 +247,7 @@ function matchPath({ literals, path, wide }: Parts, uri: string, values: Record<
   return start < end && read(values, path[middle], uri.slice(start, end), wide ? WIDE : PLAIN);
 }
 
-/** Decodes a value. Returns `false` if the variable may not have this value. */
+/** Decodes a value into `values`. Returns `false` if the variable must not have this value. */
 function read(values: Record<string, string>, name: string, raw: string, kind: Kind): boolean {
   try {
     values[name] = decodeURIComponent(raw);
@@ -261,10 +269,10 @@ function build(parts: Parts, values: Values, resource: string): string {
   if (missing !== undefined) throw refuse(`${missing} is missing; ${template} needs it`);
   for (const [key, value] of given) {
     if (!variables.includes(key)) throw refuse(`${template} has no variable ${key}; give ${variables.join(", ")}`);
-    if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; give a string`);
+    if (typeof value !== "string") throw refuse(`${key} is of type ${typeof value}; pass a string`);
     // encodeURIComponent() throws for such a value.
-    if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; give a well-formed string`);
-    if (value === "" && path.includes(key)) throw refuse(`${key} is empty; give at least one character`);
+    if (!value.isWellFormed()) throw refuse(`${key} has half of a surrogate pair; pass a well-formed string`);
+    if (value === "" && path.includes(key)) throw refuse(`${key} is empty; pass at least one character`);
   }
   const uri = expand(parts, values);
   const found = match(parts, uri);
@@ -272,21 +280,23 @@ function build(parts: Parts, values: Values, resource: string): string {
   if (!wrong) return uri;
   const [key, value] = wrong;
   const state = `${key} is ${JSON.stringify(value)}, which would not be read back from ${JSON.stringify(uri)}`;
-  throw refuse(`${state}; give another value`);
+  throw refuse(`${state}; pass another value`);
 }
 
-/** Patterns that a kind of variable must not match, for its raw and its decoded text. */
+/** Patterns that the value of a variable must not match, for its raw text and for its decoded text. */
 type Kind = readonly [raw: RegExp, decoded: RegExp];
 const PLAIN: Kind = [/[?#]/, /^\.\.?$|[/\\\0]/];
 const WIDE: Kind = [/(?!)/, /(^|[/\\])\.\.([/\\]|$)|\0/];
 const QUERY: Kind = [/#/, /(?!)/];
 
-/** Percent-encodes a value. With `open`, reserved characters and encoded triplets such as `%20` stay as they are. */
+/**
+ * Percent-encodes a value. If `open` is `true`, reserved characters and encoded triplets such as `%20` are not changed.
+ */
 function encode(value: string, open: boolean): string {
   return value.replace(open ? /%[\da-f]{2}|[^\w.~:/?#[\]@!$&'()*+,;=-]/giu : /[^\w.~-]/gu, (c) => {
     if (c.length > 2) return c;
     const encoded = encodeURIComponent(c);
-    // RFC 6570 also encodes !'()*, which encodeURIComponent() leaves as they are.
+    // RFC 6570 also encodes !'()*, which encodeURIComponent() does not encode.
     return encoded === c ? "%" + c.charCodeAt(0).toString(16).toUpperCase() : encoded;
   });
 }

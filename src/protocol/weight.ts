@@ -19,7 +19,7 @@ export function isWithin(text: string, max: number): boolean {
 
 /**
  * Returns the bytes that a parsed message takes in memory: 2 per character, {@linkcode VALUE_BYTES} for each of at most
- * `max` values, and {@linkcode INDEX_BYTES} for each of the `indexes`, the keys that are small integers.
+ * `max` values, and {@linkcode INDEX_BYTES} for each of the `indexes`, which are keys that are small integers.
  */
 export function toWeight(text: string, { max, indexes }: { readonly max: number; readonly indexes: number }): number {
   if (text.length <= SHORT) return text.length * SHORT_BYTES + indexes * INDEX_BYTES;
@@ -27,15 +27,15 @@ export function toWeight(text: string, { max, indexes }: { readonly max: number;
 }
 
 /**
- * Counts the keys that are small integers, escaped or not. For such keys, a JavaScript engine may allocate memory as
- * for an array of that length.
+ * Counts the keys that are small integers, escaped or not. A JavaScript engine may allocate as much memory for such a
+ * key as for an array of that length.
  */
 export function countIndexes(text: string): number {
   return text.match(INDEXES)?.length ?? 0;
 }
 
 const INDEXES = /"(?:\d|\\u003\d){1,4}"\s*:/g;
-/** Minimum number of characters that a key, its value and their separators take. */
+/** Minimum length of a key with its value and separators, in characters. */
 export const KEY_LENGTH = 6;
 /** Bytes of an object with one key such as "999". Measured on Bun: 8,300. */
 const INDEX_BYTES = 8300;

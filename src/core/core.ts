@@ -1,5 +1,5 @@
 /**
- * Options and services that all parts of one server share.
+ * The options and objects that all parts of one server share.
  *
  * @module
  */
@@ -14,7 +14,7 @@ import type { SessionOptions } from "./call/session_data.ts";
 import type { SharedState } from "./store.ts";
 import type { FeatureParts } from "./visibility/feature_parts.ts";
 
-/** A request before the server looks up its handler. */
+/** A request whose handler was not looked up yet. */
 export interface Entering {
   readonly method: string;
   readonly link: Link;
@@ -23,21 +23,24 @@ export interface Entering {
   readonly observed?: RequestReport;
 }
 
-/** Options and services that all parts of one server share. */
+/** The options and objects that all parts of one server share. */
 export interface Core extends FeatureParts, SessionOptions {
   readonly identity: Implementation;
   readonly instructions?: string;
-  /** The callers of open streams. */
+  /** Watches the callers of open streams. */
   readonly callers: CallerWatch;
   /** Authenticates callers over HTTP. */
   readonly auth?: Authentication;
-  /** Returns the parameters of the concrete path. `undefined` if the path has no parameters. */
+  /** Returns the path parameters. `undefined` if the server's path has no parameters. */
   readonly route?: ReadRoute;
-  /** Whether requests of revisions with sessions must have a session id. */
+  /** Whether a request in a revision with sessions must have a session id. */
   readonly requiresSession: boolean;
-  /** Decides whether a request may enter. Throws the error for the client if it may not. */
+  /**
+   * Runs the `admit` option for a request. If the option refuses the request, throws the error that the client
+   * receives.
+   */
   readonly admit?: (request: Entering) => Promise<void>;
-  /** Reports problems to the author. Set only in development. */
+  /** Reports problems to the server's author. Set only in development. */
   development?: Development;
   /** State that all instances share. `undefined` if the server has no store. */
   readonly shared?: SharedState;

@@ -1,5 +1,5 @@
 /**
- * The interface of an era, a generation of the protocol.
+ * The interface of an era. An era implements several protocol revisions that work alike.
  *
  * @module
  */
@@ -14,34 +14,36 @@ import type { Visibility } from "./visibility/visibility.ts";
 import type { Store } from "./store.ts";
 import type { Scheduler } from "./scheduler.ts";
 
-/** The parts of a server that an era uses. */
+/** The parts of the server that an era uses. */
 export interface Engine {
   readonly core: Core;
   readonly registry: Registry;
-  /** The rules of `enable` and `disable`. */
+  /** The rules that `enable` and `disable` have set. */
   readonly visibility: Visibility;
   readonly scheduler: Scheduler;
   readonly changes: Changes;
   readonly accounts: Accounts;
-  /** The concrete path as the name of a tenant, if the clients of a path are limited together. */
+  /** The concrete path, which is the tenant's name in limits. Set if the server's path has parameters. */
   readonly tenant?: string;
   readonly host: CallHost;
-  /** The store of the server, for its extensions. */
+  /** The server's store, which extensions can use. */
   readonly store?: Store;
 }
 
-/** A generation of the protocol. It turns a message into a call, and the outcome of the call into a reply. */
+/** Implements several protocol revisions. Converts a message to a call, and the outcome of the call to a reply. */
 export interface Era {
   accept(message: Incoming, link: Link): Reply | Promise<Reply>;
-  /** Opens a stream outside of requests. The stream ends with the reply. */
+  /**
+   * Opens a stream that does not respond to a request, such as for HTTP GET. The stream ends when the reply is sent.
+   */
   attach?(link: Link): Reply | Promise<Reply>;
-  /** Ends the session or stream that `attach` opened. */
+  /** Ends a session, or the stream that `attach` opened. */
   detach?(link: Link): Reply | Promise<Reply>;
-  /** Loads the code that is required for the first message. */
+  /** Loads the code that the first message requires. */
   load?(): Promise<void>;
-  /** Frees the memory that is kept for idle clients. The clients can continue later. */
+  /** Evicts the state of idle clients from memory. These clients can continue with their next request. */
   rest?(): void;
 }
 
-/** Creates an era. */
+/** Creates an era for one endpoint. */
 export type CreateEra = (engine: Engine) => Era;

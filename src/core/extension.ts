@@ -18,12 +18,15 @@ import type { Handler, HandlerExtensions } from "./visibility/feature.ts";
 import { INTERNALS } from "./call/internals.ts";
 import { readRequirements, type Requirement } from "./call/question.ts";
 
-/** What an extension adds to one handler: an entry in the `extensions` option of a tool, a resource or a prompt. */
+/**
+ * Adds an extension's behavior to one handler. Pass the attribute in the `extensions` option of a tool, a resource or a
+ * prompt.
+ */
 export interface Attribute {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly extension: string;
   /**
-   * Internal state for the handler.
+   * Internal state that the handler uses.
    *
    * @ignore
    */
@@ -39,75 +42,77 @@ export interface AttributeInternals {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
   /**
-   * Whether the extension is unavailable to clients with sessions, because its methods do not exist in their revisions.
+   * Whether clients with sessions cannot use the extension, because their protocol revisions lack the extension's
+   * methods.
    */
   readonly lacksSessions: boolean;
   readonly options: AttributeOptions;
   /** Creates the extension that the handler at `place` registers. `undefined` if the handler registers none. */
   readonly register?: (place: string) => Handler;
   /**
-   * Combines the attributes of one handler. `options` are the options of the handler. Throws if a value is not an
-   * attribute, or if two attributes conflict.
+   * Combines the attributes of one handler. `options` are the handler's options. Throws if a value is not an attribute,
+   * or if two attributes conflict.
    */
   combine(attributes: readonly Attribute[], handler: ExtensibleHandler, options: object): HandlerExtensions;
 }
 
 /**
- * A handler that receives attributes.
+ * The facts about a handler that combining its attributes requires.
  *
  * @internal
  */
 export interface ExtensibleHandler {
-  /** Kind and name of the handler. */
+  /** Kind and name of the handler, such as `tool "add"`. */
   readonly place: string;
   readonly requires?: readonly string[];
   readonly _meta?: Meta;
 }
 
-/** Options of an attribute. All options are optional. */
+/** Options of an attribute. */
 export interface AttributeOptions {
   /**
-   * Metadata for the handler's entry in the list of handlers, such as the list of tools. The `_meta` of the handler
-   * takes precedence. Two attributes of a handler must not set the same key.
+   * Metadata for the handler's list entry, such as in the list of tools. The handler's `_meta` takes precedence. Two
+   * attributes of a handler must not set the same key.
    */
   readonly list?: Meta;
   /**
-   * Whether the client must have declared the extension. A call from any other client fails with code -32021 (over HTTP
-   * with status 400), and the handler does not run. Defaults to `false`.
+   * Whether the client must have declared the extension. If the client did not, the call fails with code -32021 (HTTP
+   * 400), and the handler does not run. Defaults to `false`.
    */
   readonly required?: boolean;
   /**
-   * Whether the handler registers the extension, so that it need not be in the list `handlers`. Only for extensions
-   * that have only `settings`. Defaults to `false`.
+   * Whether the handler registers the extension, so that the extension need not be in the server's `handlers`. Allowed
+   * only for extensions without options other than `settings`. Defaults to `false`.
    */
   readonly registers?: boolean;
   /**
-   * Wraps each call: middleware, validation of the input, the handler itself, and the encoding of its return value. The
+   * Wraps each call of the handler, including middleware, input validation and the encoding of the return value. The
    * first attribute of a handler is the outermost.
    */
   readonly wrap?: Wrap;
-  /** Returns the text of a warning for `mcp check`, with a remedy, or `undefined` for no warning. */
+  /** Returns a warning with a remedy that `mcp check` prints, or `undefined` if there is no warning. */
   readonly warn?: (handler: {
-    /** The function of the handler. */
+    /** The handler's `run` or `read` function. */
     readonly run: unknown;
   }) => string | undefined;
   /**
-   * Checks the attribute against the server's handlers, whenever the handlers change. Returns a description of the
-   * problem, such as `no resource "ui://chart"`. The server throws the description as a `TypeError` with the name of
-   * the handler.
+   * Checks the attribute against the server's handlers. Called whenever the handlers change. Returns a description of a
+   * problem, such as `no resource "ui://chart"`. In that case, the server throws a `TypeError` with the description and
+   * the handler's name.
    */
   readonly check?: (server: {
-    /** Tests whether a handler is registered. `key` is its name, or the URI of a resource. */
+    /** Tests whether a handler is registered. `key` is the name of a tool or prompt, or the URI of a resource. */
     has(kind: "tool" | "resource" | "prompt", key: string): boolean;
   }) => string | undefined;
 }
 
-/** Wraps a call. */
+/** Wraps a call. Calls `next` to run the handler, and returns the handler's result or another result. */
 export type Wrap = (call: WrappedCall, next: Next) => Result | Promise<Result>;
 
 /**
- * Runs the handler once. Returns its result, or throws an error for the client. Messages of the handler go to the
- * matching functions in `to`. Messages without a matching function go to the client.
+ * Runs the handler. Can be called only once. Resolves to the handler's result, or rejects with the error that the
+ * client would receive. The functions in `to` receive the handler's messages. Messages without a matching function are
+ * sent to the client.
  */
 export type Next = (to?: Redirect) => Promise<Result>;
 
@@ -115,104 +120,111 @@ export type Next = (to?: Redirect) => Promise<Result>;
 export interface WrappedHandler {
   /** Name of a tool or a prompt, URI of a resource, or URI template of a resource template. */
   readonly name: string;
-  /** JSON Schema of the input of a tool or a prompt, if it has one. */
+  /** JSON Schema of the tool's or prompt's input, if any. */
   readonly inputSchema?: JsonSchema;
-  /** JSON Schema of the output of a tool, if it has one. */
+  /** JSON Schema of the tool's output, if any. */
   readonly outputSchema?: JsonSchema;
 }
 
-/** The call that an attribute wraps. Its methods work when destructured. */
+/** The call that an attribute wraps. The methods can be destructured. */
 export interface WrappedCall {
   /** The handler. */
   readonly handler: WrappedHandler;
-  /** The object that was passed to the extension's `start` function. `undefined` if the extension has no `start`. */
+  /**
+   * The object that the server passed to the extension's `start` function. `undefined` if the extension has no `start`
+   * function.
+   */
   readonly server: ExtensionServer | undefined;
-  /** The context that the handler receives. Its `signal` aborts when the handler should stop. */
+  /** The handler's context. `ctx.signal` aborts when the handler should stop. */
   readonly ctx: Context;
   /** Aborts when the client cancels the request or disconnects before the response. */
   readonly signal: AbortSignal;
-  /** Set if an extension of the server made the call. `data` is the value that the extension passed. */
+  /** Set if a server extension made the call. `data` is the value that the extension passed. */
   readonly internal?: { readonly data: unknown };
   /**
-   * Settings that the client declared for the extension. They are not verified. `undefined` if the client did not
-   * declare the extension, or if the revision of the call lacks the extension's methods. In that case, run the handler
-   * with `next`.
+   * Settings that the client declared for the extension. Not verified. `undefined` if the client did not declare the
+   * extension, or if the protocol revision lacks the extension's methods. In that case, return the result of `next()`
+   * unchanged.
    */
   readonly declared: Params | undefined;
-  /** Resolves when the input is valid and the handler starts. Never resolves if the call fails before that. */
+  /**
+   * Resolves when the handler starts, after the input was validated. Never resolves if the call fails before the
+   * handler starts.
+   */
   untilRun(): Promise<void>;
-  /** Whether the client has a session. Revisions with sessions do not allow other types of results. */
+  /** Whether the client has a session. In revisions with sessions, {@linkcode WrappedCall.result} throws. */
   readonly hasSession: boolean;
   /**
-   * Whether this request or its response asks the client a question. In that case, return the value that `next`
-   * returns, so that the client receives the question.
+   * Whether the handler is asking the client a question. In that case, return the result of `next` unchanged, so that
+   * the client receives the question.
    */
   readonly isAsking: boolean;
   /**
-   * Lets the handler continue after the response. The handler then has its own memory charge, timeout and signal. Only
-   * `cancel`, the timeout and the closing of the server abort this signal. Messages of the handler are dropped unless
-   * they are redirected. `next` still settles with the outcome.
+   * Lets the handler continue after the response. The handler then has its own timeout and signal, and its memory is
+   * charged separately. Only `cancel`, the timeout and the closing of the server abort this signal. The handler's
+   * messages are dropped unless `next` redirects them. `next` still settles with the outcome.
    *
-   * `limits.calls.detached` limits the number of such handlers. These handlers take no slots from other calls, so a
-   * client can still answer and cancel them.
+   * `limits.calls.detached` limits the number of detached handlers. Detached handlers use no slots, so a client can
+   * still make calls that answer or cancel them.
    *
-   * @throws {TypeError} if the client is being asked a question, see `isAsking`.
-   * @throws {McpError} with code -31503 at the limit, or if the server is closing.
+   * @throws {TypeError} if `isAsking` is `true`.
+   * @throws {McpError} with code -31503 if the limit is reached, or if the server is closing.
    */
   detach(options?: DetachOptions): void;
   /**
-   * The reason why the handler was cancelled. `undefined` if it was not cancelled. After a timeout or a cancellation,
-   * `next` rejects with the reason of `ctx.signal`, which has the same `why`.
+   * The reason why the handler was cancelled. `undefined` if the handler was not cancelled. After a timeout or a
+   * cancellation, `next` rejects with the reason of `ctx.signal`, which has the same `why`.
    */
   readonly why: CancelReason | undefined;
-  /** Cancels the handler: aborts its signal with this message. `next` rejects at once with the reason. */
+  /** Cancels the handler: aborts `ctx.signal` with this message. `next` rejects immediately with the reason. */
   cancel(message?: string): void;
   /**
-   * Charges the client for bytes that the extension keeps for the client. Returns a function that releases the charge,
-   * or `undefined` if there is no room. Extensions keep at most 128 MiB for all clients together, and 32 MiB for one
-   * client. The charge also ends when the handler ends.
+   * Counts bytes that the extension stores for the client against the client's limits. Returns a function that releases
+   * the bytes, or `undefined` if there is no room. All extensions together can store at most 128 MiB for all clients,
+   * and 32 MiB for one client. The bytes are also released when the handler ends.
    */
   keep(bytes: number): (() => void) | undefined;
   /**
-   * Creates a result with a `resultType` of the extension. Results that are created in another way have no `resultType`
-   * of an extension.
+   * Creates a result with a `resultType` that the extension defines. The server removes such a `resultType` from a
+   * result that this method did not create.
    *
-   * @throws {TypeError} if the client did not declare the extension, or has a session, because revisions with sessions
-   * have no such results.
+   * @throws {TypeError} if the client did not declare the extension, or has a session.
    */
   result(resultType: string, fields: Params): Result;
 }
 
 /**
- * Starts an extension with its server. May return a function that stops the extension. Called with the first request,
- * or by `server.ready()`. Calls that use the extension wait until it has started.
+ * Starts an extension. Called on the first request, or by `server.ready()`. May return a function that stops the
+ * extension. Calls that use the extension wait until the extension has started.
  */
 export type StartExtension = (server: ExtensionServer) => Awaitable<(() => unknown) | void>;
 
-/** The functions of a server that an extension can use. They work when destructured. */
+/** The part of the server's API that an extension can use. The methods can be destructured. */
 export interface ExtensionServer extends ChangeNotifier {
   /**
-   * The store of the server. Its keys, logs and topics are separate from those of other extensions. `undefined` if the
-   * server has no store: use `memoryStore()` of `@x/mcp/stores` instead, or refuse to start.
+   * The server's store. Each extension has separate keys, logs and topics. `undefined` if the server has no store. In
+   * that case, use `memoryStore()` from `@x/mcp/stores`, or throw from `start`.
    */
   readonly store?: ExtensionStore;
-  /** Seals a JSON value into opaque text. Only this extension of the server can open it, on any instance. */
+  /**
+   * Seals a JSON value into opaque text. Only the same extension of the same server can open the text, on any instance.
+   */
   readonly seal: (value: unknown) => Promise<string>;
   /**
-   * Opens text that `seal` has returned. Returns `undefined` if the text was changed, or was not sealed by this
-   * extension of the server.
+   * Opens text that `seal` has returned. Resolves to `undefined` if the text was changed, or was not sealed by the same
+   * extension of the same server.
    */
   readonly open: (text: string) => Promise<unknown>;
   /** Aborts when the server begins to close, or when the extension is removed. */
   readonly signal: AbortSignal;
-  /** The clock of the server. */
+  /** The server's clock, which tests can control. */
   readonly clock: Clock;
   /**
-   * Runs a handler of the server on behalf of a caller, without a client's request. `allow`, scopes, capabilities,
-   * middleware and attributes apply as for a client. Admission, rates and the queue do not apply. The call counts
-   * towards `limits.calls.detached`. For observers, its transport is `internal`.
+   * Runs one of the server's handlers for a caller, without a client's request. `allow`, scopes, capabilities,
+   * middleware and attributes apply as for a client's request. `admit`, rate limits and the queue do not apply. The
+   * call counts towards `limits.calls.detached`. In observer events, the transport is `internal`.
    *
-   * @throws {McpError} in the same cases in which a client would get the error.
+   * @throws {McpError} the error that a client would receive.
    */
   readonly call: (request: InternalRequest) => Promise<Result>;
 }
@@ -220,7 +232,7 @@ export interface ExtensionServer extends ChangeNotifier {
 /** The part of a server's store that an extension receives. The server closes the store. */
 export type ExtensionStore = Omit<Store, "close" | typeof INTERNALS>;
 
-/** The call that {@linkcode ExtensionServer.call} makes. */
+/** Options of {@linkcode ExtensionServer.call}. */
 export interface InternalRequest {
   /** Method, such as `tools/call`. */
   readonly method: string;
@@ -230,20 +242,17 @@ export interface InternalRequest {
   readonly principal?: Principal;
   /** The client, such as the `ctx.client` of an earlier call. Defaults to a client without capabilities. */
   readonly client?: ClientFacts;
-  /**
-   * Any value for the handler's attributes, which read the value as `call.internal.data`. Clients cannot set this
-   * value.
-   */
+  /** Any value. The handler's attributes can read the value as `call.internal.data`. Clients cannot set this value. */
   readonly data?: unknown;
-  /** Milliseconds after which the call is cancelled. Defaults to the timeout of the handler. */
+  /** Milliseconds after which the call is cancelled. Defaults to the handler's timeout. */
   readonly timeoutMs?: number;
-  /** Signal that cancels the call when it aborts. */
+  /** Cancels the call when the signal aborts. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Called when a topic gets its first subscriber on this instance. Returns a function that is called when the last
- * subscriber has left. `server` is the object that was passed to `start`.
+ * Called when a topic gets its first subscriber on this instance. May return a function that is called when the last
+ * subscription has ended. `server` is the object that was passed to `start`.
  */
 export type WatchTopic = (
   topic: string,
@@ -251,7 +260,7 @@ export type WatchTopic = (
 ) => Awaitable<(() => unknown) | void>;
 
 /**
- * An extension that starts and stops with its server.
+ * An extension that starts and stops with the server, or that publishes notifications.
  *
  * @internal
  */
@@ -259,25 +268,25 @@ export interface Life {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
   readonly start?: StartExtension;
-  /** The listen keys of its subscriptions. */
+  /** The extension's keys in `subscriptions/listen`. */
   readonly keys: ReadonlyMap<string, WatchTopic | undefined>;
-  /** Functions that `publish` calls, one for each server that may have subscribers. */
+  /** Functions that `publish` calls, one per server that may have subscribers. */
   readonly servers: Set<(key: string, published: Published) => void>;
-  /** Creates the object that starts and stops all such extensions of a server. */
+  /** Creates the object that starts and stops all extensions of a server. */
   create(engine: Engine): LivesSet;
 }
 
 /**
- * All extensions that start and stop with one server.
+ * The {@linkcode Lives} of a server whose extensions can change.
  *
  * @internal
  */
 export interface LivesSet extends Lives {
-  /** Replaces the set of extensions. Extensions that are no longer in the set are stopped. */
+  /** Replaces the set of extensions. Stops extensions that are no longer in the set. */
   set(lives: readonly Life[]): void;
 }
 
-/** Starts and stops extensions after the handlers of a server have changed. */
+/** Starts and stops extensions after the server's handlers have changed. */
 export function updateLives(engine: Engine): void {
   const { host, registry } = engine;
   // The cast is safe, because `extension()` created each of these objects.
@@ -291,35 +300,41 @@ export function updateLives(engine: Engine): void {
 /** Options of {@linkcode WrappedCall.detach}. */
 export interface DetachOptions {
   /**
-   * Milliseconds after which the handler is cancelled. Defaults to the timeout of the handler, which is
-   * `limits.calls.timeoutMs` unless its quota has another timeout.
+   * Milliseconds after which the handler is cancelled. Defaults to the handler's `quota({ timeoutMs })`, or otherwise
+   * to `limits.calls.timeoutMs`.
    */
   readonly timeoutMs?: number;
 }
 
 /**
- * Functions that receive the messages of a handler instead of the client. The last parameter of each function is the
- * default behavior: it sends the message, asks the client, or keeps the value. Messages without a function here go to
- * the client until its request has a response. After that, messages are dropped, and questions fail.
+ * Functions that receive a handler's messages instead of the client. The last parameter of each function performs the
+ * default behavior: it sends the message, asks the client, or stores the value. A message whose function is omitted is
+ * sent to the client. After the response, such a message is dropped, and such a question fails.
  *
  * Errors thrown by `progress` and `log` are reported to the observer, and do not reach the handler.
  */
 export interface Redirect {
-  /** Receives progress that has increased, even if the client did not ask for progress. */
+  /**
+   * Receives progress, even if the client did not request progress. Not called for a value that is not greater than the
+   * previous value.
+   */
   readonly progress?: (progress: number, options: ProgressOptions, direct: () => Promise<void>) => void;
-  /** Receives the log messages that the client wants. */
+  /** Receives log messages at or above the client's log level. */
   readonly log?: (level: LogLevel, data: unknown, logger: string | undefined, direct: () => Promise<void>) => void;
   /**
-   * Asks the client, and returns the unchanged answer of the client. The server validates the answer afterwards. The
-   * client has the capabilities that the question requires. If the handler repeats a question under the same key, it
+   * Asks the client a question, and returns the client's unchanged answer. The server then validates the answer. Called
+   * only if the client has the required capabilities. If the handler repeats a question with the same key, the handler
    * gets the same answer, and this function is not called again.
    */
   readonly ask?: (question: RedirectedQuestion, direct: () => Promise<unknown>) => Promise<unknown>;
-  /** Computes a JSON value once per key. Without this function, values are kept in memory until the handler ends. */
+  /**
+   * Computes a JSON value once per key, for `ctx.once`. Without this function, the values are in memory until the
+   * handler ends.
+   */
   readonly once?: (key: string, make: () => unknown, direct: () => Promise<unknown>) => Promise<unknown>;
 }
 
-/** A request to the client: elicitation, sampling or roots. */
+/** An elicitation, sampling or roots request to the client. */
 export interface RedirectedQuestion {
   /** Key of the question within the call. */
   readonly key: string;
@@ -327,11 +342,13 @@ export interface RedirectedQuestion {
   readonly method: string;
   /** Parameters of the request. */
   readonly params: Params;
-  /** Checks an answer. Returns `undefined` if the answer is valid, and otherwise a description of the problem. */
+  /**
+   * Validates an answer. Resolves to `undefined` if the answer is valid, and otherwise to a description of the problem.
+   */
   check(answer: unknown): Promise<string | undefined>;
 }
 
-/** What a handler requires of its client, and what it adds to its entry in the list of handlers. */
+/** A handler's required client capabilities, list metadata and combined attributes. */
 export interface Extended {
   readonly requires?: readonly string[];
   readonly _meta?: Meta;
@@ -339,7 +356,7 @@ export interface Extended {
 }
 
 /**
- * Reads the options of a handler that can have attributes. `place` names the handler.
+ * Validates and combines a handler's options that attributes can extend. `place` names the handler in errors.
  *
  * @throws {TypeError} if a requirement is unknown, or if an item of `extensions` is not an attribute.
  */
@@ -360,5 +377,5 @@ export function readExtensions(
   return { ...combined, extensions: combined };
 }
 
-/** Last part of the error message for a value in `extensions` that is not an attribute. */
-export const NO_ATTRIBUTE = "make its extensions with extension.attribute()";
+/** End of the error message if `extensions` contains a value that is not an attribute. */
+export const NO_ATTRIBUTE = "extensions is not a list of attributes; create each attribute with extension.attribute()";

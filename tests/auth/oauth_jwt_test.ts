@@ -319,7 +319,7 @@ Deno.test("a readScopes that returns nothing grants no scope, and is reported to
   for (let i = 0; i < 2; i++) assertEquals((await callWith(server, token, { name: "write" })).status, 403);
   await until(() => faults.length > 0, "the fault");
   assertEquals(faults.length, 1);
-  assert(faults[0].includes("has no scopes, and it needs notes:write"), faults[0]);
+  assert(faults[0].includes("has no scopes, and needs notes:write"), faults[0]);
   await server.close();
 });
 

@@ -252,7 +252,9 @@ behaviour("the first refusal of a caller without scopes is reported as a fault, 
   await assertRejects(() => client.callTool("write"), McpError);
   assertEquals(takeFaults(), [], "an empty list is not a mistake");
   const other = await join({ principal: { id: "b" } });
-  for (let i = 0; i < 3; i++) await assertRejects(() => other.callTool("write"), McpError, "it needs the scopes");
+  for (let i = 0; i < 3; i++) {
+    await assertRejects(() => other.callTool("write"), McpError, "the caller needs the scopes");
+  }
   const faults: Told[] = [];
   await until(() => !!faults.push(...takeFaults()), "the fault");
   const [fault, ...rest] = faults;

@@ -84,7 +84,7 @@ Deno.test("keys and users that are empty, or are not an object by name, are refu
 });
 
 Deno.test("errors of other options name the type of a value that was passed by mistake", () => {
-  assertThrows(() => customStore(untyped({})), TypeError, "Cannot make a store: its engine has no get()");
+  assertThrows(() => customStore(untyped({})), TypeError, "Cannot create a store: the engine has no get()");
   const server = { name: "x", version: "1.0.0" };
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");
   const own = extension({ id: "com.example/x" });
@@ -92,7 +92,7 @@ Deno.test("errors of other options name the type of a value that was passed by m
   assertThrows(
     () => tool({ name: "t", extensions, run: () => "" }),
     TypeError,
-    "make its extensions with extension.attribute()",
+    "extensions is not a list of attributes; create each attribute with extension.attribute()",
   );
   // All options of an attribute are optional.
   createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });

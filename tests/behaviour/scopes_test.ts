@@ -46,7 +46,7 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
   ];
   seen.length = 0;
   for (const each of attempt(client)) {
-    const error = await assertRejects(each, McpError, "it needs the scopes notes:read notes:write");
+    const error = await assertRejects(each, McpError, "the caller needs the scopes notes:read notes:write");
     assertEquals([error.code, error.data], [-31403, { scopes: needed }]);
     assertEquals(error.status, transport === "pipe" ? undefined : 403);
   }
@@ -82,7 +82,7 @@ behaviour("satisfies of an authentication decides which scopes include other sco
   });
   assertEquals(textOf(await client.callTool("tool")), "tool");
   const other = await join({ principal: reader });
-  await assertRejects(() => other.callTool("tool"), McpError, "it needs the scopes");
+  await assertRejects(() => other.callTool("tool"), McpError, "the caller needs the scopes");
 });
 
 behaviour("a caller that lacks a scope gets no notification of changes of the resource", async (connect, { era }) => {
@@ -155,7 +155,7 @@ Deno.test("scopes of a handler that are not a list of scopes throw", () => {
         () => prompt({ name: "t", scopes, run: () => "" }),
         () => resource({ uri: "x://t", name: "t", scopes, read: () => "" }),
       ]
-    ) assertThrows(make, TypeError, 'scopes must be a list of names like ["notes:read"]');
+    ) assertThrows(make, TypeError, 'scopes is not a list of names without spaces; use a list like ["notes:read"]');
   }
   tool({ name: "t", scopes: [], run: () => "" });
 });

@@ -5,7 +5,7 @@ import { type Context, createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
 
-const HELD = "a value that JSON cannot hold; use objects, arrays, strings, numbers and booleans";
+const HELD = "a value that JSON cannot represent; use objects, arrays, strings, numbers and booleans";
 
 const text = () => "";
 
@@ -56,9 +56,9 @@ const UNUSABLE: Readonly<Record<string, readonly [make: () => unknown, state: st
   "a symbol": [() => Symbol("x"), HELD],
   "an instance of a class": [() => new (class User {})(), HELD],
   "a hole in an array": [() => [undefined], HELD],
-  "a promise": [() => Promise.resolve(1), "a promise; use a service with `per` for data that is loaded"],
-  "a promise that rejects": [() => Promise.reject(new Error("x")), "a promise; use a service with `per`"],
-  "2049 characters": [() => "x".repeat(2047), "more than 2048 characters of JSON; keep an id, and load the rest"],
+  "a promise": [() => Promise.resolve(1), "a promise; to load data, use a service with `per`"],
+  "a promise that rejects": [() => Promise.reject(new Error("x")), "a promise; to load data, use a service with `per`"],
+  "2049 characters": [() => "x".repeat(2047), "more than 2048 characters of JSON; return an id, and load the data"],
   "a deep value": [() => JSON.parse("[".repeat(3000) + "]".repeat(3000)), "more than 2048 characters of JSON"],
 };
 
@@ -74,7 +74,11 @@ behaviour(
       else assertEquals((await client.callTool("show")).isError, true, name);
       const [fault, ...others] = takeFaults();
       assertEquals(others, []);
-      assertStringIncludes(Object(fault.error).message, `Cannot keep the session: session returned ${state}`, name);
+      assertStringIncludes(
+        Object(fault.error).message,
+        `Cannot store the session value: session returned ${state}`,
+        name,
+      );
     }
   },
 );
@@ -100,7 +104,10 @@ behaviour(
     assertEquals((await client.callTool("other")).isError, true);
     assertEquals((await client.callTool("change")).isError, true);
     const messages = takeFaults().map(({ error }) => Object(error).message);
-    assertStringIncludes(messages[0], "Cannot read the session: pass the function that createServer has as session");
+    assertStringIncludes(
+      messages[0],
+      "Cannot read the session value: the passed function is not the session option of createServer",
+    );
     assertEquals(textOf(await client.callTool("typed")), "test 5");
   },
 );

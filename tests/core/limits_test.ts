@@ -23,7 +23,7 @@ Deno.test("any limit can be set, and the other limits keep their defaults", () =
 const wrong = (limits: unknown) => limits as LimitOptions; // Not type-checked, as from JavaScript.
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
-  ["none", ": they are not an object; write { calls: { running: 100 } }"],
+  ["none", ": limits is not an object; use an object such as { calls: { running: 100 } }"],
   [null, ": they are not an object"],
   [[], ": they are not an object"],
   [
@@ -33,15 +33,15 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [{ call: { running: 1 } }, ".call: there is no such limit; did you mean calls?"],
   [{ constructor: {} }, ".constructor: there is no such limit; did you mean connections?"],
   [JSON.parse('{"__proto__":{"running":1}}'), ".__proto__: there is no such limit"],
-  [{ memory: 5 }, ".memory: it is a group of limits; set any of bytes, bytesPerClient"],
-  [{ memory: null }, ".memory: it is a group of limits"],
-  [{ memory: [1] }, ".memory: it is a group of limits"],
+  [{ memory: 5 }, ".memory: memory is a group of limits; use an object with any of bytes, bytesPerClient"],
+  [{ memory: null }, ".memory: memory is a group of limits"],
+  [{ memory: [1] }, ".memory: memory is a group of limits"],
   [{ memory: { byte: 5 } }, ".memory.byte: there is no such limit; did you mean bytes or bytesPerClient?"],
   [{ memory: { size: 5 } }, ".memory.size: there is no such limit; use bytes, bytesPerClient"],
   [{ memory: { toString: 5 } }, ".memory.toString: there is no such limit"],
   [{ memory: JSON.parse('{"__proto__":5}') }, ".memory.__proto__: there is no such limit"],
-  [{ request: { depth: 5 } }, ".request.depth: no option changes this bound; leave it out"],
-  [{ calls: { stateMs: 5 } }, ".calls.stateMs: no option changes this bound; leave it out"],
+  [{ request: { depth: 5 } }, ".request.depth: the bound is fixed; omit this entry"],
+  [{ calls: { stateMs: 5 } }, ".calls.stateMs: the bound is fixed; omit this entry"],
   [{ sessions: { lifeMs: 5 } }, ".sessions: there is no such limit; use request, calls"],
   ...[0, -1, NaN, "5", null, true, [5], {}].map((value) =>
     [{ calls: { running: value } }, ".calls.running to"] as const

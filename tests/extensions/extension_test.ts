@@ -145,7 +145,8 @@ Deno.test("a value that is not an attribute in extensions, and wrong options of 
   const audit = extension({ id: ID });
   // The value has the wrong type on purpose.
   const make = (wrong: unknown) => () => tool({ name: "work", extensions: wrong as [], run: () => {} });
-  const message = 'Cannot make tool "work": make its extensions with extension.attribute()';
+  const message =
+    'Cannot make tool "work": extensions is not a list of attributes; create each attribute with extension.attribute()';
   for (const wrong of [[audit], [{}], [undefined], [audit.attribute({}), {}]]) {
     assertThrows(make(wrong), TypeError, message);
   }

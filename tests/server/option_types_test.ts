@@ -84,7 +84,7 @@ for (const [action, { make, lists, functions, objects = [] }] of Object.entries(
   Deno.test(`${action}: every list, function and object option refuses a value of another type, and the error names the option`, () => {
     for (const name of lists) {
       for (const wrong of ["elicitation", { 0: run }, null, 5, true, run]) {
-        if (name !== "handlers" || wrong !== run) check(name, wrong, /must be a list/);
+        if (name !== "handlers" || wrong !== run) check(name, wrong, /(must be|is not) a list/);
       }
     }
     for (const name of functions) {
@@ -110,8 +110,8 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => createServer({ ...about, hosts: [untyped(5)] }), "hosts holds 5; it must be a list of strings"],
   [() => createServer({ ...about, guards: { input: untyped(run) } }), "guards.input is a function; it must be a list"],
   [() => tool({ name: "t", guards: { output: [untyped({})] }, run }), "guards.output holds an object; it must be a"],
-  [() => tool({ name: "t", scopes: [untyped(5)], run }), "scopes must be a list of names"],
-  [() => tool({ name: "t", scopes: untyped([["a"]]), run }), "scopes must be a list of names"],
+  [() => tool({ name: "t", scopes: [untyped(5)], run }), "scopes is not a list of names without spaces"],
+  [() => tool({ name: "t", scopes: untyped([["a"]]), run }), "scopes is not a list of names without spaces"],
   [() => createServer({ ...about, sessions: untyped("require") }), '"require"; it must be "optional" or "required"'],
   [() => createServer({ ...about, cacheScope: untyped("shared") }), '"shared"; it must be "public" or "private"'],
   [() => resource({ uri: "x://a", name: "a", cacheScope: untyped("shared"), read: run }), 'it must be "public" or'],
@@ -140,8 +140,14 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => createServer(route), "the input schema of path /t/:tenant/mcp: it is not an object"],
       [() => extension({ id: "com.example/a", methods: method }), "the input schema of a/b of extension"],
       [() => tool({ name: "t", quota: untyped(none), run }), "its quota was not made by quota()"],
-      [() => tool({ name: "t", extensions: untyped(none), run }), "make its extensions with extension.attribute()"],
-      [() => createServer({ ...about, store: untyped(none) }), "its store is not a store; make one with customStore()"],
+      [
+        () => tool({ name: "t", extensions: untyped(none), run }),
+        "extensions is not a list of attributes; create each attribute with extension.attribute()",
+      ],
+      [
+        () => createServer({ ...about, store: untyped(none) }),
+        "store is not a store; create a store with customStore()",
+      ],
       [() => createServer({ ...about, auth: untyped(none) }), "auth"],
       [() => createServer({ ...about, limits: untyped(none) }), "Cannot set limits: they are not an object"],
       [() => createServer({ ...about, observer: untyped(none) }), "observer is"],

@@ -12,8 +12,8 @@ import type { Observer, Reporter } from "./observer.ts";
 import { readSyncVerdict } from "./verdict.ts";
 
 /**
- * The `scopes` of a caller that may do everything. It is recognized by its value, so that copies and JSON keep its
- * meaning. Its text contains a space, so a claim that is split at spaces cannot contain it.
+ * The value of `scopes` for a caller with all permissions. The library compares the value, not the object, so a copy of
+ * the list works too. The text contains a space, so splitting a token's scopes at spaces cannot produce the text.
  *
  * ```ts
  * import { allScopes, apiKey } from "@x/mcp/auth";
@@ -23,7 +23,7 @@ import { readSyncVerdict } from "./verdict.ts";
  */
 export const allScopes: readonly string[] = Object.freeze(["all scopes"]);
 
-/** The parts of a server that decide how scopes are compared. */
+/** The part of the server that determines how scopes are compared. */
 export interface ScopeRules {
   readonly auth?: ScopeComparison;
 }
@@ -33,27 +33,29 @@ export interface ScopeComparison {
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
 }
 
-/** Tests for the value of {@linkcode allScopes}. */
+/** Tests whether `scopes` equals {@linkcode allScopes}. */
 export function isAllScopes(scopes: readonly unknown[]): boolean {
   return scopes.length === 1 && scopes[0] === allScopes[0];
 }
 
-/** Tests for a scope token of RFC 6749. */
+/** Tests whether `value` is a valid scope of RFC 6749. */
 export function isScope(value: unknown): value is string {
   return typeof value === "string" && /^[!#-[\]-~]+$/.test(value);
 }
 
-/** Validates the scopes of a handler. Returns `undefined` if the handler requires no scopes. */
+/** Validates a handler's `scopes` option. Returns `undefined` if the handler requires no scopes. */
 export function readScopes(scopes: readonly string[] = [], place: string): readonly string[] | undefined {
   if (Array.isArray(scopes) && Array.from(scopes).every(isScope)) {
     return scopes.length ? Object.freeze([...scopes]) : undefined;
   }
-  throw new TypeError(`Cannot make ${place}: scopes must be a list of names like ["notes:read"]`);
+  throw new TypeError(
+    `Cannot make ${place}: scopes is not a list of names without spaces; use a list like ["notes:read"]`,
+  );
 }
 
 /**
- * Tests whether a caller has all required scopes. A caller without a principal has all scopes if it started the server
- * as its own process, and otherwise no scopes.
+ * Tests whether a caller has all required scopes. A caller without a principal has all scopes over stdio and in the
+ * same process, because the caller started the server. Otherwise such a caller has no scopes.
  */
 export function isGranted(
   { auth }: ScopeRules,
@@ -64,7 +66,7 @@ export function isGranted(
   return transport === "stdio" || transport === "memory";
 }
 
-/** Tests whether a principal has all required scopes. A principal without the field `scopes` has no scopes. */
+/** Tests whether a principal has all required scopes. A principal without a `scopes` field has no scopes. */
 export function covers(
   auth: ScopeComparison | undefined,
   principal: Principal,
@@ -77,7 +79,7 @@ export function covers(
 }
 
 /**
- * Tests whether the caller has all of these scopes. The rules are the same as for the option `scopes` of handlers.
+ * Tests whether the caller has all given scopes, by the same rules as the `scopes` option of a handler.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -96,38 +98,39 @@ export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: 
   const test: unknown = Reflect.get(ctx, HAS_SCOPES);
   if (typeof test === "function") return test.call(ctx, names) === true;
   throw new TypeError(
-    "Cannot test scopes: this is not the context of a call; pass the context of a handler, not of a worker thread",
+    "Cannot test scopes: ctx is not the context of a call; pass the context that a handler receives, outside of worker threads",
   );
 }
 
 /**
- * Tests for the error of a caller that lacks scopes. The code alone is not sufficient, because the refusal of a request
- * by `admit` may have the same code.
+ * Tests whether `error` states that the caller lacks scopes. The error code alone is not sufficient, because a refusal
+ * by `admit` can have the same code.
  */
 export function isScopeError(error: McpError): boolean {
   return error.code === INSUFFICIENT_SCOPE && !(REPLY_HEADERS in error);
 }
 
-/** Checks that a caller has all required scopes. Throws an error that lists the required scopes. */
+/** Throws an error that lists the required scopes if the caller lacks a scope. */
 export function requireScopes(core: ScopeRules & Reporter, call: Call, needed: readonly string[]): void {
   if (isGranted(core, call.link, needed)) return;
   const { principal } = call;
   if (principal && !principal.scopes) reportMissing(core, call, needed);
-  const message = `Cannot run the call: it needs the scopes ${needed.join(" ")}`;
+  const message = `Cannot run the call: the caller needs the scopes ${needed.join(" ")}`;
   throw McpError.insufficientScope(message, { scopes: needed });
 }
 
 /**
- * The observers that have received the report about missing scopes. The servers of concrete paths share one observer.
+ * The observers to which a principal without scopes was already reported. The observer identifies the server, because
+ * the servers of all concrete paths share one observer.
  */
 const told = new WeakSet<Observer>();
 
-// Reports once per server that a principal has no scopes. This is usually a mistake of the author, which the client's
-// error message does not explain.
+// Reports once per server that a principal has no scopes. The server's author has probably forgotten the scopes, and
+// the error for the client does not explain the mistake.
 function reportMissing({ observer, report }: Reporter, call: Call, needed: readonly string[]): void {
   if (told.has(observer)) return;
   told.add(observer);
-  const state = `the principal ${quote(call.principal?.id)} has no scopes, and it needs ${needed.join(" ")}`;
-  const remedy = "return a list of names or allScopes as scopes of the principal";
+  const state = `the principal ${quote(call.principal?.id)} has no scopes, and needs ${needed.join(" ")}`;
+  const remedy = "set scopes of the principal to a list of names, or to allScopes";
   report(new TypeError(`Cannot run a call: ${state}; ${remedy}`), call);
 }

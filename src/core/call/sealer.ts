@@ -1,36 +1,37 @@
 /**
- * Seals values that clients carry, so that nobody can read or change them.
+ * Seals values that clients store for the server, so that clients cannot read or change the values.
  *
  * @module
  */
 import { Cipher } from "./cipher.ts";
 
 /**
- * The secrets and the identity of a sealer. A server cannot open values that another server has sealed with the same
+ * Options of a sealer. The realm prevents a server from opening values that another server has sealed with the same
  * secret.
  */
 export interface SealerOptions {
-  /** A secret, or a list of secrets with the newest first. Defaults to a random key. */
+  /** A secret, or a list of secrets that begins with the newest secret. Defaults to a random key. */
   readonly secret?: string | readonly string[];
-  /** Identity of the server among all servers with the same secret, such as its name and path. */
+  /** Text that distinguishes the server from other servers with the same secret, such as the server's name and path. */
   readonly realm: string;
 }
 
 /**
- * Seals with AES-GCM under the newest secret, and opens under any secret in the list, so that secrets can be rotated.
- * Without a secret, the key is random, and values cannot be opened after a restart or by another instance.
+ * Seals values with AES-GCM and the newest secret, and opens values with any secret in the list, so that secrets can be
+ * rotated. Without a secret, the key is random, and sealed values cannot be opened after a restart or by another
+ * instance.
  */
 export class Sealer {
   /** Whether other processes can open the values that this process seals. */
   readonly isShared: boolean;
-  /** Identity of the server among all servers with the same secret. */
+  /** Text that distinguishes the server from other servers with the same secret. */
   readonly realm: string;
   readonly #cipher: Cipher;
 
   /**
-   * Creates the sealer of one server.
+   * Validates the secrets.
    *
-   * @throws {TypeError} if a secret has fewer than 32 characters, because it could be guessed.
+   * @throws {TypeError} if a secret has fewer than 32 characters, because a short secret could be guessed.
    */
   constructor({ secret, realm }: SealerOptions) {
     this.realm = realm;
@@ -50,7 +51,7 @@ export class Sealer {
   }
 
   /**
-   * Opens a sealed value. Returns `undefined` if it was changed, or was sealed by another server or for another
+   * Opens a sealed value. Returns `undefined` if the text was changed, or was sealed by another server or for another
    * purpose.
    */
   open(purpose: string, text: string): Promise<unknown> {
@@ -60,9 +61,9 @@ export class Sealer {
 
 function readSecrets(secret: string | readonly string[]): readonly string[] {
   const secrets: readonly unknown[] = [secret].flat();
-  // Reject an empty list, because the server would use a random key.
+  // Reject an empty list. Otherwise the server would silently use a random key.
   if (secrets.length && secrets.every((each) => typeof each === "string")) return secrets;
   throw new TypeError(
-    "Cannot use the secret: it is neither a string nor a list of strings; leave it out for a random key",
+    "Cannot use the secret: it is neither a string nor a list of strings; omit secret to use a random key",
   );
 }

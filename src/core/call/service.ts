@@ -5,21 +5,22 @@
  */
 import type { INTERNALS } from "./internals.ts";
 
-/** The lifetime of a service's value: as long as the server, as long as its key is used, or for one call. */
+/** How long a service's value lives: as long as the server, as long as the value's key is in use, or for one call. */
 export type Lifetime = "server" | "key" | "call";
 
 /**
- * How the use of a service ended. `error` includes a tool result with `isError: true`. After `input_required`, the
- * handler runs again when the client has answered. For a service that outlives calls, the end is always `result`.
+ * The outcome of a call that used a service. `error` includes a tool result with `isError: true`. After
+ * `input_required`, the handler runs again when the client has answered. For a service that lives longer than a call,
+ * the outcome is always `result`.
  */
 export type ServiceEnd = "result" | "error" | "cancelled" | "input_required";
 
-/** A service, created by `service()`. It is a plain object; creating it has no side effects. */
+/** A service, created by `service()`. A service is a plain object. Creating a service has no side effects. */
 export interface Service<T = unknown, L extends Lifetime = Lifetime> {
-  /** Name of the service, for error messages and observers. */
+  /** Name that error messages and observer events contain. */
   readonly name: string;
   /**
-   * Internal state for the container.
+   * Internal state that the container uses.
    *
    * @ignore
    */
@@ -27,7 +28,7 @@ export interface Service<T = unknown, L extends Lifetime = Lifetime> {
 }
 
 /**
- * Types of a service, for inference only.
+ * Fields from which TypeScript infers a service's value type and lifetime.
  *
  * @internal
  */
@@ -37,17 +38,20 @@ export interface ServiceTypes<T, L> {
   readonly lifetime: L;
 }
 
-/** Services, by the name under which a handler uses them. */
+/** Services, by the names that the handler uses. */
 export type Services = { readonly [name: string]: Service };
 
 /** The services of a handler that declares no services. */
 // deno-lint-ignore ban-types -- an empty object type, so that no name exists on it
 export type NoServices = {};
 
-/** Values of services by name, as in `ctx.services`. */
+/** The type of `ctx.services`: the service values by name. */
 export type ServiceValues<S> = { readonly [K in keyof S]: S[K] extends Service<infer T> ? T : never } & NoServices;
 
-/** Values of services by name, as `allow` and `list` receive them: without services that live for one call. */
+/**
+ * The type of `ctx.services` in `allow` and `list`: the service values by name, without services that live for one
+ * call.
+ */
 export type SharedServiceValues<S> =
   & {
     readonly [K in keyof S as S[K] extends Service<unknown, "call"> ? never : K]: S[K] extends Service<infer T> ? T

@@ -1,46 +1,52 @@
 /**
- * The interface of values that the instances of a server share. Implemented by `InstanceState` on top of a store.
+ * The interface of values that all instances of a server share. `InstanceState` implements the interface with a store.
  *
  * @module
  */
 
 /** A JSON value with its version. */
 export interface SharedValue {
-  /** The value. `undefined` if this server cannot open it, because it was changed, or sealed with another secret. */
+  /**
+   * The value. `undefined` if this server cannot open the value, because the stored text was changed, or was sealed
+   * with another secret.
+   */
   readonly value: unknown;
   readonly version: string;
 }
 
-/** Values that the instances of a server share. Each method rejects if the store fails. */
+/** Values that all instances of a server share. Each method rejects if the store fails, except `attempt`. */
 export interface SharedValues {
-  /** The lease by which other processes see that this process is running. */
+  /** The lease that shows other processes that this process is running. */
   readonly lease: {
     readonly id: string;
-    /** Renews the lease until the returned function is called. */
+    /** Acquires the lease, and renews it until the returned function is called. */
     hold(): Promise<() => void>;
-    /** Returns whether the process with this id holds its lease. */
+    /** Returns whether the process with this id still holds a lease. */
     isHeld(id: string): boolean | Promise<boolean>;
   };
-  /** Returns the hash of a name as a key, which does not reveal the name. */
+  /** Returns a key for a name. The key is a hash, so the store does not contain the name. */
   hash(kind: string, name: string): Promise<string>;
-  /** Reads a value. */
+  /** Reads a value and its version. Resolves to `undefined` if the key has no value. */
   get(key: string): Promise<SharedValue | undefined>;
-  /** Writes a value. Returns its version, or `undefined` if the version did not match. */
+  /** Writes a value. Resolves to the new version, or to `undefined` if `version` does not match the stored version. */
   set(
     key: string,
     value: unknown,
     options: { readonly ttlMs: number; readonly version?: string | null },
   ): Promise<string | undefined>;
-  /** Removes a value. Returns `false` if the version did not match. */
+  /** Removes a value. Resolves to `false` if `version` does not match the stored version. */
   delete(key: string, version?: string): Promise<boolean>;
-  /** Runs operations on a value, one call after another. Closing the server waits for these operations. */
+  /**
+   * Runs `run` after all earlier functions that were queued for the same key. The server waits for queued functions
+   * before it closes.
+   */
   queue<T>(key: string, run: () => Promise<T>): Promise<T>;
-  /** Runs operations. If an operation fails, informs the observer and returns `undefined`. */
+  /** Runs `run`. If `run` fails, reports the failure of `operation` to the observer, and resolves to `undefined`. */
   attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined>;
 }
 
-/** Values and logs that the instances of a server share. */
+/** Values and logs that all instances of a server share. */
 export interface SharedLogs extends SharedValues {
-  /** Appends an entry to a log. Returns the number of the entry, which is 1 for the first entry of the log. */
+  /** Appends an entry to a log. Resolves to the number of the entry. The first entry has number 1. */
   append(log: string, value: unknown, options: { readonly ttlMs: number; readonly max: number }): Promise<number>;
 }

@@ -1,10 +1,10 @@
 /**
- * Waits for work that may ignore its signal.
+ * Waits for a promise whose work may ignore its abort signal.
  *
  * @module
  */
 
-/** Returns the result of `work`. Rejects with the reason of the signal when it aborts. */
+/** Settles like `work`, or rejects with the signal's reason as soon as the signal aborts. */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = () => aborted.reject(signal.reason);

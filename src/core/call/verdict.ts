@@ -1,6 +1,6 @@
 /**
- * Reads the decision that a function of the author returns. Only `true` grants access, because any other truthy value,
- * such as a promise or a string, is a mistake of the author.
+ * Validates the decision that an author's function, such as `allow`, returns. Only `true` grants access, because any
+ * other truthy value, such as a promise or a string, is a mistake in the author's code.
  *
  * @module
  */
@@ -8,9 +8,10 @@ import { quote } from "../../protocol/errors.ts";
 import { isPromiseLike, isStrayPromise } from "../../protocol/promises.ts";
 
 /**
- * Returns a decision, or a promise of it. `asked` names the function, such as `allow`.
+ * Returns the decision of a function that may be asynchronous. `asked` names the function, such as `allow`.
  *
- * @throws {TypeError} if the decision is neither `true` nor `false`. A promise rejects with the same error.
+ * @throws {TypeError} if the decision is neither `true` nor `false`. If the function is asynchronous, the returned
+ * promise rejects with this error.
  */
 export function readVerdict(decided: unknown, asked: string): boolean | Promise<boolean> {
   if (typeof decided === "boolean") return decided;

@@ -1,17 +1,17 @@
 /**
- * Seals values that clients carry or a store contains, together with the version of their format.
+ * Seals values for clients or a store, together with the version of the values' format.
  *
  * @module
  */
 import type { Sealer } from "./sealer.ts";
 
 /**
- * The current version. It is sealed in front of the value, so that other versions can be recognized when a value is
- * opened.
+ * The current format version. Each sealed value contains its version, so that a server with another format version
+ * rejects the value.
  */
 export const VERSION = 1;
 
-/** Seals a JSON value in the current version. */
+/** Seals a JSON value together with the current version. */
 export async function sealVersioned(sealer: Sealer, purpose: string, value: unknown): Promise<string> {
   return await sealer.seal(purpose, [VERSION, value]);
 }

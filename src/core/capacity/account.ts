@@ -1,34 +1,35 @@
 /**
- * Counts what the server holds for its clients: per client, per network, per tenant and in total.
+ * Counts the resources that clients use, such as memory and streams: per client, per network, per tenant and in total.
  *
- * Everything that grows with requests of callers is charged to a {@linkcode Pot}, which has a name and a total. To add
- * a pot:
+ * Every resource whose use grows with clients' requests is charged to a {@linkcode Pot}, which has a name and a total.
+ * To add a pot:
  *
- * 1. Add its name to {@linkcode PotName}, and a row to `tests/load/pots.ts`: who pays, its share, and what happens when
- *    it is full. Tests compare both with the pots that a server creates.
- * 2. `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. The same name returns the same pot.
- *    `account.pot` does the same.
- * 3. For a resource that a client cannot lose, such as a running call: `pot.take(account, amount)`, which returns
+ * 1. Add the pot's name to {@linkcode PotName}, and a row to `tests/load/pots.ts`: which client is charged, the share,
+ *    and what happens when the pot is full. Tests compare the names and rows with the pots that a server creates.
+ * 2. Create the pot: `const pot = accounts.pot({ name: "things.open", total: 1000, share: 100 })`. A second call with
+ *    the same name returns the same pot. `account.pot` works like `accounts.pot`.
+ * 3. For a resource that cannot be evicted, such as a running call, use `pot.take(account, amount)`, which returns
  *    whether there is room, and `pot.give(account, amount)`.
- * 4. For a resource that a client can lose: `const holding = pot.keep(account, amount, drop)`, which returns
- *    `undefined` if there is no room. `holding.touch()` marks it as used, and `holding.end()` gives it back.
+ * 4. For a resource that can be evicted, use `const holding = pot.keep(account, amount, drop)`, which returns
+ *    `undefined` if there is no room. `holding.touch()` marks the holding as used, and `holding.end()` releases the
+ *    amount.
  *
- * Rules of every pot:
+ * Rules for every pot:
  *
- * - A client may hold at most `share`. An IPv6 /64 network counts as one client, and its /56 network has at most twice
- * the share.
- * - The last quarter of a total is a reserve. Only clients that hold little may use it: at most 256 KiB of memory, one
- * stream and one call, see {@linkcode PotOptions.small}. If the reserve is full, the client in the reserve that was
- * idle longest loses a holding.
- * - In a cache, the client that holds the most loses its least recently used holding. A client never loses a holding to
- * a client that holds more.
+ * - A client may use at most `share`. An IPv6 /64 network counts as one client, and all clients in a /56 network
+ *   together may use at most twice the share.
+ * - The last quarter of a total is a reserve for clients that use few resources: at most 256 KiB of memory, one stream
+ *   and one call (see {@linkcode PotOptions.small}). If the reserve is full, one of these clients loses a holding: the
+ *   client whose last use was longest ago.
+ * - A full cache evicts the least recently used holding of the client that uses the most. A client never loses a
+ *   holding to a client that uses more.
  * - All clients without a principal or a known address together count as one client in the reserve.
  *
  * @module
  */
 import type { Bounds } from "./limits.ts";
 
-/** The name of a pot. Most pots are named after the limit on their total. */
+/** The name of a pot. Most pots have the name of the limit on their total. */
 export type PotName =
   | "memory.bytes"
   | "connections.streams"
@@ -57,34 +58,35 @@ export type PotName =
 /** Options of a pot. */
 export interface PotOptions {
   readonly name: PotName;
-  /** Distinguishes several pots of the same name, such as the pots of single tools. */
+  /** Distinguishes several pots with the same name, such as a pot per tool. */
   readonly of?: string;
-  /** Maximum amount of all clients together. */
+  /** Maximum amount for all clients together. */
   readonly total: number;
-  /** Maximum amount of one client. Defaults to the whole free amount. */
+  /** Maximum amount for one client. Defaults to `total`. */
   readonly share?: number;
-  /** Name of the limit on the total, for the observer. Defaults to the name of the pot. */
+  /** Name of the limit on the total in observer events. Defaults to the pot's name. */
   readonly limitName?: string;
-  /** Name of the limit on the share, for the observer. Defaults to the name of the pot. */
+  /** Name of the limit on the share in observer events. Defaults to `limitName`. */
   readonly shareName?: string;
-  /** Maximum amount of all clients of one tenant together, and the name of this limit for the observer. */
+  /** Maximum amount for all clients of one tenant together. */
   readonly perTenant?: number;
+  /** Name of the limit per tenant in observer events. Defaults to `limitName`. */
   readonly tenantName?: string;
-  /** Maximum amount of this pot that a client may hold if it wants to use the reserve of any pot. */
+  /** Maximum amount that a client may use of this pot while the client uses the reserve of any pot. */
   readonly small?: number;
   /**
-   * Whether clients lose holdings as soon as the pot or a share is full, as in a cache. Otherwise only a client that
-   * uses the reserve can make another client lose a holding.
+   * Whether holdings are evicted as soon as the pot or a share is full, as in a cache. Otherwise a holding is evicted
+   * only if a client needs the reserve.
    */
   readonly isCache?: boolean;
-  /** Whether a client loses its largest holding first, instead of the least recently used one. */
+  /** Whether a client loses its largest holding first, instead of its least recently used holding. */
   readonly losesLargest?: boolean;
 }
 
-/** Starts a call that waited for a slot. */
+/** Starts a call that has waited for a slot. */
 export type Start = () => void;
 
-/** Gives up a holding that a client can lose. Returns `false` if the holding is in use. */
+/** Releases the resource of a holding that is evicted. Returns `false` if the resource is in use. */
 export type Drop = () => boolean;
 
 /** A resource with a total that clients share. */
@@ -94,11 +96,11 @@ export class Pot {
   readonly share: number;
   readonly small?: number;
   readonly perTenant: number;
-  /** Index of this pot in the amounts of each account. */
+  /** Index of this pot in each account's list of amounts. */
   readonly index: number;
-  /** The amount that all clients hold together. */
+  /** The amount that all clients together use. */
   used = 0;
-  /** The part of the total that every client may use. */
+  /** The part of the total without the reserve. Every client may use this part. */
   readonly common: number;
   readonly #accounts: Accounts;
   readonly #limitName: string;
@@ -107,12 +109,12 @@ export class Pot {
   readonly #isCache: boolean;
   readonly #losesLargest: boolean;
   /**
-   * The holdings that clients can lose, by root account. In the map, the least recently used account comes first; in
-   * each set, the least recently used holding.
+   * The holdings that can be evicted, by root account. The map begins with the least recently used account, and each
+   * set with the least recently used holding.
    */
   readonly #losable = new Map<Account, Set<Holding>>();
 
-  /** Creates an empty pot. Use {@linkcode Accounts.pot}. */
+  /** Called only by {@linkcode Accounts.pot}. */
   constructor(accounts: Accounts, index: number, { name, total, small, isCache = false, ...options }: PotOptions) {
     this.name = name;
     this.total = total;
@@ -129,7 +131,7 @@ export class Pot {
     this.#losesLargest = options.losesLargest ?? false;
   }
 
-  /** Takes an amount. Returns `false` if there is no room. */
+  /** Charges an amount to a client. Returns `false` if there is no room. */
   take(account: Account, amount = 1): boolean {
     if (!this.makeRoom(account, amount)) return false;
     this.add(account, amount);
@@ -137,37 +139,40 @@ export class Pot {
   }
 
   /**
-   * Takes an amount that the client may lose; `drop` then releases the resource. Returns `undefined` if there is no
-   * room.
+   * Charges an amount that can be evicted. Eviction calls `drop`, which releases the resource. Returns `undefined` if
+   * there is no room.
    */
   keep(account: Account, amount: number, drop: Drop): Holding | undefined {
     if (!this.take(account, amount)) return;
     return new Holding(this, account, { amount, drop });
   }
 
-  /** Takes an amount without checking limits, because it is already in use. */
+  /** Charges an amount that is already in use, without checking limits. */
   add(account: Account, amount = 1): void {
     this.used += amount;
     account.change(this, amount);
   }
 
-  /** Gives an amount back. */
+  /** Releases an amount. */
   give(account: Account, amount = 1): void {
     this.used -= amount;
     account.change(this, -amount);
   }
 
-  /** Tests whether the shares of the client, its network and its tenant have room. */
+  /** Tests whether the shares of the client, the client's network and the tenant have room for an amount. */
   hasShare(account: Account, amount = 1): boolean {
     return !account.findExceeded(this, amount);
   }
 
-  /** Tests whether the total has room for a client that takes this amount. */
+  /** Tests whether the total has room for an amount that a client takes. Only a small client may use the reserve. */
   hasRoom(account: Account, amount = 1, used: number = this.used + amount): boolean {
     return used <= this.common || used <= this.total && account.isSmall(this, amount);
   }
 
-  /** Makes room for an amount. If that is impossible, reports it to the observer and returns `false`. */
+  /**
+   * Evicts holdings until there is room for an amount. If there is still no room, reports the limit to the observer and
+   * returns `false`.
+   */
   makeRoom(account: Account, amount: number): boolean {
     for (let isFirst = true;; isFirst = false) {
       const exceeded = account.findExceeded(this, amount);
@@ -180,12 +185,12 @@ export class Pot {
     }
   }
 
-  /** Informs the observer that this pot or a share is full. */
+  /** Reports to the observer that this pot or a share is full. */
   reach(account: Account, limitName: string = this.#limitName): void {
     this.#accounts.server.observing?.reach(limitName, account.key);
   }
 
-  /** Adds a holding that can be lost, as the most recently used one. */
+  /** Adds a holding as the most recently used holding of its client. */
   insert(holding: Holding): void {
     const { root } = holding;
     const own = this.#losable.get(root) ?? new Set();
@@ -193,13 +198,14 @@ export class Pot {
     this.#losable.set(root, own.add(holding));
   }
 
-  /** Removes a holding that can be lost. */
+  /** Removes a holding, which can then no longer be evicted. */
   remove(holding: Holding): void {
     const own = this.#losable.get(holding.root);
     if (own?.delete(holding) && !own.size) this.#losable.delete(holding.root);
   }
 
-  // Drop a holding to make room for a client that takes an amount.
+  // Evicts a holding to make room in the total for an amount that a client takes. Returns whether a holding was
+  // evicted.
   #dropFor(account: Account, amount: number): boolean {
     const { root } = account;
     const wanted = root.amount(this) + amount;
@@ -221,8 +227,8 @@ export class Pot {
     return this.#dropOf(root);
   }
 
-  // Drops a holding of an account. If a client exceeds its own share, only its own holdings are dropped, and not the
-  // holdings of other clients in its network.
+  // Evicts a holding of an account. If a client exceeds its own share, `part` is the client's account, so that holdings
+  // of other clients in the same network are not evicted.
   #dropOf(root: Account, part: Account = root): boolean {
     const own = this.#losable.get(root) ?? new Set();
     let left = Math.min(own.size, MAX_HOLDINGS);
@@ -235,16 +241,16 @@ export class Pot {
       }
       if (!left--) break;
       if (holding.lose()) return true;
-      // Move a holding that is in use to the end, so that it is not tried again soon.
+      // Move a holding that is in use to the end, so that the next evictions try other holdings first.
       holding.touch();
     }
     return largest?.lose() ?? false;
   }
 }
 
-/** An amount that a client holds and may lose. */
+/** An amount that is charged to a client and can be evicted. */
 export class Holding {
-  /** The account of the client, or of its network. */
+  /** The account of the client or of the client's network. See {@linkcode Account.root}. */
   root: Account;
   account: Account;
   #amount: number;
@@ -252,7 +258,7 @@ export class Holding {
   readonly #drop: Drop;
   #isOpen = true;
 
-  /** Creates a holding. Use {@linkcode Pot.keep} instead. */
+  /** Called only by {@linkcode Pot.keep}. */
   constructor(pot: Pot, account: Account, { amount, drop }: { readonly amount: number; readonly drop: Drop }) {
     this.#pot = pot;
     this.account = account;
@@ -262,12 +268,12 @@ export class Holding {
     pot.insert(this);
   }
 
-  /** The amount of the holding. */
+  /** The amount that is currently charged. */
   get amount(): number {
     return this.#amount;
   }
 
-  /** Marks the holding as used now. */
+  /** Marks the holding as the most recently used holding. */
   touch(): void {
     if (!this.#isOpen) return;
     this.#pot.remove(this);
@@ -275,8 +281,8 @@ export class Holding {
   }
 
   /**
-   * Marks the holding as used now by a client. If several clients use a holding, it is charged to the client that held
-   * the least when it used the holding.
+   * Marks the holding as used by a client. If the client uses less of the pot than the client to which the holding is
+   * charged, the holding is charged to this client instead.
    */
   use(account: Account): void {
     const { root } = account;
@@ -291,7 +297,7 @@ export class Holding {
     this.#pot.insert(this);
   }
 
-  /** Increases the amount. Returns `false` if there is no room, or if the holding was lost in the meantime. */
+  /** Increases the amount. Returns `false` if there is no room, or if the holding has ended or was evicted. */
   grow(amount: number): boolean {
     if (!this.#isOpen || !this.#pot.makeRoom(this.account, amount) || !this.#isOpen) return false;
     this.add(amount);
@@ -305,7 +311,7 @@ export class Holding {
     this.#pot.add(this.account, amount);
   }
 
-  /** Ends the holding, and gives its amount back. */
+  /** Ends the holding, and releases its amount. Does nothing if the holding has already ended. */
   end(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -313,7 +319,7 @@ export class Holding {
     this.#pot.give(this.account, this.#amount);
   }
 
-  /** Gives up the holding, or a part of its amount, for other clients. Returns `false` if it is in use. */
+  /** Evicts the holding, or a part of its amount. Returns `false` if the holding is in use. */
   lose(): boolean {
     const before = this.#amount;
     if (!this.#drop()) return false;
@@ -323,13 +329,16 @@ export class Holding {
 }
 
 /**
- * Everything that one client holds. A client is identified by its principal, otherwise by its address, otherwise by its
- * connection.
+ * The amounts that are charged to one client, network or tenant. A client is identified by its principal, by its
+ * address if it has no principal, or otherwise by its connection.
  */
 export class Account {
-  /** Key of the client, such as its principal. `undefined` for a connection without a known client. */
+  /**
+   * Key of the client, network or tenant, such as `principal ada`. `undefined` if the client has neither a principal
+   * nor a known address.
+   */
   readonly key?: string;
-  /** The tenant to which the client's amounts also count. Set for a server whose path has parameters. */
+  /** The tenant whose limits also apply to the client. Set if the server's path has parameters. */
   readonly tenant?: string;
   readonly #all: Accounts;
   readonly #limit: Limit;
@@ -337,11 +346,11 @@ export class Account {
   #amounts?: number[];
   /** The sum of the amounts in all pots. */
   #sum = 0;
-  /** This account, and the accounts that include it. Set while the account holds something. */
+  /** This account, and the accounts that include this account. Set while an amount is charged. */
   #nodes?: readonly Account[];
   #room?: PromiseWithResolvers<void>;
 
-  /** Creates an account. Use {@linkcode Accounts.find} instead. */
+  /** Called only by {@linkcode Accounts}. */
   constructor(all: Accounts, key?: string, { tenant, limit = ofClient }: AccountOptions = {}) {
     this.#all = all;
     this.key = key;
@@ -349,47 +358,50 @@ export class Account {
     this.#limit = limit;
   }
 
-  /** Whether this is the account of a tenant. */
+  /** Whether this account is the account of a tenant. */
   get isTenant(): boolean {
     return this.#limit === this.#all.tenantLimit;
   }
 
   /**
-   * The account that represents the client in comparisons with other clients: the account of its network, of the client
-   * itself, or of all unknown clients.
+   * The account that is compared with the accounts of other clients: the account of the client's network, of the
+   * client, or of all unknown clients.
    */
   get root(): Account {
     return this.#all.toRoot(this.#listNodes());
   }
 
-  /** Key of the client, or of its network, in a queue in which clients take turns. */
+  /** Key of the root account in a round-robin queue. */
   get turnKey(): unknown {
     const { root } = this;
     return root.key ?? root;
   }
 
-  /** Calls of this client that wait for a slot, oldest first. Each value is the call's account within its tenant. */
+  /**
+   * The client's calls that wait for a slot, oldest first. The value of each entry is the account to which the call is
+   * charged.
+   */
   get waiting(): Map<Start, Account> {
     return this.#toClient().#waiting ??= new Map();
   }
 
-  /** Whether all slots of this client are in use. */
+  /** Whether this client has no free slot for another call. */
   get isFull(): boolean {
     return !this.#all.running.hasShare(this);
   }
 
-  /** Takes a slot. */
+  /** Takes one of the client's slots for a running call. */
   start(): void {
     this.#all.running.add(this);
   }
 
-  /** Releases a slot. */
+  /** Releases the slot of a call that has ended. */
   finish(): void {
     this.#all.running.give(this);
     this.settle();
   }
 
-  /** Charges a new call. Returns `false` if its tenant or the memory has no room for the call. */
+  /** Charges a new call and its bytes. Returns `false` if the tenant's calls or the memory have reached a limit. */
   enter(bytes: number): boolean {
     const { ofTenants } = this.#all;
     if (this.tenant !== undefined && !ofTenants.take(this)) return false;
@@ -398,29 +410,32 @@ export class Account {
     return false;
   }
 
-  /** Charges a call that is already running, without checking limits. */
+  /** Charges a running call and its bytes, without checking limits. */
   charge(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.add(this);
     this.#all.memory.add(this, bytes);
   }
 
-  /** Releases the charge of a call. */
+  /** Releases a call and its bytes. */
   leave(bytes: number): void {
     if (this.tenant !== undefined) this.#all.ofTenants.give(this);
     this.free(bytes);
   }
 
-  /** Charges bytes. Returns `false` if there is no room. */
+  /** Charges bytes of memory. Returns `false` if there is no room. */
   hold(bytes: number): boolean {
     return this.#all.memory.take(this, bytes);
   }
 
-  /** Charges bytes that the client may lose; `drop` then frees the bytes. Returns `undefined` if there is no room. */
+  /**
+   * Charges bytes of memory that can be evicted. Eviction calls `drop`, which frees the bytes. Returns `undefined` if
+   * there is no room.
+   */
   keep(bytes: number, drop: Drop): Holding | undefined {
     return this.#all.memory.keep(this, bytes, drop);
   }
 
-  /** Returns the pot with this name. See {@linkcode Accounts.pot}. */
+  /** See {@linkcode Accounts.pot}. */
   pot(options: PotOptions): Pot {
     return this.#all.pot(options);
   }
@@ -430,42 +445,51 @@ export class Account {
     this.#all.memory.add(this, bytes);
   }
 
-  /** Releases bytes that were charged. */
+  /** Releases charged bytes, and wakes callers of {@linkcode untilRoom}. */
   free(bytes: number): void {
     this.#all.memory.give(this, bytes);
     this.settle();
   }
 
-  /** Counts a new stream, socket or subscription, until the returned holding ends. Returns `undefined` at the limit. */
+  /**
+   * Charges a new stream, socket or subscription until the returned holding ends. Returns `undefined` if a limit is
+   * reached.
+   */
   openStream(drop: Drop): Holding | undefined {
     return this.#all.streams.keep(this, 1, drop);
   }
 
-  /** Returns a promise that settles when fewer calls of this client wait. */
+  /** Returns a promise that resolves when a call or another resource of this client has ended. */
   untilRoom(): Promise<void> {
     return (this.#toClient().#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Wakes callers of {@linkcode untilRoom}. Call it when a call or another resource of this client has ended. */
+  /**
+   * Resolves the promise of {@linkcode untilRoom}. Call this method when a call or another resource of this client has
+   * ended.
+   */
   settle(): void {
     const client = this.#toClient();
     client.#room?.resolve();
     client.#room = undefined;
   }
 
-  /** Returns the amount that this account holds of a pot. */
+  /** Returns the amount that this account uses of a pot. */
   amount(pot: Pot): number {
     return this.#counting().#amounts?.[pot.index] ?? 0;
   }
 
-  /** Returns the account whose share would be exceeded: this account, or an account that includes it. */
+  /**
+   * Returns this account, or the account that includes this account, whose limit another amount would exceed. Returns
+   * `undefined` if no limit would be exceeded.
+   */
   findExceeded(pot: Pot, amount: number): Account | undefined {
     for (const node of this.#listNodes()) {
       if (node.amount(pot) + amount > node.#limit(pot, node, amount)) return node;
     }
   }
 
-  /** Tests whether the client, together with its network, holds so little that it may use the reserve of a pot. */
+  /** Tests whether the client, together with its network, uses few enough resources to use the reserve of a pot. */
   isSmall(pot: Pot, amount: number): boolean {
     const { root } = this;
     if (root.amount(pot) + amount > (pot.small ?? 1)) return false;
@@ -473,12 +497,12 @@ export class Account {
     return [memory, streams, running].every((each) => root.amount(each) <= (each.small ?? 1));
   }
 
-  /** Whether this account is the given account, or is included in it. */
+  /** Tests whether this account is `account`, or is included in `account`. */
   isPartOf(account: Account): boolean {
     return this.#listNodes().includes(account);
   }
 
-  /** Changes the amount that this account holds of a pot, and the amounts of the accounts that include it. */
+  /** Adds to the amounts that this account, and all accounts that include this account, use of a pot. */
   change(pot: Pot, amount: number): void {
     for (const node of this.#listNodes(true)) node.#add(pot.index, amount);
   }
@@ -493,8 +517,8 @@ export class Account {
     this.#all.forget(this);
   }
 
-  // Keep the list only while the account holds something, because a listed account that holds nothing may be replaced
-  // by a new object.
+  // Stores the list only while the account uses a resource. An unused account may be replaced by a new object, which a
+  // stored list would not contain.
   #listNodes(isKept = false): readonly Account[] {
     const own = this.#counting();
     if (own.#nodes) return own.#nodes;
@@ -510,14 +534,17 @@ export class Account {
       : this.#all.find(this.key).#counting();
   }
 
-  // Returns the stored account of the client. Further objects may exist for a client that held nothing, but only the
-  // stored account counts.
+  // Returns the stored account of the client. Other `Account` objects for the same client may have been created before
+  // the account was stored, but only the stored account contains the amounts.
   #counting(): Account {
     return this.key === undefined ? this : this.#all.known.get(toId(this.key, this.tenant)) ?? this;
   }
 }
 
-/** Returns the maximum that an account may hold of a pot when it takes an amount. */
+/**
+ * Returns the maximum amount that an account may use of a pot. `amount` is the amount that the account is about to
+ * take.
+ */
 export type Limit = (pot: Pot, account: Account, amount: number) => number;
 
 const ofClient: Limit = (pot) => pot.share;
@@ -530,7 +557,7 @@ interface AccountOptions {
   readonly limit?: Limit;
 }
 
-/** The parts of a server that accounts use. */
+/** The parts of the server that accounts use. */
 export interface AccountHost {
   readonly limits: Bounds;
   /** Reports that a client has reached a limit. */
@@ -538,33 +565,36 @@ export interface AccountHost {
   /** State that all instances share. `undefined` if the server has no store. */
   readonly shared?: {
     /**
-     * Returns the function that limits tenants. `undefined` unless the limits of tenants apply to all instances
-     * together.
+     * Returns a function that limits tenants across all instances. `undefined` if the `perTenant.shared` limit is
+     * `false`.
      */
     limitTenants(accounts: Accounts): Limit | undefined;
   };
 }
 
-/** All accounts and pots of a server. */
+/** All accounts and pots on a server. */
 export class Accounts {
   readonly server: AccountHost;
-  /** The pots, by their name and their `of`. */
+  /** The pots. The key is the pot's `name`, followed by `of` if it is set. */
   readonly pots: Map<string, Pot> = new Map();
-  /** The bytes that the server holds. */
+  /** Bytes of memory that the server uses for clients. */
   readonly memory: Pot;
   /** Open streams, sockets and subscriptions. */
   readonly streams: Pot;
-  /** Running calls, including calls that have a slot of their client and wait for a slot of the process. */
+  /**
+   * Running calls. Calls that already have one of the client's slots, and wait for one of the process's slots, are
+   * included.
+   */
   readonly running: Pot;
-  /** Calls that run or wait. Counted only for tenants. */
+  /** Running and waiting calls. Counted only if the server's path has parameters. */
   readonly ofTenants: Pot;
-  /** The accounts that hold something, by id. */
+  /** The accounts that use a resource, by id. */
   readonly known: Map<string, Account> = new Map();
-  /** The maximum that the clients of a tenant may hold together. */
+  /** Returns the maximum amount that all clients of a tenant together may use. */
   readonly tenantLimit: Limit;
   readonly #unknown: Account;
 
-  /** Creates an empty set of accounts. */
+  /** Creates the pots for memory, streams and calls. */
   constructor(server: AccountHost) {
     const { memory, connections, calls, perTenant } = server.limits;
     this.server = server;
@@ -596,7 +626,7 @@ export class Accounts {
     this.ofTenants = this.pot({ name: "perTenant.running", total: Infinity, perTenant: perTenant.running });
   }
 
-  /** Returns the pot with this name. Creates the pot if necessary. */
+  /** Returns the pot with this `name` and `of`. Creates the pot if necessary. */
   pot(options: PotOptions): Pot {
     const { name, of } = options;
     const key = of === undefined ? name : `${name} ${of}`;
@@ -608,8 +638,9 @@ export class Accounts {
   }
 
   /**
-   * Finds the account of a client by its key, within a tenant if the path has parameters. Returns a new account for an
-   * unknown client, or for a connection without a key. An account that holds nothing is not stored.
+   * Returns the account with a client's key. If the server's path has parameters, each tenant has separate accounts.
+   * Returns a new account if no account is stored, or for a connection without a key. The new account is stored only
+   * when an amount is charged.
    */
   find(key?: string, tenant?: string): Account {
     const known = key === undefined ? undefined : this.known.get(toId(key, tenant));
@@ -617,7 +648,8 @@ export class Accounts {
   }
 
   /**
-   * Lists an account and the accounts that include it. The last account in the list, except the tenant, is the root.
+   * Lists an account and the accounts that include this account. The root is the last account in the list before the
+   * tenant's account.
    */
   listNodes(account: Account): readonly Account[] {
     const { key, tenant } = account;
@@ -637,12 +669,12 @@ export class Accounts {
     return nodes[nodes.length - (nodes[0].tenant === undefined ? 1 : 2)];
   }
 
-  /** Stores an account that holds something. */
+  /** Stores an account to which an amount is charged. */
   remember(account: Account): void {
     if (account.key !== undefined) this.known.set(toId(account.key, account.tenant), account);
   }
 
-  /** Removes an account that holds nothing. */
+  /** Removes an account to which no amount is charged. */
   forget({ key, tenant }: Account): void {
     if (key !== undefined) this.known.delete(toId(key, tenant));
   }
@@ -652,15 +684,20 @@ export class Accounts {
   }
 }
 
-/** Maximum number of clients, and of holdings of each client, that are tried to find a holding that is not in use. */
+/** Maximum number of clients whose holdings one eviction tries. */
 const MAX_TRIES = 64;
+
+/** Maximum number of holdings per client that one eviction tries. */
 const MAX_HOLDINGS = 256;
 
 function toId(key: string, tenant: string | undefined): string {
   return tenant === undefined ? key : `at ${tenant} ${key}`;
 }
 
-/** Returns the key of the /56 network for an IPv6 address. The key of the address itself contains its /64 network. */
+/**
+ * Returns the key of the /56 network for the key of an IPv6 address, which contains the address's /64 network. Returns
+ * `undefined` for any other key.
+ */
 function toNetwork(key: string): string | undefined {
   const [, start, last] = /^peer ((?:[0-9a-f]+:){3})([0-9a-f]+)$/.exec(key) ?? [];
   return start && `network ${start}${(parseInt(last, 16) >> 8).toString(16)}00`;

@@ -1,32 +1,32 @@
 /**
- * A queue in which clients take turns.
+ * A round-robin queue, in which each client gets its turn.
  *
  * @module
  */
 
-/** Waiting items, by client. The client whose last turn is longest ago comes first, with its oldest item. */
+/** `take` returns the oldest item of the client whose last turn was longest ago. */
 export class FairQueue<T> {
   readonly #items = new Map<unknown, Set<T>>();
 
-  /** Whether no item waits. */
+  /** Whether the queue has no items. */
   get isEmpty(): boolean {
     return !this.#items.size;
   }
 
-  /** Adds an item. */
+  /** Adds an item behind the client's other items. */
   add(client: unknown, item: T): void {
     const own = this.#items.get(client);
     if (own) own.add(item);
     else this.#items.set(client, new Set([item]));
   }
 
-  /** Removes an item that no longer waits. */
+  /** Removes an item before its turn. Does nothing if the item is not in the queue. */
   delete(client: unknown, item: T): void {
     const own = this.#items.get(client);
     if (own?.delete(item) && !own.size) this.#items.delete(client);
   }
 
-  /** Removes and returns the first item. */
+  /** Removes and returns the item whose turn it is, or returns `undefined` if the queue is empty. */
   take(): T | undefined {
     for (const [client, own] of this.#items) {
       const [first] = own;

@@ -1,43 +1,45 @@
 /**
- * The bounds that no option changes: what each bound counts, its value, the reason for it, and what happens when it is
- * exceeded. A table in `docs/reference/limits.md` is generated from these comments (`deno task docs:limits`).
+ * The bounds that no option changes. The comment on each bound states what the bound counts, the reason for its value,
+ * and what happens when it is exceeded. A table in `docs/reference/limits.md` is generated from these comments (`deno
+ * task docs:limits`).
  *
  * @module
  */
 
 /** Bounds that no option changes, in groups. Times are in milliseconds. */
 export interface FixedLimits {
-  /** A message, and the body that carries it. */
+  /** A message, and the request body that contains the message. */
   readonly request: {
     /**
-     * Bytes of all bodies over 64 KiB that are still arriving. A single body may exceed this bound.
+     * Total size of all request bodies over 64 KiB that are still arriving, in bytes. A single body may exceed this
+     * bound.
      *
-     * Reason: enough for eight bodies at the default limit. Bodies wait for their turn after they have arrived, so a
-     * higher bound would not serve any body sooner.
+     * Reason: eight bodies of the default maximum size fit. Bodies that have arrived wait until the server can parse
+     * them, so a higher bound would not make any response faster.
      *
-     * Exceeded: the client with the most of these bytes loses its oldest body: HTTP 503 with `Retry-After`, code
-     * -32600.
+     * Exceeded: the client that uses the most of these bytes loses its oldest body, and gets HTTP 503 with
+     * `Retry-After`, code -32600.
      */
     readonly allBodiesBytes: number;
     /**
-     * Levels of nested objects and arrays in one message or batch.
+     * Nesting depth of objects and arrays in one message or batch.
      *
-     * Reason: deeper values could overflow the stack of code that walks them. Real arguments have fewer than 20 levels.
+     * Reason: recursive code could overflow the stack with deeper values. Real arguments have fewer than 20 levels.
      *
      * Exceeded: HTTP 400, code -32600. The error has no id, because the message was not parsed.
      */
     readonly depth: number;
     /**
-     * JSON values in one message or batch, including nested values.
+     * Number of JSON values in one message or batch, including nested values.
      *
-     * Reason: a value takes 140 bytes in memory, however short its text. A message at this limit counts as 27 MiB
-     * towards `memory`.
+     * Reason: even a value with a short text takes 140 bytes of memory. A message with the maximum number of values
+     * counts as 27 MiB towards `memory`.
      *
      * Exceeded: HTTP 400, code -32600. The error has no id, because the message was not parsed.
      */
     readonly values: number;
     /**
-     * Characters of a request id or progress token.
+     * Length of a request id or progress token, in characters.
      *
      * Reason: the server repeats the id in the response, and the token in each progress notification.
      *
@@ -45,17 +47,17 @@ export interface FixedLimits {
      */
     readonly idCharacters: number;
     /**
-     * Characters of a method name.
+     * Length of a method name, in characters.
      *
-     * Reason: events for observers and error messages contain the name.
+     * Reason: observer events and error messages contain the name.
      *
      * Exceeded: HTTP 400, code -32600.
      */
     readonly methodCharacters: number;
     /**
-     * Messages in one batch. Only one protocol revision has batches.
+     * Number of messages in one batch. Only one protocol revision has batches.
      *
-     * Reason: each message may become a call, and all responses together form one body.
+     * Reason: each message can start a call, and one response body contains the responses to all calls.
      *
      * Exceeded: HTTP 400, code -32600.
      */
@@ -64,74 +66,76 @@ export interface FixedLimits {
   /** Calls, from their start to their result. */
   readonly calls: {
     /**
-     * Calls that wait in the queue of the process. One client may fill a quarter of it. Over stdio and WebSocket, a
-     * client may have fewer calls in the queue, see `calls.runningPerClient`.
+     * Number of calls that wait in the process's queue. One client may fill a quarter of the queue. Over stdio and
+     * WebSocket, the maximum per client is `calls.runningPerClient` if this limit is lower.
      *
-     * Reason: as many calls as run by default, so that a call waits for about one other call. Their parameters count
-     * towards `memory`.
+     * Reason: the number equals the default of `calls.running`, so that each call waits for about one other call. The
+     * parameters of waiting calls count towards `memory`.
      *
      * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly waiting: number;
     /**
-     * Rounds of questions to the client in one call, in revisions without sessions.
+     * Number of rounds in which one call asks the client questions, in revisions without sessions.
      *
-     * Reason: a handler that asks again after every answer would never end. Usual dialogs have fewer than 10 rounds.
+     * Reason: a handler that asks another question after every answer would never end. A typical dialog has fewer than
+     * 10 rounds.
      *
      * Exceeded: HTTP 400, code -32602.
      */
     readonly rounds: number;
     /**
-     * Bytes of the sealed `requestState` that the client carries from one round to the next. The values of `ctx.once`
-     * in one call may take half of these bytes as JSON in UTF-8, in every revision.
+     * Size of the sealed `requestState` that the client sends back with its answers, in bytes. In every revision, all
+     * `ctx.once` values of one call may together use half of these bytes as JSON.
      *
-     * Reason: the client stores the state and sends it with every answer.
+     * Reason: the client must store the state, and send the state with every answer.
      *
-     * Exceeded: code -32603 "Internal error", and `observer.fault` receives the reason.
+     * Exceeded: the client gets code -32603 "Internal error", and `observer.fault` receives the reason.
      */
     readonly stateBytes: number;
     /**
      * Time for which a `requestState` is valid.
      *
-     * Reason: enough time for a person to read and decide. During this time, the server must remember which answers
-     * were used.
+     * Reason: a person needs time to read and decide. During this time, the server must remember which answers were
+     * used.
      *
      * Exceeded: HTTP 400, code -32602.
      */
     readonly stateMs: number;
     /**
-     * Time to read the streams and iterables that one handler returned.
+     * Time that the server spends on reading the streams and iterables that one handler returned.
      *
-     * Reason: a stream that never ends would hold its call forever. Most clients wait 60 seconds.
+     * Reason: a stream that never ends would keep its call running forever. Most clients wait 60 seconds for a
+     * response.
      *
      * Exceeded: the stream is cancelled, the client gets code -32603 "Internal error", and `observer.fault` receives
      * the reason.
      */
     readonly readMs: number;
     /**
-     * Items on one page of a list.
+     * Number of items on one page of a list.
      *
-     * Reason: most servers fit on one page, and a page of 250 tools has about 250 KB of JSON.
+     * Reason: the lists of most servers fit on one page, and a page with 250 tools has about 250 KB of JSON.
      *
      * Exceeded: the page ends, and the result has a `nextCursor`.
      */
     readonly pageItems: number;
   };
-  /** Responses and sockets that stay open. */
+  /** Event streams and sockets. */
   readonly streams: {
     /**
-     * Time after which the response of a running call becomes an event stream. Because of a shared timer, it may take
-     * up to twice as long.
+     * Time after which the response to a running call becomes an event stream. The delay can be up to twice this time,
+     * because all calls share one timer.
      *
      * Reason: without a stream, the server does not notice that a client has disconnected. Most calls end sooner and
      * need no stream.
      *
-     * Exceeded: the response starts with status 200 before its content is known. The response is an event stream. A
-     * client that accepts only JSON gets white space, followed by the JSON.
+     * Exceeded: the server sends status 200, and the result follows as an event. A client that accepts only JSON gets
+     * white space until the JSON result follows.
      */
     readonly openAfterMs: number;
     /**
-     * Time without data after which a stream gets a comment.
+     * Time without data after which the server writes a comment to a stream.
      *
      * Reason: Bun closes a stream after 10 seconds without data.
      *
@@ -139,19 +143,19 @@ export interface FixedLimits {
      */
     readonly heartbeatMs: number;
     /**
-     * Events that may be unread on one HTTP stream.
+     * Number of unread events on one HTTP stream.
      *
-     * Reason: a handler that sends faster than its client reads would fill the memory.
+     * Reason: without backpressure, a handler that sends faster than the client reads would fill the memory.
      *
      * Exceeded: `await ctx.progress(…)` and log methods wait until the client has read some of the events.
      */
     readonly waitingTexts: number;
     /**
-     * Characters that may be unread on one HTTP stream. This is also the size of the pieces that the server passes to
-     * the runtime. A large result, or a handler that does not await its messages, can exceed this bound. All unread
-     * data of one stream counts towards `memory` once it has more than 16,384 characters, at two bytes per character.
+     * Number of unread characters on one HTTP stream. The server also writes long texts to the runtime in chunks of
+     * this size. A large result, or a handler that does not await its messages, can exceed this bound. If a stream has
+     * more than 16,384 unread characters, all of them count towards `memory` with two bytes per character.
      *
-     * Reason: a runtime copies each piece into a separate buffer.
+     * Reason: a runtime copies each chunk into a separate buffer.
      *
      * Exceeded: as for `streams.waitingTexts`.
      */
@@ -160,136 +164,140 @@ export interface FixedLimits {
      * Time for which a client may leave an HTTP stream unread. `bun server.ts` closes such a stream after 10 seconds,
      * unless the file exports a longer `idleTimeout`.
      *
-     * Reason: unread data stays in memory. A client that is still connected usually reads within seconds.
+     * Reason: unread data uses memory. A client that is still connected usually reads within seconds.
      *
-     * Exceeded: the server closes the stream. In revisions without sessions it cancels the call. In a session, the call
-     * continues, and the client can resume the stream.
+     * Exceeded: the server closes the stream. In revisions without sessions, the server also cancels the call. In a
+     * session, the call continues, and the client can resume the stream.
      */
     readonly writeMs: number;
     /**
-     * Resources that one subscription or one session can watch. Their URIs may have 256 characters on average.
+     * Number of resources that one subscription or one session can watch. Their URIs may have 256 characters on
+     * average.
      *
-     * Reason: each resource counts towards `memory` with 100 bytes, and two bytes per character of its URI.
+     * Reason: each watched resource counts towards `memory` with 100 bytes, and two bytes per character of the URI.
      *
      * Exceeded: code -32602, with HTTP 400 for `subscriptions/listen`.
      */
     readonly watchedUris: number;
   };
-  /** Sessions over HTTP, in revisions that have them. */
+  /** HTTP sessions, in revisions with sessions. */
   readonly sessions: {
     /**
-     * Sessions of one client whose state is in memory. The limit does not apply to a client with neither a principal
-     * nor a known address.
+     * Number of sessions of one client whose state is in memory. The bound does not apply to a client that has neither
+     * a principal nor a known address.
      *
-     * Reason: each window of an application may open a session, and some applications never end their sessions.
+     * Reason: each window of an application can open a session, and some applications never end their sessions.
      *
-     * Exceeded: as for `connections.sessions`, among the sessions of this client.
+     * Exceeded: as for `connections.sessions`, but the server evicts a session of this client.
      */
     readonly openPerClient: number;
     /**
      * Maximum lifetime of a session.
      *
-     * Reason: instances must remember the ids of ended sessions for this time.
+     * Reason: instances must remember the id of an ended session until the session would have expired.
      *
-     * Exceeded: HTTP 404, code -32600. The client initializes again.
+     * Exceeded: HTTP 404, code -32600. The client must initialize a new session.
      */
     readonly lifeMs: number;
   };
-  /** Events that a session keeps, so that a client can resume a stream with `Last-Event-ID`. */
+  /** Events that the server stores for a session, so that the client can resume a stream with `Last-Event-ID`. */
   readonly replay: {
     /**
-     * Events that one session keeps.
+     * Number of events that the server stores for one session.
      *
-     * Reason: enough for the events that a client misses while it changes networks. All sessions share `replay.bytes`.
+     * Reason: a client that changes networks misses fewer events. All sessions share `replay.bytes`.
      *
-     * Exceeded: the session drops its oldest events. Resuming from an earlier event gets HTTP 400, code -32600.
+     * Exceeded: the server drops the session's oldest events. A client that resumes from a dropped event gets HTTP 400,
+     * code -32600.
      */
     readonly events: number;
     /**
-     * Bytes of the events that all sessions keep, at two bytes per character. One client may use all free bytes. These
-     * bytes do not count towards `memory`. In a store, an instance keeps at most four times as many bytes, of which one
-     * client has at most a quarter.
+     * Total size of the events that the server stores for all sessions, in bytes, with two bytes per character. One
+     * client may use all free bytes. These bytes do not count towards `memory`. With a store, an instance stores at
+     * most four times as many bytes, and one client may use a quarter of them.
      *
-     * Reason: most events are never requested again, so they must not compete with calls for memory.
+     * Reason: clients never request most of the events, so the events must not compete with calls for memory.
      *
-     * Exceeded: the largest session of the client with the most bytes drops its oldest events. Resuming from an earlier
-     * event gets HTTP 400, code -32600. In a store, new events are not kept, and changes of sessions get HTTP 429, code
-     * -31503.
+     * Exceeded: the server drops the oldest events of the largest session of the client that uses the most bytes. A
+     * client that resumes from a dropped event gets HTTP 400, code -32600. With a store, new events are not stored, and
+     * requests that change a session get HTTP 429, code -31503.
      */
     readonly bytes: number;
     /**
-     * Time for which an event is kept.
+     * Time for which an event is stored.
      *
      * Reason: clients reconnect within minutes, or begin a new session.
      *
-     * Exceeded: the session drops the event. Resuming from an earlier event gets HTTP 400, code -32600.
+     * Exceeded: the server drops the event. A client that resumes from a dropped event gets HTTP 400, code -32600.
      */
     readonly ms: number;
   };
-  /** Idempotency keys of tools, and the results that are kept for them. */
+  /** Idempotency keys of tool calls, and the results that the server stores for the keys. */
   readonly idempotency: {
     /**
-     * Characters of an idempotency key.
+     * Length of an idempotency key, in characters.
      *
-     * Reason: keys are usually random ids or order numbers, and error messages repeat the key.
+     * Reason: keys are usually random ids or order numbers. Error messages contain the key.
      *
      * Exceeded: code -32602.
      */
     readonly keyCharacters: number;
     /**
-     * Bytes of the results that an instance keeps for idempotency keys, with 512 bytes for each key. One client has at
-     * most a quarter. Without a store, the bytes also count towards `memory`.
+     * Total size of the results that an instance stores for idempotency keys, in bytes. Each key counts as another 512
+     * bytes. One client may use a quarter of the bytes. Without a store, the bytes also count towards `memory`.
      *
-     * Reason: if a result is dropped too early, its call can run twice, so no result is dropped to make room for a
-     * newer result. With keys that are kept for ten minutes, a client can make 54 calls per second.
+     * Reason: a call whose result was dropped too early can run twice, so the server never drops a result to make room
+     * for a newer result. If each key is stored for ten minutes, one client can make 54 calls per second.
      *
-     * Exceeded: a call with a new key gets HTTP 503 (429 in revisions with sessions), code -31503. The result of a call
-     * that is already running is not kept, and a repeated call gets code -31409.
+     * Exceeded: a call with a new key gets HTTP 503 (429 in revisions with sessions), code -31503. The result of a
+     * running call is not stored, and a repeated call gets code -31409.
      */
     readonly bytes: number;
   };
-  /** The concrete paths of a server whose path has parameters, such as one for each tenant. */
+  /** The concrete paths of a server whose path has parameters, such as one path per tenant. */
   readonly endpoints: {
     /**
-     * Concrete paths whose handlers are in memory. Paths whose handlers are being created are counted separately, up to
-     * the same number, of which one client may have a quarter.
+     * Number of concrete paths whose handlers are in memory. The same bound applies separately to paths whose handlers
+     * are being created. One client may use a quarter of that second bound.
      *
-     * Reason: the handlers of a path are created again when they are needed, so dropping them only costs time.
+     * Reason: the server creates a path's handlers again when a client uses the path, so evicting a path only costs
+     * time.
      *
-     * Exceeded: the server drops the path that was idle longest, of the client with the most paths. Its sessions stay
-     * valid, but their clients lose their subscriptions and their kept events. If no path is idle: HTTP 503 with
-     * `Retry-After`, code -31503.
+     * Exceeded: the server evicts the longest idle path of the client that uses the most paths. The path's sessions
+     * stay valid, but their subscriptions and stored events are lost. If no path is idle: HTTP 503 with `Retry-After`,
+     * code -31503.
      */
     readonly open: number;
   };
   /**
    * Asynchronous authentications, and asynchronous checks of path parameters. Synchronous authentications and checks
-   * have no limit, because they block the process anyway.
+   * need no bound, because they run one after another.
    */
   readonly auth: {
     /**
-     * Authentications in progress. Checks of path parameters are counted separately, up to the same number.
+     * Number of authentications in progress. The same bound applies separately to checks of path parameters.
      *
-     * Reason: their callers are not known yet, so limits per client cannot protect other clients.
+     * Reason: the callers are not known yet, so per-client limits cannot protect other clients.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
-     * Authentications in progress for one address. Checks of path parameters are counted separately, up to the same
-     * number. The limit does not apply to unknown addresses.
+     * Number of authentications in progress for one address. The same bound applies separately to checks of path
+     * parameters. The bound does not apply to unknown addresses.
      *
-     * Reason: clients with the same address must not use up `auth.running`.
+     * Reason: clients at one address must not be able to use up `auth.running`.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503.
      */
     readonly runningPerPeer: number;
     /**
-     * Time that one authentication, one check of path parameters, or the function `handlers` of a path may take.
+     * Time that one authentication, one check of path parameters, or one run of the `handlers` function for a path may
+     * take.
      *
-     * Reason: a client waits for this step before its call starts.
+     * Reason: the client's call cannot start before this step has ended.
      *
-     * Exceeded: HTTP 503 with `Retry-After`, code -31503. `facts.signal` aborts.
+     * Exceeded: HTTP 503 with `Retry-After`, code -31503. During an authentication, `facts.signal` aborts.
      */
     readonly timeoutMs: number;
   };

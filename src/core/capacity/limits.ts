@@ -1,6 +1,7 @@
 /**
- * The limits that a server can set: what each limit counts, its default, and what happens when it is exceeded. A table
- * in `docs/reference/limits.md` is generated from these comments (`deno task docs:limits`).
+ * The limits that the server's author can change. The comment on each limit states what the limit counts, and what
+ * happens when it is exceeded. A table in `docs/reference/limits.md` is generated from these comments (`deno task
+ * docs:limits`).
  *
  * @module
  */
@@ -8,16 +9,16 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { FIXED_LIMITS, type FixedLimits } from "./fixed_limits.ts";
 
 /**
- * The limits of a server, in groups. Times are in milliseconds. `Infinity` turns a limit off.
+ * The limits of a server, in groups. Times are in milliseconds. `Infinity` disables a limit.
  *
- * A client is identified by its principal, otherwise by its address, otherwise by its connection or session. A request
- * without any of these counts as a separate client.
+ * A client is identified by its principal, by its address if it has no principal, or otherwise by its connection or
+ * session. If none of these is known, each request counts as a separate client.
  */
 export interface Limits {
-  /** The body or line that carries a message. */
+  /** The request body or line that contains a message. */
   readonly request: {
     /**
-     * Bytes of one request body.
+     * Maximum size of one request body, in bytes.
      *
      * Together: all bodies over 64 KiB share 32 MiB while they arrive.
      *
@@ -25,13 +26,14 @@ export interface Limits {
      */
     readonly bodyBytes: number;
     /**
-     * Time in which one body must arrive. The server needs this limit because Deno keeps a stalled connection open.
+     * Time within which one request body must arrive. The limit is required because Deno does not close a stalled
+     * connection.
      *
      * Exceeded: HTTP 408, code -32600.
      */
     readonly bodyMs: number;
     /**
-     * Bytes of one line on stdio, or of one WebSocket message.
+     * Maximum size of one line on stdio, or of one WebSocket message, in bytes.
      *
      * Together: the server buffers one line per connection.
      *
@@ -42,59 +44,58 @@ export interface Limits {
   /** Calls, from their start to their result. */
   readonly calls: {
     /**
-     * Calls that run at the same time in the process.
+     * Number of calls that run concurrently in the process.
      *
-     * Together: their parameters count towards `memory`.
+     * Together: the calls' parameters count towards `memory`.
      *
      * Exceeded: the call waits in a queue of 4,096 places, of which one client may fill a quarter. If the queue is
      * full: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
-     * Calls of one client that run at the same time, and deferred work of the client's calls.
+     * Number of calls of one client that run concurrently. Functions that `ctx.defer` runs after a call count too.
      *
-     * Together: their parameters count towards `memory`.
+     * Together: the calls' parameters count towards `memory`.
      *
-     * Exceeded: the call waits in the queue, see `calls.running`. On stdio and WebSocket, the server stops reading once
-     * as many calls of the client wait as this limit allows to run.
+     * Exceeded: the call waits in the queue that `calls.running` describes. On stdio and WebSocket, the server stops
+     * reading from a client when the number of the client's waiting calls reaches this limit.
      */
     readonly runningPerClient: number;
     /**
-     * Handlers that continue after their response, such as the handlers of tasks. One client may have a quarter of this
-     * number, by default 512.
+     * Number of handlers that continue after their response, such as the handlers of tasks. One client may use a
+     * quarter of this number, which is 512 by default.
      *
-     * Together: their parameters count towards `memory`.
+     * Together: the calls' parameters count towards `memory`.
      *
-     * Exceeded: `detach` of an extension throws an error for HTTP 503 (429 in revisions with sessions) with
-     * `Retry-After`, code -31503.
+     * Exceeded: the extension's call of `detach` throws an error, which becomes HTTP 503 (429 in revisions with
+     * sessions) with `Retry-After`, code -31503.
      */
     readonly detached: number;
     /**
-     * Time that one handler may run, from its start. Time in a queue, or waiting for the client's answer to a question,
-     * does not count. The default is checked every 15 seconds, and any other value is enforced exactly. `quota({
-     * timeoutMs })` of a handler takes precedence.
+     * Time that one handler may run. The time in which the call waits in a queue or for the client's answer does not
+     * count. The default value is checked only every 15 seconds, so a handler may run longer. Any other value is
+     * enforced exactly. A handler's `quota({ timeoutMs })` takes precedence.
      *
      * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */
     readonly timeoutMs: number;
     /**
-     * Time that the client has to answer an elicitation, a sampling request or a list of roots, in revisions with
-     * sessions.
+     * Time within which the client must answer an elicitation, sampling or roots request, in revisions with sessions.
      *
      * Exceeded: the server cancels the request, and `ctx.elicit` rejects with code -32602.
      */
     readonly answerMs: number;
     /**
-     * Bytes of one result as JSON in UTF-8. If a result must be read or converted, each of its values counts as 16
-     * bytes or more.
+     * Maximum size of one result as JSON, in bytes. If the server must validate or convert the result, each JSON value
+     * counts as at least 16 bytes.
      *
      * Together: results that a client has not read yet count towards `memory`.
      *
-     * Exceeded: code -32603 "Internal error", and `observer.fault` gets the reason.
+     * Exceeded: the client gets code -32603 "Internal error", and `observer.fault` receives the reason.
      */
     readonly resultBytes: number;
     /**
-     * Time that running calls have to finish after `server.close()`.
+     * Time that running calls have to finish after `server.close()` was called.
      *
      * Exceeded: `ctx.signal` aborts, and the client gets code -32603.
      */
@@ -103,16 +104,16 @@ export interface Limits {
   /** Streams, sockets and sessions. */
   readonly connections: {
     /**
-     * Event streams, sockets and subscriptions that are open in the process. Streams that carry the response of a call
-     * do not count.
+     * Number of event streams, sockets and subscriptions that are open in the process. Event streams that respond to a
+     * call do not count.
      *
-     * Together: unread data counts towards `memory` once one stream has more than 32 KiB of unread data.
+     * Together: if a stream has more than 32 KiB of unread data, all of the data counts towards `memory`.
      *
      * Exceeded: HTTP 503 with `Retry-After`, code -31503. WebSocket and HTTP+SSE get HTTP 503 with plain text.
      */
     readonly streams: number;
     /**
-     * Event streams, sockets and subscriptions that one client has open.
+     * Number of event streams, sockets and subscriptions that one client has open.
      *
      * Together: as for `connections.streams`.
      *
@@ -120,72 +121,74 @@ export interface Limits {
      */
     readonly streamsPerClient: number;
     /**
-     * Sessions over HTTP whose state is in memory, in revisions that have sessions. One client may have 256 such
-     * sessions. The ids of ended sessions are kept separately, 256 for one client. Above that number, sessions of the
-     * client that are as old as the oldest ended sessions end too, unless they were used in the last minute or are in
-     * memory.
+     * Number of HTTP sessions whose state is in memory, in revisions with sessions. One client may have 256 such
+     * sessions. In addition, the server remembers the ids of 256 ended sessions per client. If a client ends more
+     * sessions, the client's other sessions that are as old as its oldest ended sessions end too, unless they were used
+     * in the last minute or are in memory.
      *
-     * Together: each session counts towards `memory` with 4 KiB and eight bytes per character of its id, which has at
-     * most 16,384 characters. Ended sessions do not count: all of them take 30 MB at most.
+     * Together: each session counts towards `memory` with 4 KiB, and eight bytes per character of the session id, which
+     * has at most 16,384 characters. Ended sessions do not count, because together they use at most 30 MB.
      *
-     * Exceeded: the client with the most sessions loses the state of the session that was idle longest. The session id
-     * stays valid, but the client loses the session's subscriptions and kept events. If no such session is idle: HTTP
+     * Exceeded: the server evicts the longest idle session of the client that has the most sessions. The session id
+     * stays valid, but the session's subscriptions and stored events are lost. If this client has no idle session: HTTP
      * 503 with `Retry-After`, code -31503.
      */
     readonly sessions: number;
     /**
-     * Time without a request, a running call or an open stream after which a session ends. Every session ends after 24
-     * hours.
+     * Time without a request, a running call or an open stream after which a session ends. Every session ends 24 hours
+     * after its start.
      *
-     * Exceeded: HTTP 404, code -32600. The client initializes again.
+     * Exceeded: HTTP 404, code -32600. The client must initialize a new session.
      */
     readonly sessionIdleMs: number;
   };
-  /** Memory that the server holds for its clients. */
+  /** Memory that the server uses for its clients. */
   readonly memory: {
     /**
-     * Bytes that the server holds for all clients.
+     * Bytes of memory that the server uses for all clients together.
      *
-     * Together: this is the total. Kept events of sessions (8 MiB) and the buffers of the runtime and the kernel are
-     * not part of it.
+     * Together: this limit is the total. The stored events of sessions (8 MiB), and the buffers of the runtime and the
+     * kernel, do not count.
      *
      * Exceeded: as for `memory.bytesPerClient`.
      */
     readonly bytes: number;
     /**
-     * Bytes that the server holds for one client: parameters of running and waiting calls, slow or large bodies, unread
-     * responses and events, sessions, watched URIs, and (without a store) results that are kept for idempotency keys.
+     * Bytes of memory that the server uses for one client: parameters of running and waiting calls, slow or large
+     * bodies, unread responses and events, sessions, watched URIs, and (without a store) stored results for idempotency
+     * keys.
      *
      * Together: all clients share `memory.bytes`.
      *
      * Exceeded: a new call gets HTTP 503 (429 in revisions with sessions), code -31503. A body or a session gets HTTP
-     * 503. A large result gets HTTP 503, code -32603. If the client does not read a stream, a socket or stdio, the
-     *      server closes it, and cancels its calls unless the stream can be resumed.
+     * 503. A large result gets HTTP 503, code -32603. If the client does not read from a stream, a socket or stdio, the
+     * server closes the connection. The server also cancels the connection's calls, unless the client can resume
+     * the stream.
      */
     readonly bytesPerClient: number;
   };
   /**
-   * One concrete path of a server whose path has parameters, such as the path of a tenant. Servers without path
-   * parameters reject this group.
+   * Limits per concrete path, such as per tenant, for a server whose path has parameters. A server without path
+   * parameters rejects this group.
    */
   readonly perTenant: {
     /**
-     * Running and waiting calls of one concrete path, for all clients together. By default there is no such limit.
+     * Number of running and waiting calls to one concrete path, from all clients together. Unlimited by default.
      *
      * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
     readonly running: number;
     /**
-     * Bytes that the server holds for one concrete path, for all clients together. These bytes also count towards
-     * `memory`. By default there is no such limit.
+     * Bytes of memory that the server uses for one concrete path, for all clients together. These bytes also count
+     * towards `memory`. Unlimited by default.
      *
      * Exceeded: as for `memory.bytesPerClient`.
      */
     readonly bytes: number;
     /**
-     * Whether `perTenant.running` and `perTenant.bytes` apply to all instances together. This requires a store.
-     * Instances learn the counts of other instances with a delay of about a second, so together they may exceed the
-     * limits for that long.
+     * Whether `perTenant.running` and `perTenant.bytes` apply to all instances together. Requires a store. Each
+     * instance learns the other instances' counts with a delay of about a second, so all instances together may exceed
+     * a limit for about a second.
      *
      * Exceeded: as for `perTenant.running` and `perTenant.bytes`.
      */
@@ -193,13 +196,13 @@ export interface Limits {
   };
 }
 
-/** Any part of {@linkcode Limits}. All other limits keep their defaults. */
+/** Any part of {@linkcode Limits}. Omitted limits keep their defaults. */
 export type LimitOptions = { readonly [group in keyof Limits]?: Partial<Limits[group]> };
 
-/** All bounds of a server: its limits, and the bounds that no option changes. */
+/** All bounds of a server: the limits, and the bounds that no option changes. */
 export type Bounds = Limits & FixedLimits;
 
-/** Bounds that differ from the defaults. */
+/** Any part of {@linkcode Bounds}. Omitted bounds keep their defaults. */
 export type BoundOptions = { readonly [group in keyof Bounds]?: Partial<Bounds[group]> };
 
 /** Default limits. */
@@ -236,23 +239,23 @@ export const LIMITS: Limits = {
   },
 };
 
-/** Key of bounds that only tests change. */
+/** Key under which a test passes other values for fixed bounds. */
 export const OTHER_BOUNDS: unique symbol = Symbol("mcp.bounds");
 
-/** Limits in a test, which may also change the bounds that no option changes. */
+/** The limits that a test can set. They include the bounds that no option changes. */
 export interface TestLimits extends LimitOptions {
   readonly [OTHER_BOUNDS]?: BoundOptions;
 }
 
 /**
- * Merges the user's limits into the defaults. Throws if the limits or a group are not an object, if a name is unknown,
- * or if a value is not a number above 0 (for `shared`, a boolean).
+ * Merges the given limits with the defaults. Throws if the limits or a group are not an object, if a name is unknown,
+ * or if a value is invalid.
  */
 export function readLimits(changes: TestLimits = {}): Bounds {
   const given: unknown = changes;
-  if (!isObject(given)) throw refuse("", "they are not an object; write { calls: { running: 100 } }");
+  if (!isObject(given)) throw refuse("", "limits is not an object; use an object such as { calls: { running: 100 } }");
   for (const [group, values] of Object.entries(given)) if (values !== undefined) checkGroup(group, values);
-  // The cast is safe, because the defaults contain all names, and changes contain no other names.
+  // The cast is safe, because the defaults contain all names, and `checkGroup` has rejected unknown names.
   return [LIMITS, FIXED_LIMITS, changes, changes[OTHER_BOUNDS] ?? {}].reduce(merge, {}) as Bounds;
 }
 
@@ -260,7 +263,9 @@ function checkGroup(group: string, values: unknown): void {
   const known = new Map<string, Readonly<Record<string, number | boolean>>>(Object.entries(LIMITS)).get(group);
   if (!known) throw refuseUnknown(group, `.${group}`, Object.keys(LIMITS));
   const names = Object.keys(known);
-  if (!isObject(values)) throw refuse(`.${group}`, `it is a group of limits; set any of ${names.join(", ")}`);
+  if (!isObject(values)) {
+    throw refuse(`.${group}`, `${group} is a group of limits; use an object with any of ${names.join(", ")}`);
+  }
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined) continue;
     const path = `.${group}.${name}`;
@@ -269,7 +274,7 @@ function checkGroup(group: string, values: unknown): void {
     if (typeof value === typeof known[name] && (isSwitch || Number(value) > 0)) continue;
     throw refuse(
       `${path} to ${typeof value === "string" ? JSON.stringify(value) : value}`,
-      isSwitch ? "it must be true or false" : "it must be a number above 0, or Infinity to switch the limit off",
+      isSwitch ? "it must be true or false" : "it must be a number above 0, or Infinity to disable the limit",
     );
   }
 }
@@ -287,9 +292,9 @@ function merge(into: object, changes: object): object {
 function refuseUnknown(name: string, path: string, names: readonly string[]): TypeError {
   const [, group, key = ""] = path.split(".");
   const fixed = new Map<string, object>(Object.entries(FIXED_LIMITS)).get(group);
-  if (fixed && Object.hasOwn(fixed, key)) return refuse(path, "no option changes this bound; leave it out");
-  // Compare only the beginning of names, because most typing errors are at the end. A better search would make every
-  // server larger.
+  if (fixed && Object.hasOwn(fixed, key)) return refuse(path, "the bound is fixed; omit this entry");
+  // Compare only the first three characters, because most typing errors occur later in a name. A better search would
+  // increase the code size of every server.
   const near = names.filter((each) => each.slice(0, 3) === name.slice(0, 3)).join(" or ");
   return refuse(path, `there is no such limit; ${near ? `did you mean ${near}?` : `use ${names.join(", ")}`}`);
 }

@@ -1,11 +1,11 @@
 /**
- * Time, and the single timer of a server.
+ * The clock, and the single timer that a server uses for all timeouts.
  *
  * @module
  */
 import { startBackgroundTimer } from "../../runtime.ts";
 
-/** The source of time. Tests pass a clock that they control. */
+/** The source of time. A test can pass a clock that the test controls. */
 export interface Clock {
   /** Returns a monotonic time in milliseconds. */
   now(): number;
@@ -32,12 +32,12 @@ export const systemClock: Clock = {
 const BACKGROUND = { background: true };
 
 /**
- * Checks many items at once. Returns the milliseconds until the next check, or `undefined` if no further check is
- * needed.
+ * Checks a set of items, such as entries that may have expired. Returns the milliseconds until the next check, or
+ * `undefined` if no further check is needed.
  */
 export type Sweep = (now: number) => number | undefined;
 
-/** A job that runs at a given time, unless it is cancelled first. */
+/** A function to call at a given time, unless the timeout is cancelled first. */
 export interface Timeout {
   readonly due: number;
   readonly onTimeout: () => void;
@@ -47,8 +47,8 @@ export interface Timeout {
  * One timer for all timeouts of a server. A timer per request would take a third of the request's time, and thousands
  * of idle streams with a timer each would keep the process awake.
  *
- * The timer keeps the process alive only while a timeout or an awaited sweep is set, because a promise may depend on
- * it, such as the result of a call with a timeout. All other sweeps only free memory.
+ * The timer keeps the process alive only while a timeout or an awaited sweep is scheduled, because a promise may depend
+ * on them, such as the result of a call with a timeout. All other sweeps only free memory.
  */
 export class Ticker {
   readonly clock: Clock;
@@ -69,12 +69,12 @@ export class Ticker {
   #isBackground = false;
   #closed = false;
 
-  /** Creates a ticker. It starts no timer until a job is scheduled. */
+  /** The ticker starts no timer until a job is scheduled. */
   constructor(clock: Clock) {
     this.clock = clock;
   }
 
-  /** Number of waiting jobs. */
+  /** Number of scheduled sweeps and timeouts. */
   get size(): number {
     return this.#sweeps.size + this.#timeouts.size;
   }
@@ -103,7 +103,7 @@ export class Ticker {
 
   /**
    * Schedules `end` for the time at which credentials expire, in milliseconds since 1970. `undefined` means never.
-   * Returns a function that cancels it.
+   * Returns a function that cancels the timeout.
    */
   startExpiry(expiresAt: number | undefined, end: () => void): () => void {
     if (expiresAt === undefined) return () => {};
@@ -114,12 +114,13 @@ export class Ticker {
   /** Cancels a timeout. */
   cancel(timeout: Timeout): void {
     this.#timeouts.delete(timeout);
-    // Move the timer, because a timer for cancelled timeouts would keep an otherwise idle process alive. Do not stop
-    // it, because the next timeout often follows at once. The timer is then replaced at most once per DROPPED_MS.
+    // Let the timer fire soon, because a timer for cancelled timeouts would keep an idle process alive. Do not stop the
+    // timer, because the next timeout is often set immediately. This way, a timer is started at most once per
+    // DROPPED_MS.
     if (!this.#timeouts.size && this.#sweeps.has(this.#runTimeouts)) this.schedule(this.#runTimeouts, DROPPED_MS);
   }
 
-  /** Stops the timer permanently. */
+  /** Stops the timer permanently, and cancels all jobs. */
   close(): void {
     this.#closed = true;
     this.#stop();
@@ -134,7 +135,7 @@ export class Ticker {
     this.#stop();
     this.#at = Math.min(at, this.#at);
     this.#isBackground = isBackground;
-    // Limit the delay, because setTimeout() fires at once for a delay of 2^31 or more.
+    // Limit the delay, because setTimeout() fires immediately if the delay is 2^31 ms or more.
     const ms = Math.min(Math.max(1, this.#at - this.clock.now()), 2 ** 31 - 1);
     this.#stop = this.clock.start(() => this.#tick(), ms, isBackground ? BACKGROUND : undefined);
   }
@@ -154,12 +155,12 @@ export class Ticker {
   }
 }
 
-/** Milliseconds for which the timer may continue after the last timeout was cancelled. */
+/** Milliseconds for which the timer may keep the process alive after the last timeout was cancelled. */
 const DROPPED_MS = 100;
 
 /**
- * Finds items that stay longer than one to two periods. Adding and deleting items reads no clock and sets no timer, and
- * short-lived items cause little garbage collection.
+ * Finds items that stay in the set for more than one to two periods. Adding or deleting an item does not read the clock
+ * or set a timer. Short-lived items cause little garbage collection.
  */
 export class Aging<T> {
   readonly #ticker: Ticker;
@@ -170,14 +171,14 @@ export class Aging<T> {
   #older = new Set<T>();
   #isWatching = false;
 
-  /** Creates a set of items. Calls `onOld` once for each item that stays too long. */
+  /** Creates an empty set. Calls `onOld` once for each item that stays in the set for more than one to two periods. */
   constructor(ticker: Ticker, periodMs: number, onOld: (item: T, now: number) => void) {
     this.#ticker = ticker;
     this.#periodMs = periodMs;
     this.#onOld = onOld;
   }
 
-  /** Adds an item. The item keeps the process alive, because a caller awaits it. */
+  /** Adds an item. The item keeps the process alive until it is deleted or old, because a caller awaits `onOld`. */
   add(item: T): void {
     this.#young.add(item);
     if (this.#isWatching) return;
@@ -185,7 +186,7 @@ export class Aging<T> {
     this.#ticker.schedule(this.#sweep, this.#periodMs, AWAITED);
   }
 
-  /** Passes all items to `onOld` at once, as if they had stayed too long. */
+  /** Removes all items, and passes each item to `onOld`. */
   flush(): void {
     const items = [...this.#older, ...this.#young];
     this.#older.clear();
@@ -194,7 +195,7 @@ export class Aging<T> {
     for (const item of items) this.#onOld(item, now);
   }
 
-  /** Removes an item. */
+  /** Removes an item. Does not call `onOld`. */
   delete(item: T): void {
     if (!this.#young.delete(item)) this.#older.delete(item);
   }

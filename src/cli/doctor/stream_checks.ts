@@ -95,7 +95,7 @@ async function checkOpenStream(opened: OpenResponse, context: StreamContext): Pr
     check.ok(`the stream of ${name} opens and sends its first byte after ${formatMs(byteMs)} (${version})`);
   }
   if (response.headers.get("x-accel-buffering") !== "no") {
-    check.note("the response lacks the header "X-Accel-Buffering: no", so nginx buffers the stream", "set the header");
+    check.note('the response lacks the header "X-Accel-Buffering: no", so nginx buffers the stream', "set the header");
   }
   const encoding = response.headers.get("content-encoding");
   if (encoding && encoding !== "identity") {

@@ -1,5 +1,5 @@
 /**
- * A connection from the page to another server: a client that sends the requests of the page.
+ * A connection from the page to another server. The connection uses a client, which sends the page's requests.
  *
  * @module
  */
@@ -29,26 +29,25 @@ import type { Args } from "../args.ts";
 import { createAuth, findFacts } from "../sign_in/sign_in_options.ts";
 import type { EventStream } from "./event_stream.ts";
 
-/** Options of a connection. */
 export interface ConnectionOptions {
   readonly target: Target;
-  /** The headers of every HTTP request. */
+  /** Headers to send with every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The arguments of the command line, for the sign-in. */
+  /** The command-line arguments, which contain the sign-in options. */
   readonly args?: Args;
   /** The protocol revision to use. Defaults to the newest revision that the server supports. */
   readonly revision?: string;
-  /** The capabilities of the page. */
+  /** The client capabilities that the page declares. */
   readonly capabilities: Params;
-  /** The events for the page. When the stream ends, the connection is closed. */
+  /** The stream of events for the page. The connection closes when the stream ends. */
   readonly events: EventStream;
 }
 
-/** The method by which this process asks the page to sign in. A server cannot send this method. */
+/** The method with which this process asks the page to sign in. Requests from a server never use this method. */
 const SIGN_IN = "inspector/signIn";
 const NO_ARGS: Args = { operands: [], flags: {}, all: {} };
 const META = "io.modelcontextprotocol/";
-/** Milliseconds to wait for a server to close the connection. */
+/** Milliseconds to wait for the connection to a server to close. */
 const CLOSE_TIMEOUT_MS = 2500;
 
 /** A client that passes requests from the server to the page. */
@@ -58,7 +57,7 @@ export class Connection {
   #client: Client | undefined;
   #level: unknown;
   #count = 0;
-  /** Whether the user was asked to sign in, and the page was not yet notified of the result. */
+  /** Whether the user was asked to sign in, and the page has not yet been notified of the result. */
   #hasAsked = false;
 
   /** Creates a connection, which {@linkcode open} opens. */
@@ -66,7 +65,7 @@ export class Connection {
     this.#options = options;
   }
 
-  /** Connects to the server, and notifies the page. */
+  /** Connects to the server, and notifies the page of success or failure. */
   async open(): Promise<void> {
     const { target, headers, revision, events } = this.#options;
     try {
@@ -92,9 +91,7 @@ export class Connection {
     }
   }
 
-  /**
-   * Sends a request from the page. `stream` receives the messages from the server. The last message is the response.
-   */
+  /** Sends a request from the page. `stream` receives the notifications from the server, and then the response. */
   async send(request: Params, stream: EventStream): Promise<void> {
     const message = { jsonrpc: "2.0", id: request.id };
     const tell = ({ method, params }: Notification) => stream.send({ jsonrpc: "2.0", method, params });
@@ -107,7 +104,7 @@ export class Connection {
     if (this.#hasAsked) await this.#tellSignIn().catch(() => {});
   }
 
-  /** Responds to a request from the server. If `result` is `undefined`, rejects the request. */
+  /** Passes the page's response to the server. If `result` is `undefined`, rejects the server's request. */
   answer(key: string, result: unknown): void {
     const question = this.#questions.get(key);
     if (result === undefined) question?.reject(new McpError(INTERNAL_ERROR, "The user dismissed the request"));
@@ -115,7 +112,7 @@ export class Connection {
     this.#questions.delete(key);
   }
 
-  /** Closes the connection, and ends the process of a command. */
+  /** Closes the connection. If the server is a command, ends its process. */
   async close(): Promise<void> {
     this.#options.events.close();
     for (const question of this.#questions.values()) {
@@ -153,7 +150,7 @@ export class Connection {
     return createAuth(args, headers, { askPage: (page, signal) => this.#askToSignIn(page, signal) });
   }
 
-  /** Notifies the page of the issuer, the scopes and the expiry of the token. */
+  /** Notifies the page of the token's issuer, scopes and expiry. */
   async #tellSignIn(): Promise<void> {
     const { target, headers = {}, args = NO_ARGS, events } = this.#options;
     this.#hasAsked = false;
@@ -162,7 +159,7 @@ export class Connection {
     if (!facts) return;
     const { issuer, scopes, expiresAt, canRefresh } = facts;
     const end = expiresAt === undefined ? "" : ` until ${new Date(expiresAt).toISOString()}`;
-    const renewal = canRefresh ? ", and is renewed without you" : "";
+    const renewal = canRefresh ? ", and is renewed automatically" : "";
     const text = `Signed in at ${issuer} for ${scopes.join(", ") || "all scopes"}. The token is valid${end}${renewal}.`;
     events.send({ kind: "warning", text: text.slice(0, 2000) });
   }
@@ -173,7 +170,7 @@ export class Connection {
     return (await this.#ask<ElicitResult>(SIGN_IN, question, { signal })).action === "accept";
   }
 
-  /** Returns the extensions that the page declares. */
+  /** Returns client extensions for the extensions that the page declares. */
   #toExtensions(): readonly ClientExtension[] {
     const { extensions } = this.#options.capabilities;
     return Object.entries(isObject(extensions) ? extensions : {}).map(([id, settings]) =>
@@ -181,7 +178,7 @@ export class Connection {
     );
   }
 
-  /** Returns the functions that pass requests from the server to the page. */
+  /** Returns callbacks that pass requests from the server to the page. */
   #toAnswers(): AnswerOptions {
     const { elicitation, sampling, roots } = this.#options.capabilities;
     const { form, url } = isObject(elicitation) ? elicitation : {};
@@ -199,7 +196,7 @@ export class Connection {
     };
   }
 
-  /** Passes a request from the server to the page. */
+  /** Passes a request from the server to the page, and waits for the page's response. */
   async #ask<Answer>(method: string, params: Params, { signal }: Pick<AnswerContext, "signal">): Promise<Answer> {
     const { events } = this.#options;
     const key = `${++this.#count}`;
@@ -213,8 +210,7 @@ export class Connection {
     signal.addEventListener("abort", withdraw, { once: true });
     events.send({ kind: "question", key, method, params });
     try {
-      // The cast is safe, because the page creates an answer that fits this method, and the client validates the
-      // answer.
+      // The cast is safe, because the page creates a response for this method, and the client validates the response.
       return await question.promise as Answer;
     } finally {
       signal.removeEventListener("abort", withdraw);
@@ -225,7 +221,7 @@ export class Connection {
     // Close the stream, because the process of the command has ended.
     if (error instanceof DOMException && error.name === "NetworkError") this.#options.events.close();
     const message = error instanceof Error ? error.message : String(error);
-    // Omit code 0, which stands for an invalid response.
+    // Omit code 0, which the client uses for an invalid response.
     if (!(error instanceof McpError) || !error.code) return { message };
     return { code: error.code, message, ...error.data !== undefined && { data: error.data } };
   }
@@ -248,7 +244,7 @@ async function listen(
   tell: (notification: Notification) => void,
   signal: AbortSignal,
 ): Promise<Result> {
-  // The cast is safe, because the page creates the filter, and the client validates it.
+  // The cast is safe, because the page creates the filter, and the client validates the filter.
   const subscription = await client.subscribe(wanted as SubscriptionFilter);
   const close = () => void subscription.close().catch(() => {});
   signal.addEventListener("abort", close, { once: true });

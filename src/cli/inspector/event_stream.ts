@@ -1,16 +1,16 @@
 /**
- * A response with events, which the page reads as they arrive.
+ * A streamed response that sends events to the page.
  *
  * @module
  */
 import type { Params } from "../../client/client.ts";
 
-/** Maximum number of bytes that are buffered while the page does not read the stream. */
+/** Maximum number of bytes to buffer while the page does not read the stream. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024;
-/** Milliseconds between two heartbeats. Without heartbeats, some runtimes close idle streams. */
+/** Milliseconds between two heartbeats, because some runtimes close idle streams. */
 const HEARTBEAT_MS = 5000;
 
-/** A stream of events. It ends when `gone` aborts, when the page stops reading, or when the stream is closed. */
+/** A stream of events. The stream ends when `gone` aborts, when the page stops reading, or when `close` is called. */
 export class EventStream {
   readonly response: Response;
   readonly #end = new AbortController();
@@ -37,7 +37,7 @@ export class EventStream {
     return this.#end.signal;
   }
 
-  /** Sends an event. Does nothing after the end of the stream. */
+  /** Sends an event. Does nothing after the stream has ended. */
   send(event: Params): void {
     this.#write(`data: ${JSON.stringify(event)}\n\n`);
   }
@@ -60,7 +60,7 @@ export class EventStream {
   }
 }
 
-/** The headers of all responses to the page. */
+/** Headers for all responses to the page. */
 export const SAFE = {
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",

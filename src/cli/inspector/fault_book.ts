@@ -1,25 +1,24 @@
 /**
- * Stores the causes of unexpected errors for the page. The responses of the server do not contain these causes, just as
- * in production.
+ * Stores the causes of unexpected errors for the page, because the server's responses do not contain these causes.
  *
  * @module
  */
 import type { Endpoint } from "../../host.ts";
 import { explainFault } from "../../files/fault_text.ts";
 
-/** Maximum number of stored errors. */
+/** Maximum number of errors to store. */
 const MAX_FAULTS = 100;
 
 /** The newest unexpected errors of the server that serves the page. */
 export class FaultBook {
   readonly #texts = new Map<string, string>();
 
-  /** Records the errors of a server, unless its options set `development` to `false`. */
+  /** Records the unexpected errors of a server, unless the server's options set `development` to `false`. */
   watch(endpoint: Endpoint): void {
     endpoint.develop({ fault: ({ id, error }) => this.#add(id, explainFault(error)) });
   }
 
-  /** Returns the explanation of an error by the id that the client got. */
+  /** Returns the explanation of an error. `id` is the error id that the client received. */
   find(id: unknown): string | undefined {
     return typeof id === "string" ? this.#texts.get(id) : undefined;
   }

@@ -15,13 +15,16 @@ import type { Sandbox } from "./sandbox.ts";
 export { FaultBook };
 export { startSandbox } from "./sandbox.ts";
 
-/** The server that the page shows at the start. */
+/** The server that the page shows by default, and the parts that the page needs. */
 export interface InspectorOptions {
-  /** The endpoint path of the server that serves the page. */
+  /** The endpoint path of the server that serves the page. `undefined` if the inspector serves the page itself. */
   readonly endpoint?: string;
-  /** Another server, or a command that starts a server. */
+  /** The server named on the command line: a URL, or a command that starts a server. */
   readonly server?: NamedServer;
-  /** The sandbox in which the page shows apps. The inspector closes it. Without a sandbox, the page shows no apps. */
+  /**
+   * The sandbox in which the page shows apps. The inspector closes the sandbox. Without a sandbox, the page shows no
+   * apps.
+   */
   readonly sandbox?: Sandbox;
   /** The unexpected errors of the server that serves the page. */
   readonly faults?: FaultBook;
@@ -30,10 +33,9 @@ export interface InspectorOptions {
 /** The path of the page. */
 export const PAGE_PATH = "/";
 
-/** The path prefix of the relay. */
+/** The path prefix of requests to the relay. */
 const RELAY_PATH = "/-/inspector/";
 
-/** Creates the inspector. */
 export async function createInspector({ endpoint, server, sandbox, faults }: InspectorOptions): Promise<Inspector> {
   const page = await buildPage({ endpoint, protocol: "2026-07-28", sandbox: sandbox?.origin, version: VERSION });
   return new Inspector(page, endpoint, { relay: new Relay(server, faults), sandbox });
@@ -58,35 +60,34 @@ export class Inspector {
     this.#sandbox = sandbox;
   }
 
-  /** The key in the fragment of the page's URL. Only a page with the key can connect to other servers. */
+  /** The key that the fragment of the page's URL contains. Only a page with the key can connect to other servers. */
   get key(): string {
     return this.#relay.key;
   }
 
-  /** Handles a request for the page. Returns `undefined` for other paths. */
+  /** Handles a request for the page or the relay. Returns `undefined` for other paths. */
   respond(request: Request, info: ConnectionInfo): Response | Promise<Response> | undefined {
     const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
     const path = request.url.slice(start).replace(/[?#].*$/, "");
     const isRelayed = path.startsWith(RELAY_PATH);
     if (path !== PAGE_PATH && !isRelayed) return;
-    // The page and the relay accept only requests from this machine, regardless of the hosts and origins that the
-    // server allows.
+    // Accept only requests from this machine, regardless of the hosts and origins that the server allows.
     const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
     if (rejection) return reject(rejection.status, `Cannot serve the request: ${rejection.reason}`);
     if (!isLoopbackHost(request.headers.get("host") ?? "")) {
-      return reject(403, "Cannot serve the inspector: it is only for this machine; open it at http://127.0.0.1");
+      return reject(403, "Cannot serve the inspector: the inspector is only for this machine; open http://127.0.0.1");
     }
     return isRelayed ? this.#relay.respond(request, path.slice(RELAY_PATH.length)) : this.#respondPage(request.method);
   }
 
-  /** Closes all connections of the page to other servers, and the sandbox. */
+  /** Closes the sandbox and all connections from the page to other servers. */
   async close(): Promise<void> {
     await Promise.all([this.#relay.close(), this.#sandbox?.stop()]);
   }
 
   #respondPage(method: string): Response {
     if (method !== "GET" && method !== "HEAD") {
-      // Do not change this wording, because client commands and `install` parse the endpoint from it.
+      // Do not change this wording, because `install` and the client commands parse the endpoint from the message.
       const remedy = this.#endpoint === undefined ? "use GET" : `the endpoint is ${this.#endpoint}`;
       return reject(405, `Cannot serve the inspector: the method is not allowed; ${remedy}`, { allow: "GET, HEAD" });
     }

@@ -1,5 +1,5 @@
 /**
- * Builds the page as a single document with inline style and script.
+ * Builds the page as a single HTML document with inline style and script.
  *
  * @module
  */
@@ -7,28 +7,27 @@ import { toBase64 } from "../../kit/base64.ts";
 import { script, style } from "./page_bundle.ts";
 
 /**
- * The configuration of the page. The configuration must not contain secrets, because a page that was opened without the
- * key contains it too.
+ * The configuration of the page. It must not contain secrets, because even a page that was opened without the key
+ * contains the configuration.
  */
 export interface PageConfig {
-  /** The endpoint path of the server that serves the page, if an MCP server serves it. */
+  /** The endpoint path of the MCP server that serves the page, if any. */
   readonly endpoint?: string;
   /** The protocol revision that the page uses with its own server. */
   readonly protocol: string;
-  /** The origin of the frames in which the page shows apps. */
+  /** The origin of the frames that show apps. Without an origin, the page shows no apps. */
   readonly sandbox?: string;
   /** The version of this package. */
   readonly version: string;
 }
 
-/** A page and its content security policy. */
 export interface Page {
   readonly html: string;
   /** The value of the `Content-Security-Policy` header. */
   readonly policy: string;
 }
 
-/** Builds the page. It runs only its own script and style, loads nothing, and connects only to its own server. */
+/** Builds the page. The page runs only its own script and style, loads nothing, and connects only to its own server. */
 export async function buildPage(config: PageConfig): Promise<Page> {
   const policy = [
     "default-src 'none'",
@@ -41,7 +40,7 @@ export async function buildPage(config: PageConfig): Promise<Page> {
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
-    // Require trusted types, so that text can never become markup or code.
+    // Require trusted types, so that text cannot become markup or code.
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join("; ");

@@ -1,6 +1,6 @@
 /**
  * Connects the page to other servers. Only the page may use the relay, because the relay sends requests from this
- * machine to any server, and to the process of a command.
+ * machine to any server, and to the processes of commands.
  *
  * @module
  */
@@ -16,9 +16,9 @@ export interface NamedServer {
   /** The server as the user wrote it. */
   readonly name: string;
   readonly target: Target;
-  /** The headers that the user gave. The page never sees them. */
+  /** The headers from the command line. The page never receives these headers. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The arguments of the command line, for the sign-in. */
+  /** The command-line arguments, which contain the sign-in options. */
   readonly args?: Args;
 }
 
@@ -36,9 +36,9 @@ class RelayError extends Error {
   }
 }
 
-/** Handles requests from the page to other servers. */
+/** Handles the page's requests that concern other servers. */
 export class Relay {
-  /** The secret key that the page must send. */
+  /** The secret key that each request from the page must contain. */
   readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");
   readonly #server: NamedServer | undefined;
   readonly #faults: FaultBook | undefined;
@@ -49,7 +49,7 @@ export class Relay {
     this.#faults = faults;
   }
 
-  /** Handles a request from this machine. */
+  /** Handles a request from this machine. `action` is the path after the relay's prefix. */
   async respond(request: Request, action: string): Promise<Response> {
     try {
       checkRequest(request, this.key);
@@ -84,8 +84,8 @@ export class Relay {
   }
 
   /**
-   * Describes the server named on the command line. The page itself does not contain this description, because any user
-   * of this machine can read the page.
+   * Describes the server named on the command line. The page does not contain the description, because any user of this
+   * machine can load the page.
    */
   #describeServer(): Response {
     const server = this.#server;
@@ -93,7 +93,7 @@ export class Relay {
     return Response.json(facts, { headers: SAFE });
   }
 
-  /** Connects to a server. The connection stays open for as long as the page reads the stream. */
+  /** Connects to a server. The connection stays open while the page reads the stream. */
   #connect(body: Params, gone: AbortSignal): Response {
     const { capabilities, revision } = body;
     const target = readTarget(body, this.#server);
@@ -105,8 +105,8 @@ export class Relay {
       revision: typeof revision === "string" && revision ? revision : undefined,
       events,
     });
-    // Register the connection now, because the server may send requests before it is open, and the relay must find the
-    // connection when the page responds.
+    // Register the connection before it is open, because the server may send requests before then, and the page's
+    // responses must find the connection.
     this.#connections.set(id, connection);
     events.send({ kind: "opening", id });
     events.signal.addEventListener("abort", () => {
@@ -119,18 +119,18 @@ export class Relay {
 }
 
 /**
- * Checks that a request comes from the page. Pages of other origins cannot read the key or send the header without a
- * CORS preflight. Pages that use DNS rebinding send another Host header.
+ * Checks that a request comes from the page. Pages from other origins cannot read the key, and cannot send the key's
+ * header without a CORS preflight. Pages that use DNS rebinding send a different Host header.
  *
  * @throws {RelayError} if the request does not come from the page.
  */
 function checkRequest({ method, headers }: Request, key: string): void {
   const site = headers.get("sec-fetch-site") ?? "same-origin";
   if (headers.get("origin") !== `http://${headers.get("host")}` || site !== "same-origin") {
-    throw new RelayError(403, "it is only for the page of the inspector");
+    throw new RelayError(403, "the request does not come from the inspector's page");
   }
   if (method !== "POST" || !/^application\/json\b/i.test(headers.get("content-type") ?? "")) {
-    throw new RelayError(403, "it must be a POST request with JSON");
+    throw new RelayError(403, "the request is not a POST request with JSON");
   }
   if (headers.get("x-inspector-key") !== key) {
     throw new RelayError(403, "the key is wrong; open the link that the terminal shows");
@@ -140,7 +140,7 @@ function checkRequest({ method, headers }: Request, key: string): void {
 /**
  * Returns the URL entered in the page, or the server named on the command line.
  *
- * @throws {RelayError} if there is no server, or a header cannot be sent.
+ * @throws {RelayError} if there is no server, or if the URL or a header is not allowed.
  */
 function readTarget({ url, headers: given }: Params, server: NamedServer | undefined): Omit<NamedServer, "name"> {
   const headers = readHeaders(given);
@@ -148,12 +148,12 @@ function readTarget({ url, headers: given }: Params, server: NamedServer | undef
     if (!server) throw new RelayError(400, "the command line names no server");
     return { target: server.target, headers: { ...server.headers, ...headers }, args: server.args };
   }
-  if (typeof url !== "string" || !URL.canParse(url)) throw new RelayError(400, "this is not a URL");
+  if (typeof url !== "string" || !URL.canParse(url)) throw new RelayError(400, "the URL is not valid");
   const { protocol, username, password } = new URL(url);
   if (protocol !== "http:" && protocol !== "https:") {
     throw new RelayError(400, "the URL must begin with http:// or https://");
   }
-  if (username || password) throw new RelayError(400, "the URL contains a name or password; use a header");
+  if (username || password) throw new RelayError(400, "the URL contains a user name or password; use a header");
   return { target: url, headers };
 }
 
@@ -164,7 +164,7 @@ function readHeaders(given: unknown): Readonly<Record<string, string>> {
     try {
       headers.set(name, String(value));
     } catch {
-      throw new RelayError(400, `the header ${name} has characters that are not allowed in a header`);
+      throw new RelayError(400, `the header ${name} contains characters that are not allowed in a header`);
     }
   }
   return Object.fromEntries(headers);

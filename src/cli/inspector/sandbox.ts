@@ -1,6 +1,7 @@
 /**
- * Serves the frame in which the page shows apps of a server. The frame has its own port, and so its own origin. It
- * shows an app in an inner frame with an opaque origin. Neither frame can reach the page, the server or the relay.
+ * Serves the frame in which the page shows a server's apps. The frame has its own port, and therefore its own origin.
+ * The frame shows an app in an inner frame with an opaque origin. Neither frame can access the page, the server or the
+ * relay.
  *
  * @see modelcontextprotocol/ext-apps, specification/2026-01-26/apps (Sandbox proxy)
  * @module
@@ -10,16 +11,18 @@ import { isObject } from "../../kit/json.ts";
 import { isOriginSource } from "../../kit/origin_source.ts";
 import { platform } from "../platform.ts";
 
-/** A running sandbox. */
 export interface Sandbox {
   readonly origin: string;
   stop(): Promise<void>;
 }
 
-/** Maximum number of origins of one kind that an app may use. */
+/** Maximum number of origins that an app may use for each directive. */
 const MAX_ORIGINS = 50;
 
-/** Starts a sandbox on a free port. Returns `undefined` if listening is not permitted. The page then shows no apps. */
+/**
+ * Starts a sandbox on a free port. Returns `undefined` if the process cannot listen on a port. The page then shows no
+ * apps.
+ */
 export async function startSandbox(): Promise<Sandbox | undefined> {
   const hostname = "127.0.0.1";
   try {
@@ -31,7 +34,7 @@ export async function startSandbox(): Promise<Sandbox | undefined> {
   }
 }
 
-/** Serves the outer frame. Its policy also applies to the inner frame, which inherits it. */
+/** Serves the outer frame. The inner frame inherits the outer frame's content security policy. */
 export function respond(request: Request, info: object): Response {
   const rejection = checkCaller(request, info, { hosts: [], origins: [], allows: () => undefined });
   if (rejection || !isLoopbackHost(request.headers.get("host") ?? "")) return new Response("", { status: 403 });
@@ -50,7 +53,9 @@ export function respond(request: Request, info: object): Response {
   });
 }
 
-/** Converts the origins that an app declares, as JSON, to a policy. Values that are not origins are omitted. */
+/**
+ * Converts the origins that an app declares, as JSON, to a content security policy. Omits values that are not origins.
+ */
 function toPolicy(declared: string): string {
   let csp: unknown;
   try {
@@ -81,7 +86,10 @@ function toPolicy(declared: string): string {
   ].join("; ");
 }
 
-/** The outer frame. It passes messages between the page and the app. It identifies the sender by its window. */
+/**
+ * The outer frame. It passes messages between the page and the app, and identifies the sender of a message by its
+ * window.
+ */
 const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -15,12 +15,12 @@ import type { NamedServer } from "./relay.ts";
 /**
  * Serves the inspector until the user stops it.
  *
- * @throws {CliError} if no server is named or the port cannot be used.
+ * @throws {CliError} if no server is named, or if the port cannot be used.
  */
 export async function servePage(args: Args): Promise<void> {
   const { operands, flags, all, rest } = args;
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
-  if (extra) throw new CliError(`Cannot use --${extra} with the page of another server: remove it`);
+  if (extra) throw new CliError(`Cannot use --${extra} with --page: the option does not apply to the inspector page; remove --${extra}`);
   const server = { ...readServer(operands, rest, readHeaders(all.header)), args };
   const { hostname, port } = readHttpAddress({ ...flags, port: flags.port ?? "0", inspect: "" });
   const inspector = await createInspector({ server, sandbox: await startSandbox() });
@@ -34,11 +34,11 @@ export async function servePage(args: Args): Promise<void> {
     const state = error instanceof Error ? error.message : String(error);
     throw new CliError(`Cannot serve the inspector on port ${port}: ${state}; choose another port with --port`);
   }
-  console.error(`Inspecting ${server.name}. See it and try it in a browser:
+  console.error(`Inspecting ${server.name}. Try the server in a browser:
   http://127.0.0.1:${served.port}${PAGE_PATH}#key=${inspector.key}
 
-The key in the address is for you only: with it, the page connects to servers from this machine.
-Ctrl-C stops it.`);
+Keep the key in the address secret: with the key, the page connects to servers from this machine.
+Ctrl-C stops the inspector.`);
   const ended = Promise.withResolvers<void>();
   platform.onSignal(() => ended.resolve());
   await ended.promise;
@@ -53,16 +53,16 @@ function readServer(
 ): NamedServer {
   if (rest) {
     const [command, ...args] = rest;
-    if (command === undefined) throw new CliError("Cannot inspect: write the command that starts a server after --");
-    if (named !== undefined) throw new CliError(`Cannot inspect ${named} too: name one server, or a command after --`);
+    if (command === undefined) throw new CliError("Cannot inspect a server: no command follows --; write the command that starts the server");
+    if (named !== undefined) throw new CliError(`Cannot inspect ${named} too: name one server, or one command after --`);
     if (Object.keys(headers).length) {
-      throw new CliError(`Cannot send headers to ${toShell(rest)}: they are for a URL; remove --header`);
+      throw new CliError(`Cannot send headers to ${toShell(rest)}: headers are only for a URL; remove --header`);
     }
     return { name: toShell(rest), target: { command, args, exitMs: 500 } };
   }
-  if (extra !== undefined) throw new CliError(`Cannot inspect ${extra} too: name one server, or a command after --`);
+  if (extra !== undefined) throw new CliError(`Cannot inspect ${extra} too: name one server, or one command after --`);
   if (named === undefined || !/^https?:/i.test(named) || !URL.canParse(named)) {
-    const state = "give a URL, or -- and a command; for a file use serve FILE --http --inspect";
+    const state = "--page requires a URL, or a command after --; for a file, use serve FILE --http --inspect";
     throw new CliError(`Cannot open the page for ${named ?? "no server"}: ${state}`);
   }
   return { name: named, target: named, headers };

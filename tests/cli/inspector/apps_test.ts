@@ -106,7 +106,7 @@ test("an app gets its input and its result, and responses to its requests", asyn
       'host ["inspector","good","inline"]',
       'theme ["light","light"]',
       'own tool {"a":1,"isFor":"apps"}',
-      'model tool {"code":-32000,"message":"Apps cannot call this tool: its visibility lacks app"}',
+      'model tool {"code":-32000,"message":"Apps cannot call this tool: the visibility of the tool does not include app"}',
       'unknown tool {"code":-32602,"message":"The server has no tool unknown"}',
       'resource "some data"',
       lines[8],
@@ -208,7 +208,9 @@ test("an app that replaces its document sends no request", async (opened) => {
 test("an app that floods the page with messages is ended", async (opened) => {
   for (const name of ["flood", "large"]) {
     await call(opened, name);
-    await opened.panel.getByText("The app was ended, because it sent too many or too large messages.").waitFor();
+    await opened.panel.getByText(
+      "The inspector removed the app, because the app sent too many messages or a message that is too large.",
+    ).waitFor();
     assertEquals(await opened.panel.locator("iframe").count(), 0);
   }
 }, { file });
@@ -219,12 +221,15 @@ test(
     const { panel } = opened;
     await call(opened, "open");
     await findApp(opened).getByText("loaded refused").waitFor();
-    await panel.getByText(/connectDomains: http:\/\/127\.0\.0\.1:\d+ · permissions that are not given: camera/)
+    await panel.getByText(
+      /connectDomains: http:\/\/127\.0\.0\.1:\d+ · permissions that the inspector does not grant: camera/,
+    )
       .waitFor();
     await call(opened, "loose");
     await findApp(opened).getByText("refused").waitFor();
     await call(opened, "plain");
-    await panel.getByText("The resource is not an app: its media type is not text/html;profile=mcp-app.").waitFor();
+    await panel.getByText("The resource is not an app, because its media type is not text/html;profile=mcp-app.")
+      .waitFor();
     await call(opened, "missing");
     await panel.getByText("ui://missing").first().waitFor();
     await panel.locator(".error").waitFor();

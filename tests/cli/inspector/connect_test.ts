@@ -205,7 +205,7 @@ Deno.test({
         [["inspect", "server.ts", "--page"], /Cannot open the page for server\.ts: .*serve FILE --http --inspect/],
         [["inspect", "http://127.0.0.1:1/", "--page", "--json"], /Cannot use --json/],
         [["inspect", "http://127.0.0.1:1/", "--page", "--", "x"], /Cannot inspect http:\S+ too/],
-        [["--inspect", "--"], /write the command that starts a server after --/],
+        [["--inspect", "--"], /no command follows --; write the command that starts the server/],
         [["--inspect", "--host", "0.0.0.0", "--", "x"], /Cannot inspect on 0\.0\.0\.0/],
         [["inspect", "--page", "--header", "a=b", "--", "x"], /Cannot send headers to x/],
       ] as const
@@ -247,7 +247,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await dialog.getByLabel("URL of the server").fill(address);
   await dialog.getByLabel("Token", { exact: true }).fill("tömato");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
-  await dialog.getByText("The token has characters").waitFor();
+  await dialog.getByText("The token contains characters").waitFor();
   await dialog.getByLabel("Token", { exact: true }).fill("other-secret-token");
   assertEquals(await dialog.getByLabel("Token", { exact: true }).getAttribute("type"), "password");
   await dialog.getByRole("button", { name: "Add a header" }).click();
@@ -255,7 +255,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   for (const name of ["", "a b", "a:"]) {
     await dialog.getByLabel("Name of a header").fill(name);
     await dialog.getByRole("button", { name: "Connect", exact: true }).click();
-    await dialog.getByText("This is not a valid name or value of a header.").waitFor();
+    await dialog.getByText("This is not a valid header name or value.").waitFor();
     assertEquals(await dialog.getByLabel("Name of a header").evaluate((element) => element.matches(":focus")), true);
   }
   await dialog.getByLabel("Name of a header").fill("X-Extra");
@@ -385,7 +385,7 @@ for (const [runtime, program] of Object.entries(programs)) {
     await opened.answer("Accept");
     assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
     await page.getByRole("button", { name: "Connection", exact: true }).first().click();
-    await page.getByText("A command takes no token or headers.").waitFor();
+    await page.getByText("A server that runs as a command takes no token or headers.").waitFor();
     await page.getByRole("dialog").getByLabel("Protocol revision").selectOption("2025-06-18");
     const loaded = page.waitForEvent("load");
     await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();

@@ -406,7 +406,7 @@ test("the page reads resources, completes arguments and receives notifications",
     await turn("History");
     const row = panel.getByRole("listitem").filter({ hasText: "extra" });
     await row.getByRole("button", { name: "Again" }).click();
-    await row.getByRole("button", { name: "Not in the list any more" }).waitFor();
+    await row.getByRole("button", { name: "No longer in the list" }).waitFor();
     await turn("Tools");
   });
 

@@ -94,7 +94,7 @@ test("forms, results and the dialog work with the keyboard, and results are anno
   await keyboard.press("Tab");
   assertEquals(await focused(), "y");
   await keyboard.press("Tab");
-  assertEquals(await focused(), "Remove this item of points");
+  assertEquals(await focused(), "Remove this item from points");
   await keyboard.press("Enter");
   assertEquals(await focused(), "Add an item to points");
 

@@ -262,7 +262,7 @@ export class AppHost {
     const { _meta, inputSchema } = await this.#findTool(name);
     const visibility = toObject(toObject(_meta).ui).visibility ?? ["model", "app"];
     if (!Array.isArray(visibility) || !visibility.includes("app")) {
-      throw new Refusal(REFUSED, "Apps cannot call this tool: the tool's visibility does not include app");
+      throw new Refusal(REFUSED, "Apps cannot call this tool: the visibility of the tool does not include app");
     }
     const args = toObject(given);
     const paramHeaders = toParamHeaders(toObject(inputSchema), args);

@@ -1,31 +1,30 @@
 /**
- * The history of calls. Each call can be repeated.
+ * The history of calls, from which the user can repeat each call.
  *
  * @module
  */
 import { h, makeButton, serverText } from "./dom.ts";
 import { formatMs, type Json, toCompact } from "./json.ts";
 
-/** A call, with the item of the list to which it belongs. */
+/** A call, and the list item that was called. */
 export interface Call {
   /** The title of the list that contains the item, such as `Tools`. */
   readonly list: string;
-  /** The key of its item in the list. */
+  /** The key of the item in this list. */
   readonly key: string;
-  /** The values of the form. */
+  /** The values that the user entered in the form. */
   readonly given: Json;
 }
 
-/** The outcome of a call. */
 export interface CallEnd {
-  /** The state, such as `Done`. */
+  /** The state that the history shows, such as `Done`. */
   readonly state: string;
   readonly kind: string;
   readonly ms: number;
 }
 
 const MAX_CALLS = 200;
-/** Maximum number of characters of the arguments that are shown. */
+/** Maximum number of characters to show of a call's arguments. */
 const MAX_SHOWN = 300;
 
 const list = h("ol.calls", { "aria-label": "Calls" });
@@ -35,16 +34,16 @@ let repeat: (call: Call) => boolean = () => false;
 /** The panel with the list of calls. */
 export const historyPanel: HTMLElement = h("div.page", h("h2", "History"), none, list);
 
-/** Sets the function that repeats a call. The function returns `false` if the server no longer has the item. */
+/** Sets the function that repeats a call. The function returns `false` if the item is no longer in its list. */
 export function onRepeat(callback: (call: Call) => boolean): void {
   repeat = callback;
 }
 
-/** Adds a call to the history. */
+/** Adds a call to the history, with a button that repeats the call. */
 export function recordCall(call: Call, { state, kind, ms }: CallEnd): void {
   const again = makeButton("button.small", "Again", () => {
     again.disabled = !repeat(call);
-    if (again.disabled) again.textContent = "Not in the list any more";
+    if (again.disabled) again.textContent = "No longer in the list";
   });
   const given = Object.keys(call.given).length ? toCompact(call.given).slice(0, MAX_SHOWN) : "";
   none.hidden = true;

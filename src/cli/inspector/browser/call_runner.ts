@@ -1,5 +1,5 @@
 /**
- * Runs calls, and shows their input requests, progress, log messages and results.
+ * Runs calls. Shows the input requests, progress, log messages and result of each call.
  *
  * @see specification/2026-07-28/basic/patterns/mrtr
  * @module
@@ -19,14 +19,14 @@ export interface CallRequest {
   readonly params: Json;
   readonly paramHeaders?: SendOptions["paramHeaders"];
   readonly present: (result: Json) => readonly HTMLElement[];
-  /** The call for the history. */
+  /** The call to record in the history. */
   readonly call: Call;
 }
 
 const MAX_ROUNDS = 64;
 let tokens = 0;
 
-/** Announces results to screen readers. */
+/** An invisible element that announces results to screen readers. */
 export const announcer: HTMLElement = h("div.unseen", { role: "status" });
 
 /** Runs one call at a time and shows its result. */
@@ -40,7 +40,7 @@ export class Runner {
   readonly #stop: HTMLButtonElement;
   #running: AbortController | undefined;
 
-  /** Creates a runner. `verb` is the label of its button. */
+  /** Creates a runner. `verb` is the label of the button that starts a call. */
   constructor(verb: string) {
     this.#verb = verb;
     this.#start = h("button.primary", { type: "submit" }, verb);
@@ -49,7 +49,7 @@ export class Runner {
     this.actions = h("div.actions", this.#start, this.#stop);
   }
 
-  /** Sends a request and shows its result. Does nothing while a call is running. */
+  /** Sends a request and shows the result. Does nothing while a call is running. */
   async run(request: CallRequest): Promise<void> {
     if (this.#running) return;
     const { signal } = this.#running = new AbortController();
@@ -75,7 +75,7 @@ export class Runner {
     const words = [formatMs(ms), ...facts].join(" · ");
     const head = h("div.head", h(`span.state.${end.kind}`, end.state), h("span.muted", words));
     this.output.replaceChildren(head, news, ...toBody(outcome, present));
-    // Scroll to the beginning of a result that is too long for the view.
+    // If the result is too long for the view, scroll to its beginning.
     const room = this.output.closest(".detail")?.clientHeight ?? innerHeight;
     this.output.scrollIntoView({ block: this.output.offsetHeight > room ? "start" : "nearest" });
     announcer.textContent = `${this.#verb}: ${end.state}, ${words}`;
@@ -95,7 +95,7 @@ function toReason(why: string): HTMLElement {
   return h(
     "section",
     { "aria-label": "Why it failed" },
-    h("p.muted", "Why it failed. Only this page shows it:"),
+    h("p.muted", "The reason for the error, which only this page shows:"),
     showText(why),
   );
 }
@@ -108,7 +108,7 @@ function toBody(outcome: Outcome, present: CallRequest["present"]): readonly HTM
   return [...present(result), ...why, makeFold("Full result as JSON", () => showJson(result))];
 }
 
-/** Sends the request, and repeats it with the answers of the user until the server returns a result. */
+/** Sends the request, and sends it again with the user's answers until the server returns a result. */
 async function finish(
   { method, params, paramHeaders }: CallRequest,
   news: News,
@@ -135,10 +135,10 @@ async function finish(
       ...requestState === undefined ? {} : { requestState },
     };
   }
-  return { kind: "error", message: `The server requested input ${MAX_ROUNDS} times, which is the limit`, ms: 0 };
+  return { kind: "error", message: `The server requested input ${MAX_ROUNDS} times; this is the maximum`, ms: 0 };
 }
 
-/** Shows progress and log messages of a call. */
+/** Shows the progress and the log messages of a call. */
 class News {
   readonly element: HTMLElement = h("div.news");
   readonly token = `p${++tokens}`;
@@ -147,7 +147,7 @@ class News {
   readonly #row = h("div.progress", this.#bar, this.#words);
   readonly #messages = h("ul.messages", { "aria-label": "Log messages" });
 
-  /** Follows the task that was created for the call. */
+  /** Follows the task that the server created for the call. */
   async follow(handle: Json, signal: AbortSignal): Promise<Outcome> {
     const follower = new TaskFollower(handle, signal);
     this.element.prepend(follower.element);

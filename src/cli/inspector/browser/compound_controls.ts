@@ -8,12 +8,14 @@ import { escapeInvisible, h, makeButton, newId, setAttributes } from "./dom.ts";
 import type { Field, Place, Reading } from "./form_field.ts";
 import { resembles, type Shape, toShape } from "./schema_reader.ts";
 
-/** Maximum number of nested levels. More levels would not fit on a screen. */
+/** Maximum number of nested levels, because more levels would not fit on a screen. */
 const MAX_DEPTH = 6;
 const MAX_ROWS = 100;
 const CONTROLS = "input, textarea, select";
 
-/** Creates a compound control. Returns `undefined` if it would be too deep or too large. */
+/**
+ * Creates a compound control. Returns `undefined` if the control would be nested too deeply or have too many fields.
+ */
 export function makeCompoundControl(shape: Shape, place: Place): Field | undefined {
   if (place.depth >= MAX_DEPTH || place.context.budget.fields <= 0) return;
   if (shape.kind === "object") return makeObject(shape, place);
@@ -21,14 +23,14 @@ export function makeCompoundControl(shape: Shape, place: Place): Field | undefin
   return shape.kind === "list" ? makeList(shape, place) : undefined;
 }
 
-/** Creates the fields of an object. An optional object has a button that adds and removes the object. */
+/** Creates the fields of an object. For an optional object, a button adds and removes the object. */
 function makeObject(shape: Shape, place: Place): Field {
   const { context, name, isRequired, initial, depth, fixed } = place;
   const isFixed = isRequired && !shape.isNullable;
   const body = h("div.nested");
   const toggleButton = makeButton("button.small", "", toggle);
   const element = h("div", !isFixed && toggleButton, body);
-  let fields: Field | undefined; // Kept while the object is removed, so that removing it by mistake loses no input.
+  let fields: Field | undefined; // Kept while the object is removed, so that input is not lost if the user removes the object by mistake.
   let isThere = false;
   turn(isFixed || isObject(initial));
 
@@ -50,7 +52,7 @@ function makeObject(shape: Shape, place: Place): Field {
   }
 
   function toggle(): void {
-    // Raise the limit, because the user has asked for these fields.
+    // Raise the limit, because the user requested these fields.
     context.budget.fields = Math.max(context.budget.fields, MAX_ROWS);
     turn(!isThere);
     if (isThere) focusFirst(body);
@@ -64,7 +66,7 @@ function makeObject(shape: Shape, place: Place): Field {
   return { element, isGroup: true, focus: toggleButton, read };
 }
 
-/** Creates a select for the variant, and a control for the selected variant. */
+/** Creates a select for choosing a variant, and a control for the chosen variant. */
 function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   const { context, id, name, isRequired, initial, about, depth } = place;
   const { root, budget } = context;
@@ -101,7 +103,7 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
       depth: depth + 1,
       fixed: variant.fixed,
     });
-    // Hide the control of a constant, because the user cannot choose another value.
+    // Hide the control of a constant, because a constant has only one value.
     body.hidden = shape.kind === "choice" && shape.choices.length === 1;
     body.append(field.element);
   }
@@ -115,7 +117,9 @@ function makeUnion({ variants, isNullable }: Shape, place: Place): Field {
   return { element, focus: select, read };
 }
 
-/** Creates rows that can be added and removed. Returns `undefined` if the initial list is too long. */
+/**
+ * Creates a list control whose rows the user can add and remove. Returns `undefined` if the initial list is too long.
+ */
 function makeList(shape: Shape, { context, name, isRequired, initial, depth }: Place): Field | undefined {
   const { root, budget } = context;
   const { minItems } = shape.schema;
@@ -141,7 +145,7 @@ function makeList(shape: Shape, { context, name, isRequired, initial, depth }: P
       row.remove();
       adder.focus();
     });
-    remove.ariaLabel = escapeInvisible(`Remove this item of ${name}`);
+    remove.ariaLabel = escapeInvisible(`Remove this item from ${name}`);
     const row = h(isGroup ? "li.part" : "li", field.element, remove);
     if (isGroup) setAttributes(row, { role: "group", ...about });
     fields.set(row, field);

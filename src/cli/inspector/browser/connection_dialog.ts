@@ -1,5 +1,5 @@
 /**
- * The dialog to choose a server and a protocol revision, and to enter a token and headers.
+ * The dialog for choosing a server and a protocol revision, and for entering a token and headers.
  *
  * @module
  */
@@ -20,15 +20,12 @@ const MAX_HEADERS = 50;
 const REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 const PLAIN = { autocomplete: "off", spellcheck: "false" };
 
-/**
- * Opens the dialog. `named` is the server named on the command line, or `undefined` if the command line does not name a
- * server.
- */
+/** Opens the dialog. `named` is the server named on the command line, if any. */
 export function openConnectionDialog(named: NamedServer | undefined): void {
   const places = makePlaceFields(named, showSecrets);
   const secrets = makeSecretFields();
   const problem = h("p.problem", { role: "alert" });
-  const noHeaders = h("p.muted", "A command takes no token or headers.");
+  const noHeaders = h("p.muted", "A server that runs as a command takes no token or headers.");
   const heading = h("h2", "Connection");
   const form = h(
     "form",
@@ -51,7 +48,7 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
     problem.textContent = wrong?.title ?? "";
     if (wrong) return wrong.focus();
     saveChoice(places.read(), secrets.read());
-    // Reload the page, so that it never mixes the data of two servers.
+    // Reload the page, so that the page never mixes data from two servers.
     history.replaceState(null, "", "#");
     location.reload();
   });
@@ -59,7 +56,7 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
   const dialog = openDialog(form, heading, close);
   places.focus();
 
-  /** Shows only the token and headers of the chosen server. */
+  /** Shows the token and headers for the chosen server only. */
   function showSecrets(): void {
     const place = places.read();
     secrets.show(getSecrets(place));
@@ -78,7 +75,9 @@ export function openConnectionDialog(named: NamedServer | undefined): void {
   }
 }
 
-/** Creates the fields for the server, which is either the usual server or a URL, and for the revision. */
+/**
+ * Creates the fields for the revision and for the server, which is either the default server or the server at a URL.
+ */
 function makePlaceFields(named: NamedServer | undefined, change: () => void) {
   const usual = h("input", { type: "radio", name: "server", change });
   const other = h("input", { type: "radio", name: "server", change });
@@ -93,16 +92,16 @@ function makePlaceFields(named: NamedServer | undefined, change: () => void) {
     focus: () => other.checked || other.click(),
     change,
   });
-  const newest = h("option", { value: "" }, "The newest that the server supports");
+  const newest = h("option", { value: "" }, "The newest revision that the server supports");
   const revision = h("select", newest, ...REVISIONS.map((revision) => h("option", revision)));
   (place.kind === "url" ? other : usual).checked = true;
   url.value = place.url;
   revision.value = place.revision;
-  // Disable these fields if the page has no key, because it can then use only its own server, in the configured
+  // Disable these fields if the page has no key. Without a key, the page can only use its own server, in the configured
   // revision.
   other.disabled = url.disabled = revision.disabled = key === undefined;
   const origin = endpoint === undefined ? "From the command line: " : "This server: ";
-  const hint = "To connect to another server, open the link that the terminal shows. It contains the key.";
+  const hint = "To connect to another server, open the link that the terminal shows. The link contains the key.";
   const element = h(
     "fieldset.field.places",
     h("legend", "Server"),
@@ -128,11 +127,12 @@ function makeSecretFields() {
   const token = makeSecretField("Token", {
     id: newId(),
     pattern: "[\\t\\x20-\\x7e]*",
-    title: "The token has characters that are not allowed in a header.",
+    title: "The token contains characters that are not allowed in a header.",
   });
   const rows = h("ul.rows");
   const adder = makeButton("button.small", "Add a header", () => addHeader("", "").focus());
-  const note = "Stored for this server in this tab until you close it. Never part of a URL, and masked in the log.";
+  const note =
+    "The inspector stores the token and headers for this server until you close this tab. They never appear in a URL, and the log masks them.";
   const tokenLabel = h("label", { for: token.input.id }, "Token");
   const element = h(
     "div.fields",
@@ -147,9 +147,9 @@ function makeSecretFields() {
     h("p.hint", note),
   );
 
-  /** Adds a row for the name and the value of a header. Returns the field of the name. */
+  /** Adds a row for the name and the value of a header. Returns the field for the name. */
   function addHeader(name: string, value: string): HTMLInputElement {
-    const title = "This is not a valid name or value of a header.";
+    const title = "This is not a valid header name or value.";
     const pattern = "[\\w!#$%&'*+.^`\\|~\\-]+";
     const label = "Name of a header";
     const input = h("input.code", { ...PLAIN, pattern, title, "aria-label": label, placeholder: "name" });
@@ -192,7 +192,7 @@ function makeSecretFields() {
   return { element, show, listInputs, read };
 }
 
-/** Creates a password field with a button that shows its value. */
+/** Creates a password field with a button that reveals the value. */
 function makeSecretField(label: string, attributes: Attributes) {
   const input = h("input.code", { ...PLAIN, ...attributes, type: "password", "aria-label": label });
   const eye = makeButton("button.quiet.small", "Show", () => {

@@ -10,28 +10,28 @@ import { type Json, toObject, toPretty, toText } from "./json.ts";
 import { isLikelyMarkdown, renderMarkdown } from "./markdown.ts";
 import { makePlainText, makeTextViewer, MAX_SHOWN } from "./text_viewer.ts";
 
-/** Maximum length of the Base64 text of an image or audio that is rendered, in characters. */
+/** Maximum length of an image or audio file to render, in characters of Base64. */
 const MAX_MEDIUM = 20_000_000;
-// Types of images and audio that are rendered. They never run code, not even SVG. Browsers may pass other types to
-// external programs.
+// Types of images and audio to render. None of these types can run code in an `img` or `audio` element, not even SVG.
+// Other types are not rendered, because browsers may pass them to external programs.
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml)$/;
 const SOUNDS = /^audio\/(wav|x-wav|mpeg|mp3|ogg|webm|mp4|aac|flac)$/;
 
-/** The name of the event by which a button asks the page to open a resource. Its `detail` is the URI. */
+/** The name of the event with which a button asks the page to open a resource. The event's `detail` is the URI. */
 export const OPEN_RESOURCE = "open-resource";
 
-/** Shows a coloured JSON value, with tools to search and copy it. */
+/** Shows a JSON value in color, with tools for searching and copying. */
 export function showJson(value: unknown): HTMLElement {
   return makeTextViewer(toPretty(value), { label: "JSON", raw: toColoured });
 }
 
-/** Shows a coloured JSON value. */
+/** Shows a JSON value in color, without tools. */
 export function showPlainJson(value: unknown): HTMLElement {
   const code = toPretty(value);
   return code.length > MAX_SHOWN ? makeTextViewer(code, { label: "JSON" }) : toColoured(code);
 }
 
-/** Shows text with tools to search and copy it. */
+/** Shows text with tools for searching and copying. */
 export function showText(text: string): HTMLElement {
   return toViewer(text, "text/plain");
 }
@@ -41,14 +41,14 @@ export function showNothing(words: string): HTMLElement {
   return h("p.muted.nothing", words);
 }
 
-/** Shows content blocks. */
+/** Shows content blocks. A value that is not an array counts as one block. */
 export function showContents(blocks: unknown): readonly HTMLElement[] {
   const list = Array.isArray(blocks) ? blocks : [blocks];
   if (!list.length) return [showNothing("The content is empty.")];
   return list.map((block) => isObject(block) ? h("div.block", toBlock(block), toAnnotations(block)) : showJson(block));
 }
 
-/** Shows the contents of a resource. */
+/** Shows the contents of one resource: text, or binary data. */
 export function showResource(contents: Json): HTMLElement {
   const { uri, text, blob } = contents;
   const mimeType = toText(contents.mimeType) ?? "";
@@ -58,7 +58,7 @@ export function showResource(contents: Json): HTMLElement {
   return h("div.resource", head, typeof blob === "string" ? toMedium(mimeType, blob) : showJson(contents));
 }
 
-/** Shows an error. */
+/** Shows an error with its code, message and data. */
 export function showError({ code, message, data, status }: Failure): HTMLElement {
   const names: Readonly<Record<number, string>> = {
     [-32700]: "Parse error",
@@ -81,7 +81,7 @@ export function showMarks(words: readonly string[]): HTMLElement {
   return h("span.marks", ...words.map((word) => h("span.mark", escapeInvisible(word))));
 }
 
-/** Creates a collapsed section. Its content is created when the section is opened. */
+/** Creates a collapsed section. `make` creates the content when the user opens the section. */
 export function makeFold(title: string, make: () => HTMLElement): HTMLElement {
   const element = h("details.fold", h("summary", title));
   element.addEventListener("toggle", () => {
@@ -181,7 +181,7 @@ function toMedium(mimeType: string, data: string): HTMLElement {
   return h("div.media", makeTextViewer(data, options));
 }
 
-// Shows only the beginning of Base64, which is enough to recognize the data.
+// Shows only the beginning of Base64 text, which is enough to recognize the data.
 function toBytes(data: string): HTMLElement {
   return h("pre.code", { tabindex: 0 }, escapeInvisible(data.slice(0, 200)), data.length > 200 && "…");
 }

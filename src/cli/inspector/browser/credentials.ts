@@ -1,6 +1,6 @@
 /**
- * The chosen server, with its token and headers. They are stored only for the tab, and never appear in a URL or in the
- * log.
+ * The chosen server, with its token and headers. The page stores them only for its tab, and never shows them in a URL
+ * or in the log.
  *
  * @module
  */
@@ -9,11 +9,13 @@ import { type Json, parseObject, toObject, toText } from "./json.ts";
 
 /** The chosen server and protocol revision. */
 export interface Place {
-  /** `own`: the server that serves the page. `named`: the server on the command line. `url`: the server at `url`. */
+  /**
+   * `own`: the server that serves the page. `named`: the server named on the command line. `url`: the server at `url`.
+   */
   readonly kind: "own" | "named" | "url";
-  /** The URL. Empty if `kind` is not `url`. */
+  /** The URL. The empty string if `kind` is not `url`. */
   readonly url: string;
-  /** The protocol revision to use. Empty for the newest revision that the server supports. */
+  /** The protocol revision to use. The empty string stands for the newest revision that the server supports. */
   readonly revision: string;
 }
 
@@ -25,27 +27,30 @@ export interface Secrets {
 
 const STORED = "inspector";
 const MASK = "••••••";
-/** Minimum length of a secret that is masked, in characters. Shorter secrets also occur in ordinary words. */
+/** Minimum length of a secret to mask, in characters, because shorter secrets also occur in ordinary words. */
 const MIN_MASKED = 4;
 
-/** The kind of server that the page shows if the user has not chosen a server. */
+/** The kind of the default server, which the page shows if the user has not chosen a server. */
 export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own";
 
-/** The key for connections to other servers. `undefined` if the page was opened without the key. */
+/**
+ * The key that the relay requires, for connections to other servers. `undefined` if the page was opened without the
+ * key.
+ */
 export const key: string | undefined = takeKey() ?? toText(readStored().key);
 
-/** The server that the page shows. */
+/** The server and the protocol revision that the page uses. */
 export const place: Place = readPlace(readStored().place);
 
 const { token, headers: entries } = getSecrets(place);
 
-/** The headers of requests to the server. */
+/** The headers for requests to the chosen server, including the token. */
 export const headers: Readonly<Record<string, string>> = Object.fromEntries([
   ...token ? [["authorization", /\s/.test(token) ? token : `Bearer ${token}`] as const] : [],
   ...entries.filter(([header]) => header).map(([header, value]) => [header.toLowerCase(), value] as const),
 ]);
 
-// Mask the escaped form too, because secrets in JSON may be escaped.
+// Also mask the escaped form, because JSON may contain secrets in escaped form.
 const masked = [token, ...entries.map(([, value]) => value)]
   .flatMap((secret) => [secret, ...secret.split(/\s+/)])
   .filter(({ length }) => length >= MIN_MASKED)
@@ -57,12 +62,12 @@ export function mask(text: string): string {
   return masked.reduce((words, secret) => words.replaceAll(secret, MASK), text);
 }
 
-/** The entered headers, with masked values. */
+/** Returns the entered headers with masked values. */
 export function listMaskedHeaders(): readonly string[] {
   return Object.keys(headers).map((name) => `${name}: ${MASK}`);
 }
 
-/** Returns the token and headers entered for a server. */
+/** Returns the token and the headers that the user entered for a server. */
 export function getSecrets(place: Place): Secrets {
   const secrets = toObject(readStored().secrets);
   const { token, headers } = toObject(Object.hasOwn(secrets, toKey(place)) ? secrets[toKey(place)] : undefined);
@@ -74,7 +79,7 @@ export function getSecrets(place: Place): Secrets {
   };
 }
 
-/** Stores a choice, which applies after the page is reloaded. */
+/** Stores a server and its secrets. They apply after the page is reloaded. */
 export function saveChoice(place: Place, secrets: Secrets): void {
   const before = readStored();
   store({ ...before, place, secrets: { ...toObject(before.secrets), [toKey(place)]: secrets } });
@@ -86,12 +91,12 @@ export function forgetSecrets(): void {
   store(rest);
 }
 
-// The key contains the URL, so that a token is not sent to another server to which the user connects later.
+// The key contains the URL, so that a token is never sent to another server that the user chooses later.
 function toKey({ kind, url }: Place): string {
   return kind === "url" ? `url ${url}` : kind;
 }
 
-/** Moves the key from the URL to the storage. */
+/** Moves the key from the URL fragment to the tab's storage. Returns `undefined` if the fragment contains no key. */
 function takeKey(): string | undefined {
   const parts = location.hash.slice(1).split("&");
   const found = parts.map((part) => /^key=([\da-f]{64})$/.exec(part)?.[1]).find((key) => key !== undefined);
@@ -112,7 +117,7 @@ function readStored(): Json {
   try {
     return parseObject(sessionStorage.getItem(STORED) ?? "{}");
   } catch {
-    return {}; // Ignore the error: the browser denies access to the storage.
+    return {}; // Ignore the error, which means that the browser denies access to the storage.
   }
 }
 

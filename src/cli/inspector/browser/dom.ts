@@ -1,5 +1,5 @@
 /**
- * Functions that create elements.
+ * Functions that create DOM elements.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { escapeUnprintable } from "../../../kit/printable.ts";
 /** A listener for any event. Declared as a method, so that the type also accepts listeners for specific events. */
 type Listener = { handle(event: Event): void }["handle"];
 
-/** Attributes by name, and listeners by the name of their event. `undefined` and `false` are skipped. */
+/** Attributes by name, and listeners by event name. `undefined` and `false` are skipped. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined | Listener>>;
 
 /** A child of an element. `undefined` and `false` are skipped. */
@@ -16,13 +16,13 @@ export type Child = Element | string | undefined | false;
 
 type Tag<Spec extends string> = Spec extends `${infer Name}.${string}` ? Name : Spec;
 
-/** The class of an element that {@linkcode h} creates. */
+/** The type of the element that {@linkcode h} creates. */
 export type Made<Spec extends string> = Tag<Spec> extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[Tag<Spec>]
   : HTMLElement;
 
 /**
- * Creates an element from a tag with classes, such as `button.primary`. The attributes may be omitted. Text never
- * becomes markup.
+ * Creates an element from a tag with classes, such as `button.primary`. `first` can be attributes or the first child.
+ * Text never becomes markup.
  */
 export function h<Spec extends string>(spec: Spec, first?: Attributes | Child, ...rest: Child[]): Made<Spec>;
 export function h(spec: string, first?: Attributes | Child, ...rest: Child[]): HTMLElement {
@@ -35,7 +35,7 @@ export function h(spec: string, first?: Attributes | Child, ...rest: Child[]): H
   return element;
 }
 
-/** Sets attributes and adds listeners. */
+/** Sets attributes, and adds a listener for each value that is a function. */
 export function setAttributes(element: HTMLElement, attributes: Attributes): void {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
@@ -50,8 +50,8 @@ export function makeButton(spec: string, label: string, click: () => void): HTML
 }
 
 /**
- * Makes characters visible that could disguise or hide text: direction marks, zero-width and blank characters. The two
- * joiners are kept, because many languages need them. Line feeds and tabs are kept too.
+ * Makes characters visible that can disguise or hide text: direction marks, zero-width characters and blank characters.
+ * Keeps the two joiners, because many languages need them. Also keeps line feeds and tabs.
  */
 export function escapeInvisible(text: unknown): string {
   const toCode = (code: number) => `‹U+${code.toString(16).toUpperCase().padStart(4, "0")}›`;
@@ -59,7 +59,8 @@ export function escapeInvisible(text: unknown): string {
 }
 
 /**
- * Creates an element for text from the server. The text direction is isolated, and control characters are made visible.
+ * Creates an element for text from the server. Isolates the direction of the text, and makes control characters
+ * visible.
  */
 export function serverText(text: unknown): HTMLElement {
   return h("bdi", escapeInvisible(text));
@@ -72,7 +73,7 @@ export function newId(): string {
   return `i${++ids}`;
 }
 
-/** Makes a button that copies text. */
+/** Creates a button that copies the text that `text` returns. */
 export function makeCopyButton(text: () => string): HTMLButtonElement {
   const button = makeButton("button.quiet.small", "Copy", copy);
   let timer: number | undefined;
@@ -86,7 +87,7 @@ export function makeCopyButton(text: () => string): HTMLButtonElement {
   return button;
 }
 
-/** Creates a link that opens a web page in another tab. The web page does not learn the URL of this page. */
+/** Creates a link that opens a web page in a new tab. The web page does not receive the URL of this page. */
 export function makeLink(url: string, ...children: Child[]): HTMLAnchorElement {
   return h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, ...children);
 }
@@ -96,15 +97,15 @@ export function isWebUrl(text: string): boolean {
   return /^https?:\/\//i.test(text) && URL.canParse(text);
 }
 
-/** Makes a field with a label. */
+/** Creates a label for a control, with an optional note. */
 export function makeLabelledField(label: string, control: HTMLElement, note?: Child): HTMLElement {
   control.id ||= newId();
   return h("div.field", h("div.labels", h("label", { for: control.id }, label), note), control);
 }
 
 /**
- * Shows a modal dialog. The returned `close` removes it, and restores the focus. `onDismiss` is called when the user
- * presses Escape.
+ * Shows a modal dialog. The returned `close` removes the dialog, and restores the focus. `onDismiss` is called when the
+ * user presses Escape.
  */
 export function openDialog(form: HTMLFormElement, heading: HTMLElement, onDismiss: () => void): { close(): void } {
   const before = document.activeElement;

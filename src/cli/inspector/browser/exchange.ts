@@ -1,5 +1,5 @@
 /**
- * The types of messages and outcomes.
+ * The types of logged messages and of request outcomes.
  *
  * @module
  */
@@ -24,19 +24,19 @@ export interface Frame {
   /** The ID of the request to which the message belongs. */
   readonly id: number;
   readonly method: string;
-  /** The tool, prompt or URI of the request. */
+  /** The tool, prompt or URI in the request. */
   readonly subject?: string;
   /** The text of the message. */
   readonly text: string;
-  /** Milliseconds since the request. */
+  /** Milliseconds between the request and the message. */
   readonly ms: number;
-  /** The HTTP status of the response. Set for the last message of an exchange. */
+  /** The HTTP status of the response. Set only for the last message of an exchange. */
   readonly status?: number;
   /** The protocol headers of a request. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An error as the outcome of a request. `code` is missing if there was no response. */
+/** A failed request. `code` is missing if the response contained no error code. */
 export interface Failure {
   readonly kind: "error";
   readonly code?: number;
@@ -44,7 +44,7 @@ export interface Failure {
   readonly data?: unknown;
   readonly ms: number;
   readonly status?: number;
-  /** The reason why the handler failed. Set only if the server is in development and serves this page. */
+  /** The reason why the handler failed. Set only if the page's own server sent the error, and runs in development. */
   readonly why?: string;
 }
 

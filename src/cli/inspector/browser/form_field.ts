@@ -1,14 +1,14 @@
 /**
- * The types of the controls of a form.
+ * The types of form controls.
  *
  * @module
  */
 import type { Json } from "./json.ts";
 import type { Shape } from "./schema_reader.ts";
 
-/** The value of a control. */
+/** What a control returns when its value is read. */
 export interface Reading {
-  /** The current value, even if a part of it is missing or invalid. `undefined` if there is no value to send. */
+  /** The current value, even if part of the value is missing or invalid. `undefined` if there is no value to send. */
   readonly value?: unknown;
   readonly problem?: Problem;
 }
@@ -28,50 +28,53 @@ export interface Field {
   readonly focus?: HTMLElement;
   /** Whether the control consists of several labelled controls. */
   readonly isGroup?: boolean;
-  /** Reads the value, and shows its problems. */
+  /** Reads the value. Shows problems of the value next to the control. */
   read(): Reading;
 }
 
-/** The context that the controls of a form have in common. */
+/** The context that all controls of a form share. */
 export interface FormContext {
-  /** The schema with the definitions that references point to. */
+  /** The schema that contains the targets of references. */
   readonly root: Json;
-  /** The number of fields that may still be created, because a schema can describe more fields than a page can show. */
+  /**
+   * The number of fields that the form may still create, because a schema can describe more fields than a page can
+   * show.
+   */
   readonly budget: { fields: number };
   /** Creates the control for a value. */
   makeControl(shape: Shape, place: Place): Field;
-  /** Creates a field for every property of an object. */
+  /** Creates a field for each property of an object. */
   makeFields(schema: Json, place: FieldsPlace): Field;
 }
 
-/** Where a control belongs: its element ID, its initial value and its nesting depth. */
+/** The position of a control in a form, and its initial value. */
 export interface Place {
   readonly context: FormContext;
-  /** The element ID, for the label. */
+  /** The element ID to which the label refers. */
   readonly id: string;
   readonly name: string;
   readonly isRequired: boolean;
   /** The initial value. `undefined` if the control starts empty. */
   readonly initial: unknown;
-  /** Attributes that connect the control with its label and its description. */
+  /** Attributes that connect the control with its label and description. */
   readonly about: Readonly<Record<string, string>>;
-  /** The number of objects and lists around the control. */
+  /** The number of objects and lists that contain the control. */
   readonly depth: number;
-  /** Properties of the value that need no field. */
+  /** Properties of the value that have no field, such as the constant that identifies a variant. */
   readonly fixed?: Json;
 }
 
-/** The place of the fields of an object. */
+/** The position of an object's fields in a form. */
 export interface FieldsPlace {
   readonly context: FormContext;
-  /** The initial value. */
+  /** The initial value of the object. */
   readonly given: Json;
   readonly depth: number;
-  /** Properties that need no field. */
+  /** Properties of the object that have no field. */
   readonly fixed?: Json;
 }
 
-/** Returns the reading of an absent object or of an empty control. */
+/** Reads a removed object or an empty control. Returns a problem if the value is required and cannot be null. */
 export function readEmpty({ isNullable }: Shape, { isRequired }: Place, focus: HTMLElement): Reading {
   if (!isRequired) return {};
   return isNullable ? { value: null } : { problem: { text: "Fill this in.", focus } };

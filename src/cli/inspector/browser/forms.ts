@@ -1,5 +1,5 @@
 /**
- * Forms from JSON schemas.
+ * Creates forms from JSON Schemas.
  *
  * @module
  */
@@ -14,24 +14,23 @@ import { findProblem } from "./value_check.ts";
 
 /** Maximum number of fields that a form shows initially. */
 const MAX_FIELDS = 300;
-/** Maximum number of fields of one object that are created at the same time. */
+/** Maximum number of fields to create for one object at a time. */
 const MAX_FIELDS_AT_ONCE = 100;
 /** Maximum length of a description, in characters. */
 const MAX_DESCRIPTION = 4000;
 
-/** A form for an object. */
 export interface ObjectForm {
   readonly element: HTMLElement;
-  /** Returns the object. If there is a problem, shows and focuses it and returns `undefined`. */
+  /** Returns the object. If a value has a problem, shows the problem, focuses the field and returns `undefined`. */
   read(): Json | undefined;
-  /** Returns the values that are valid now. */
+  /** Returns the current values, without the values that are invalid. */
   readPartial(): Json;
 }
 
-/** Creates a form with a field for every property. */
+/** Creates a form with a field for each property. `given` contains the initial values. */
 export function makeForm(schema: Json, given: Json = {}): ObjectForm {
   const context: FormContext = { root: schema, budget: { fields: MAX_FIELDS }, makeControl, makeFields };
-  // Resolve the root first, because it may be a reference or a combination.
+  // Resolve the root schema first, because it may be a reference or a combination of schemas.
   const fields = makeFields(toShape(schema, schema).schema, { context, given, depth: 0 });
 
   function read(): Json | undefined {
@@ -43,10 +42,9 @@ export function makeForm(schema: Json, given: Json = {}): ObjectForm {
   return { element: fields.element, read, readPartial: () => toObject(fields.read().value) };
 }
 
-/** A form with a switch to a JSON editor for the whole object. */
 export interface SwitchedForm {
   readonly element: HTMLElement;
-  /** Returns the object. If there is a problem, shows and focuses it and returns `undefined`. */
+  /** Returns the object. If a value has a problem, shows the problem, focuses the field and returns `undefined`. */
   read(): Json | undefined;
   /** Replaces all values. */
   fill(given: Json): void;
@@ -126,7 +124,7 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
   const unshown = h("p.problem", { role: "alert" });
   const moreRow = h("div.more", more, unshown);
 
-  // Keep values without a field, so that values from the JSON editor are sent too.
+  // Keep values without a field, so that values from the JSON editor are also sent.
   const others = Object.entries(given).filter(([name]) => !Object.hasOwn(properties, name));
   const { additionalProperties } = schema;
   const takesOthers = isObject(additionalProperties) || additionalProperties === true;
@@ -189,31 +187,30 @@ function makeFields(schema: Json, place: FieldsPlace): Field {
   return { element, read };
 }
 
-/** Creates the field for properties that the schema does not define. */
+/** Creates the field for properties that are not in the schema's `properties`. */
 function makeRestField(schema: unknown, others: readonly [string, unknown][], { context, depth }: FieldsPlace): Field {
   const type = isObject(schema) ? ` Each value: ${toShape(schema, context.root).hint}.` : "";
   return makeField({
     context,
     depth,
     name: "Other fields",
-    schema: { type: "object", description: `Further fields by name.${type}` },
+    schema: { type: "object", description: `Further fields, as a JSON object.${type}` },
     initial: others.length ? Object.fromEntries(others) : undefined,
     isRequired: false,
   });
 }
 
-/** A property of an object. */
 interface Property {
   readonly context: FormContext;
   readonly name: string;
   readonly schema: unknown;
   readonly isRequired: boolean;
-  /** The initial value. Defaults to the default of the schema. */
+  /** The initial value. Defaults to the schema's default. */
   readonly initial: unknown;
   readonly depth: number;
 }
 
-/** Creates a control with its label, hints and problem. */
+/** Creates a control with its label, hints and problem message. */
 function makeField(property: Property): Field {
   const { context, name, schema, isRequired, depth } = property;
   const id = newId();
@@ -239,13 +236,13 @@ function makeField(property: Property): Field {
   if (title !== undefined && title !== name) {
     label.append(" ", h("span.title", serverText(title.slice(0, MAX_DESCRIPTION))));
   }
-  // Show a warning, because an input does not show invisible characters, and its value is sent unchanged.
+  // Show a warning, because an input does not show invisible characters, but sends them.
   const unseen = typeof initial === "string" && initial !== escapeInvisible(initial);
   const element = h(
     isBox ? "div.field.box" : "div.field",
     isGroup ? { role: "group", "aria-labelledby": label.id, ...about } : {},
     h("div.labels", label, type, isRequired && h("span.required", "required")),
-    // The description of a group comes before its controls.
+    // Put the description of a group before the group's controls.
     isGroup && hint,
     control.element,
     !isGroup && hint,

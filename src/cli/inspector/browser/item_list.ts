@@ -1,26 +1,24 @@
 /**
- * A list with a panel for the chosen item. On a narrow screen, the panel replaces the list.
+ * A list with a panel that shows the chosen item. On a narrow screen, the panel replaces the list.
  *
  * @module
  */
 import { escapeInvisible, h, makeButton, serverText, setAttributes } from "./dom.ts";
 
-/** An item of a list. */
 export interface Item {
   /** Identifies the item in the list. */
   readonly key: string;
   readonly name: string;
   /** A line of text below the name. */
   readonly note?: string;
-  /** The heading of this and the following items. */
+  /** The heading above this item and the following items. */
   readonly group?: string;
-  /** The definition as text. If the definition of an item changes, its panel is created again. */
+  /** The definition of the item as text. If the text changes, the panel is created again. */
   readonly source: string;
   /** Creates the panel. */
   build(): HTMLElement;
 }
 
-/** Options of a list. */
 export interface ItemListOptions {
   /** The plural noun for the items, such as `tools`. */
   readonly what: string;
@@ -30,19 +28,18 @@ export interface ItemListOptions {
   readonly onChoose: (key: string) => void;
 }
 
-/** The content of a list. */
 export interface ItemListContent {
   readonly items: readonly Item[];
-  /** Loads further items. `undefined` if the list is complete. */
+  /** Loads more items. `undefined` if the list is complete. */
   readonly more?: () => void;
   /** The reason why some items could not be loaded. */
   readonly problem?: string;
 }
 
-/** Maximum number of rows in a list. */
+/** Maximum number of rows that a list shows. */
 const MAX_ROWS = 1000;
 
-/** A list with the panel of the chosen item. */
+/** A list of items, and the panel of the chosen item. */
 export class ItemList {
   readonly element: HTMLElement;
   readonly #options: ItemListOptions;
@@ -52,7 +49,7 @@ export class ItemList {
   readonly #blank: HTMLElement;
   readonly #detail: HTMLElement;
   readonly #back: HTMLElement;
-  /** The panels of items. They are kept, because they contain the input of the user. */
+  /** The panels by item key. Panels are kept, because they contain the user's input. */
   readonly #panels = new Map<string, { readonly source: string; readonly panel: HTMLElement }>();
   #content: ItemListContent = { items: [] };
   #chosen: string | undefined;
@@ -75,12 +72,12 @@ export class ItemList {
     this.element.addEventListener("keydown", (event) => this.#walk(event));
   }
 
-  /** The key of the chosen item. */
+  /** The key of the chosen item. `undefined` if no item is chosen. */
   get chosen(): string | undefined {
     return this.#chosen;
   }
 
-  /** The panel of the chosen item. */
+  /** The panel of the chosen item. `undefined` if no item is chosen. */
   get panel(): HTMLElement | undefined {
     return this.#chosen === undefined ? undefined : this.#panels.get(this.#chosen)?.panel;
   }
@@ -93,7 +90,7 @@ export class ItemList {
     else this.#draw();
   }
 
-  /** Chooses an item. Returns `false` if it is not in the list. */
+  /** Chooses an item. Returns `false` if the item is not in the list. */
   choose(key: string): boolean {
     const item = this.#content.items.find((each) => each.key === key);
     if (item) this.showItem(item);
@@ -106,7 +103,7 @@ export class ItemList {
     if (first) this.showItem(first);
   }
 
-  /** Shows an item that may not be in the list. */
+  /** Shows the panel of an item, even if the item is not in the list. */
   showItem({ key, source, build }: Item): void {
     let known = this.#panels.get(key);
     if (known?.source !== source) this.#panels.set(key, known = { source, panel: build() });
@@ -129,7 +126,7 @@ export class ItemList {
       rows.push(h("li", this.#toRow(item)));
     }
     if (shown.length > MAX_ROWS) {
-      rows.push(h("li.muted.pad", `… and ${shown.length - MAX_ROWS} more; use the filter`));
+      rows.push(h("li.muted.pad", `… and ${shown.length - MAX_ROWS} more; filter the list to find them`));
     }
     if (more) rows.push(h("li", makeButton("button.quiet", "Load more", more)));
     this.#list.replaceChildren(...rows);
@@ -156,7 +153,7 @@ export class ItemList {
     return row;
   }
 
-  /** Returns from the panel to the list, on a narrow screen. */
+  /** Returns from the panel to the list on a narrow screen. */
   #leave(): void {
     this.element.classList.remove("chosen");
     (this.#list.querySelector<HTMLElement>("[aria-current]") ?? this.#filter).focus();

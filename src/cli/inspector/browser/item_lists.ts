@@ -11,36 +11,36 @@ import { type Json, toCompact, toObjects, toText } from "./json.ts";
 import { send } from "./rpc_client.ts";
 import { server } from "./server_facts.ts";
 
-/** The request from which the items of a list come. */
+/** The list request that returns the items. */
 interface Source {
   readonly method: string;
-  /** The key of the items in the result. */
+  /** The key in the result that contains the items. */
   readonly key: string;
   toItem(item: Json): Item;
 }
 
-/** Functions that are called with the events of a list. */
+/** Callbacks for the events of a list. */
 export interface ListEvents {
   /** Called when the user chooses an item. */
   readonly onChoose: (title: string, key: string) => void;
-  /** Called after loading a list in which no item is chosen. */
+  /** Called when a list in which no item is chosen has been loaded. */
   readonly onLoad: () => void;
-  /** Called when the user enters the URI of a resource. */
+  /** Called when the user enters a resource URI. */
   readonly onOpen: (uri: string) => void;
 }
 
-/** One list with its items from the server. */
+/** A list whose items come from the server. */
 export class List {
   readonly title: string;
   readonly itemList: ItemList;
-  /** The number of items. */
+  /** The element that shows the number of items. */
   readonly count: HTMLElement = h("span.count");
   readonly #name: string;
   readonly #sources: readonly Source[];
   readonly #events: ListEvents;
   #loading = 0;
 
-  /** Creates a list. `title` is the name of the capability with an upper-case first letter. */
+  /** Creates a list. `title` is the name of the capability with a capital first letter. */
   constructor(title: string, sources: readonly Source[], events: ListEvents, top?: HTMLElement) {
     this.title = title;
     this.#name = title.toLowerCase();
@@ -56,7 +56,7 @@ export class List {
     const pages = this.#sources.map((): Item[] => []);
     let problem: string | undefined;
 
-    /** Loads the next page of each source. A cursor of `null` means that a source has no further page. */
+    /** Loads the next page of each source. A cursor is `null` if the source has no more pages. */
     const loadPages = async (cursors: readonly unknown[]): Promise<void> => {
       const next = await Promise.all(this.#sources.map(async ({ method, key, toItem }, at) => {
         if (cursors[at] === null) return null;
@@ -66,7 +66,7 @@ export class List {
         pages[at].push(...toObjects(outcome.result[key]).map(toItem));
         return outcome.result.nextCursor ?? null;
       }));
-      // Discard the page, because the list is being loaded again.
+      // Discard the page, because `load` has been called again.
       if (mine !== this.#loading) return;
       const items = pages.flat();
       const isMore = next.some((cursor) => cursor !== null);
@@ -86,7 +86,7 @@ export interface Lists {
   readonly prompts: List;
 }
 
-/** Makes the lists. */
+/** Creates the lists of tools, resources and prompts. */
 export function makeLists(events: ListEvents): Lists {
   const uri = h("input.code", { "aria-label": "URI to open", placeholder: "Open a URI", spellcheck: "false" });
   const opener = h("form.filters", { novalidate: true }, uri, h("button.small", { type: "submit" }, "Open"));
@@ -116,7 +116,7 @@ export function makeLists(events: ListEvents): Lists {
   };
 }
 
-/** Creates an item for a resource. Only the URI is required. */
+/** Creates an item for a resource. `item` needs only a `uri`. */
 export function toResourceItem(item: Json): Item {
   return toUriItem(item, "uri", "Resources", makeResourcePanel);
 }

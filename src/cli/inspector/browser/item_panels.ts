@@ -16,25 +16,24 @@ import { toParamHeaders } from "./schema_reader.ts";
 import { server } from "./server_facts.ts";
 import { makeWatchButton } from "./subscription_panel.ts";
 
-/** The name of the event that fills the form of a panel with its `detail`, and sends the call. */
+/** The name of the event that fills in the form of a panel with the event's `detail`, and sends the call. */
 export const REPEAT = "repeat";
 
-/** The parts of a panel. */
 interface PanelParts {
   readonly name: string;
   readonly title?: string;
-  /** Elements before the form. */
+  /** Elements between the description and the form. */
   readonly before?: readonly Child[];
   readonly form: readonly Child[];
   readonly runner: Runner;
-  /** Replaces the values of the form. */
+  /** Replaces the values in the form. */
   fill?(given: Json): void;
   send(): void;
-  /** Collapsed sections after the result. Their keys are their titles. */
+  /** Collapsed sections after the result, keyed by title. */
   readonly folds?: Readonly<Record<string, unknown>>;
 }
 
-/** Makes a panel with name, description, form and result. */
+/** Creates a panel with a name, a description, a form and the result. */
 function makePanel(item: Json, { name, title, before = [], form, runner, fill, send, folds }: PanelParts): HTMLElement {
   const shownTitle = toText(item.title) ?? title;
   const description = toText(item.description);
@@ -68,7 +67,6 @@ function makePanel(item: Json, { name, title, before = [], form, runner, fill, s
   return element;
 }
 
-/** Makes the panel of a tool. */
 export function makeToolPanel(tool: Json): HTMLElement {
   const name = String(tool.name);
   const schema = toObject(tool.inputSchema);
@@ -130,7 +128,6 @@ function isEmpty(list: unknown): boolean {
   return Array.isArray(list) && !list.length;
 }
 
-/** Makes the panel of a prompt. */
 export function makePromptPanel(prompt: Json): HTMLElement {
   const name = String(prompt.name);
   const list = toObjects(prompt.arguments).map((argument) => ({
@@ -166,7 +163,6 @@ function presentPrompt({ description, messages }: Json): readonly HTMLElement[] 
   ];
 }
 
-/** Makes the panel of a resource. */
 export function makeResourcePanel(resource: Json): HTMLElement {
   const uri = String(resource.uri);
   const name = toText(resource.name) ?? uri;
@@ -198,7 +194,6 @@ function presentResource({ contents }: Json): readonly HTMLElement[] {
     : toObjects(contents).map((each) => showResource(each));
 }
 
-/** Makes the panel of a resource template. */
 export function makeTemplatePanel(item: Json): HTMLElement {
   const pattern = String(item.uriTemplate);
   const template = readTemplate(pattern);
@@ -225,7 +220,7 @@ export function makeTemplatePanel(item: Json): HTMLElement {
   });
 }
 
-/** Parses a template. Returns the reason if the template is not supported. */
+/** Parses a URI template. If the template is not supported, returns the reason as a string. */
 function readTemplate(pattern: string): UriTemplate | string {
   try {
     return parseTemplate(pattern);

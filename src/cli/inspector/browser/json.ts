@@ -1,5 +1,5 @@
 /**
- * Functions for JSON values, and for formatting numbers.
+ * Functions for reading JSON values and formatting numbers.
  *
  * @module
  */
@@ -12,17 +12,17 @@ export type Json = Readonly<Record<string, unknown>>;
 /** The result of parsing JSON. */
 export type Parsed = { readonly value: unknown } | { readonly problem: string };
 
-/** Returns the value if it is a JSON object. Otherwise returns an empty object. */
+/** Returns the value if it is a JSON object, or an empty object. */
 export function toObject(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** Returns the objects in a list. Returns an empty list for other values. */
+/** Returns the objects in a list, or an empty list if the value is not a list. */
 export function toObjects(value: unknown): readonly Json[] {
   return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
-/** Returns the value if it is a non-empty string. Otherwise returns `undefined`. */
+/** Returns the value if it is a non-empty string, or `undefined`. */
 export function toText(value: unknown): string | undefined {
   return typeof value === "string" && value ? value : undefined;
 }
@@ -36,7 +36,7 @@ export function parseJson(text: string): Parsed {
   }
 }
 
-/** Parses a JSON object. Returns an empty object for other text. */
+/** Parses a JSON object. Returns an empty object if the text is not a JSON object. */
 export function parseObject(text: string): Json {
   const parsed = parseJson(text);
   return "value" in parsed ? toObject(parsed.value) : {};
@@ -47,7 +47,7 @@ export function toCompact(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "undefined";
   } catch {
-    // The value has thousands of nested levels, which exceeds the stack of the browser.
+    // The value has thousands of nested levels, and its conversion overflows the browser's call stack.
     return "(nested too deeply to show)";
   }
 }

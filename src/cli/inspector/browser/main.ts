@@ -23,13 +23,15 @@ import { beginSubscription, subscriptionPanel } from "./subscription_panel.ts";
 import { makeTabs } from "./tabs.ts";
 import { findNamedServer } from "./transport.ts";
 
-/** Minimum width in pixels to show a list and a panel side by side. */
+/** Minimum width of the window for showing a list and a panel side by side, in pixels. */
 const WIDE = 700;
-/** Minimum width in pixels to open the log at the start. */
+/** Minimum width of the window for opening the log when the page loads, in pixels. */
 const WIDE_WITH_LOG = 1100;
 
 let named: NamedServer | undefined;
-/** Whether the server has responded to a `server/discover` request. Before that, the page has no lists to show. */
+/**
+ * Whether the server has responded to a `server/discover` request. Before the response, the page has no lists to show.
+ */
 let isKnown = false;
 
 const lists = makeLists({ onChoose: remember, onLoad: recall, onOpen: openResource });
@@ -96,7 +98,7 @@ function openResource(uri: string): void {
   remember(title, uri);
 }
 
-/** Repeats a call in its panel. Returns `false` if its item is no longer in the list. */
+/** Repeats a call in its panel. Returns `false` if the item is no longer in its list. */
 function repeat({ list, key, given }: Call): boolean {
   const found = findList(list);
   const isThere = found?.itemList.choose(key) === true;
@@ -114,7 +116,7 @@ function remember(name: string, key: string | undefined): void {
   history.replaceState(null, "", `#${path}`);
 }
 
-/** Opens the item that the URL contains. */
+/** Opens the item that the URL names. */
 function recall(): void {
   const [name, key = ""] = location.hash.slice(1).split("/");
   tabs.openTab(name);
@@ -143,9 +145,9 @@ function showState(state: SubscriptionState): void {
   status.className = `state ${isLost ? "bad" : "good"}`;
 }
 
-/** Requests the description of the server, and loads its lists. Returns `false` if the server does not respond. */
+/** Requests the server's description, and loads the lists. Returns `false` if the server does not respond. */
 async function discover(): Promise<boolean> {
-  // Ignore an error. If the page has no key, the next request fails too, and the page shows the problem.
+  // Ignore an error. If the page has no key, the next request also fails, and the page shows the problem.
   if (endpoint === undefined) named ??= await findNamedServer().catch(() => undefined);
   const outcome = await send("server/discover");
   failure.hidden = outcome.kind === "result";
@@ -168,7 +170,7 @@ async function showDiscovery(discovery: Json): Promise<void> {
 }
 
 function getUrl(): string {
-  return place.kind === "url" ? place.url : ownUrl ?? named?.name ?? "the server of the command line";
+  return place.kind === "url" ? place.url : ownUrl ?? named?.name ?? "the server from the command line";
 }
 
 function showFailure(error: Failure): void {

@@ -1,5 +1,5 @@
 /**
- * Renders Markdown as elements. HTML in the text is never interpreted, and no URL is loaded.
+ * Renders Markdown as elements. Never interprets HTML in the text, and never loads a URL.
  *
  * @module
  */
@@ -7,7 +7,7 @@ import type { MarkedToken, Token, Tokens } from "marked";
 import { type Child, escapeInvisible, h, isWebUrl, makeLink } from "./dom.ts";
 import { lexMarkdown } from "./markdown_lexer.ts";
 
-/** Maximum number of characters that are rendered. */
+/** Maximum number of characters to render. */
 const MAX_CHARACTERS = 20_000;
 /** Maximum nesting depth of quotations, lists and emphasis. */
 const MAX_DEPTH = 16;
@@ -19,11 +19,13 @@ export function isLikelyMarkdown(text: string): boolean {
   return /^ {0,3}(#{1,6} |[-*+] |> |```|\d{1,3}\. |\|)/m.test(start) || /\*\*\S|\]\(|`[^`\n]/.test(start);
 }
 
-/** Renders a text. */
+/** Renders Markdown, up to `MAX_CHARACTERS` characters. */
 export function renderMarkdown(text: string): HTMLElement {
   const element = h("div.prose", ...toBlocks(text.slice(0, MAX_CHARACTERS)));
   if (text.length > MAX_CHARACTERS) {
-    element.append(h("p.muted", `Only the first ${MAX_CHARACTERS} characters are rendered; switch to Raw for all.`));
+    element.append(
+      h("p.muted", `Only the first ${MAX_CHARACTERS} characters are rendered; switch to Raw to see the whole text.`),
+    );
   }
   return element;
 }
@@ -32,14 +34,14 @@ function toBlocks(text: string): readonly Child[] {
   try {
     return toElements(lexMarkdown(text), 0);
   } catch {
-    // A text with thousands of nested quotations makes the lexer exceed the stack of the browser.
+    // Thousands of nested quotations make the lexer overflow the browser's call stack.
     return [h("p", escapeInvisible(text))];
   }
 }
 
 function toElements(tokens: readonly Token[] = [], depth: number): readonly Child[] {
   if (depth >= MAX_DEPTH) return tokens.map(({ raw }) => toPlain(raw));
-  // The cast is safe, because only extensions of the lexer create other tokens, and no extensions are used.
+  // The cast is safe: only lexer extensions create other tokens, and this lexer has no extensions.
   return tokens.map((token) => toElement(token as MarkedToken, depth + 1));
 }
 
@@ -50,7 +52,7 @@ function toPlain(text: string): string {
 function toElement(token: MarkedToken, depth: number): Child {
   switch (token.type) {
     case "heading":
-      // Skip the highest two levels, which the headings of the page have.
+      // Skip the two highest levels, because the page's own headings use them.
       return h(`h${Math.min(6, token.depth + 2)}.heading`, ...toElements(token.tokens, depth));
     case "paragraph":
       return h("p", ...toElements(token.tokens, depth));
@@ -85,7 +87,7 @@ function toElement(token: MarkedToken, depth: number): Child {
     case "def":
       return undefined;
     default:
-      return toPlain(token.raw); // HTML is shown as text.
+      return toPlain(token.raw); // Show HTML as text.
   }
 }
 
@@ -102,7 +104,7 @@ function toTable({ header, rows }: Tokens.Table, depth: number): HTMLElement {
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Table" }, table);
 }
 
-// Creates a link and shows the host of its URL, because the text of a link can mention a different host.
+// Creates a link and shows the host of its URL, because the link text can mention a different host.
 function toLink({ href, text, tokens }: Tokens.Link, depth: number): HTMLElement {
   const inner = toElements(tokens, depth);
   const isMail = /^mailto:/i.test(href) && URL.canParse(href);
@@ -114,8 +116,8 @@ function toLink({ href, text, tokens }: Tokens.Link, depth: number): HTMLElement
   return text.includes(place) ? link : h("span", link, h("span.muted", ` (${escapeInvisible(place)})`));
 }
 
-// Shows an image as text. Images are not loaded, because a request for an image would reveal to its server who reads
-// the text, and when.
+// Shows an image as text. Does not load the image, because the request would reveal to the image's server who reads the
+// text, and when.
 function toImage({ text, href }: Tokens.Image): HTMLElement {
   const name = escapeInvisible(text) || "no description";
   return h("span.image", `Image, not loaded: ${name} `, h("code", toPlain(href.slice(0, 500))));

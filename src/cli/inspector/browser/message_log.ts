@@ -1,5 +1,5 @@
 /**
- * The log of all messages.
+ * The log of all messages between the page and the server.
  *
  * @module
  */
@@ -10,10 +10,9 @@ import type { Frame } from "./exchange.ts";
 import { formatMs, formatSize, parseJson, parseObject, toCompact, toObject } from "./json.ts";
 
 const MAX_FRAMES = 1000;
-/** Maximum number of characters of a message that are kept. */
+/** Maximum number of characters of a message to keep. */
 const MAX_CHARACTERS = 100_000;
 
-/** A message in the log. */
 interface Entry {
   /** The text that the filter searches. */
   readonly words: string;
@@ -36,7 +35,7 @@ export const logElement: HTMLElement = h(
   hint,
 );
 
-/** The element that shows the number of messages so far. */
+/** The element that shows the number of logged messages. */
 export const frameCount: HTMLElement = h("span.count", "0");
 
 /** Adds a message to the log. */
@@ -93,7 +92,7 @@ function toRow(frame: Frame): HTMLElement {
       h("span.when", kind === "request" ? clock : `+${formatMs(ms)}`),
     ),
   );
-  // Create the content when a row is opened, because most messages are never opened.
+  // Create the content when the user opens a row, because most rows are never opened.
   row.addEventListener("toggle", () => {
     if (!row.open || row.childElementCount > 1) return;
     const facts = h("span.muted.grow", `${clock} · ${formatSize(text.length)} characters`);

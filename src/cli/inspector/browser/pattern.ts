@@ -1,14 +1,14 @@
 /**
- * Matches regular expressions from untrusted authors. A regular expression of the browser could take hours for some
- * patterns, so it is only used for single characters. The pattern is converted to a graph of states, and all possible
- * states at a position are followed at the same time.
+ * Matches regular expressions from untrusted authors. The browser's `RegExp` could take hours for some patterns, so
+ * this file uses `RegExp` only for single characters. A parser converts the pattern to a graph of states (an NFA). The
+ * matcher follows all possible states at a position at the same time.
  *
  * @module
  */
 
 /** Maximum length of a pattern, in characters. */
 const MAX_PATTERN = 2000;
-/** Maximum number of states of the graph. */
+/** Maximum number of states in the graph. */
 const MAX_STATES = 500;
 /** Maximum length of a text, in characters. */
 const MAX_TEXT = 500;
@@ -16,24 +16,24 @@ const MAX_TEXT = 500;
 /** Whether a character matches. */
 type Test = (character: string) => boolean;
 
-/** A state of the graph. Without a test, it leads to the next states without a character. */
+/** A state of the graph. A state without a test leads to the next states without consuming a character. */
 interface State {
   /** Tests whether a character leads to the next states. */
   readonly test?: Test;
-  /** The edge of the text at which the state can be passed. */
+  /** If set, the state can be passed only at this edge of the text. */
   readonly edge?: "start" | "end";
   readonly next: number[];
 }
 
 /**
- * Whether a text contains a match of a pattern. Takes time proportional to the product of their lengths. Returns
- * `undefined` if the pattern or the text is too long, or if the pattern uses lookaround, back references or word
- * boundaries.
+ * Whether a text contains a match of a pattern. The time is proportional to the length of the pattern times the length
+ * of the text. Returns `undefined` if the pattern or the text is too long, or if the pattern uses lookaround, back
+ * references or word boundaries.
  */
 export function matchesPattern(pattern: string, text: string): boolean | undefined {
   if (pattern.length > MAX_PATTERN || text.length > MAX_TEXT) return;
   try {
-    // Throws for an invalid pattern, because the parser requires a valid pattern.
+    // Throw for an invalid pattern, because the parser requires a valid pattern.
     new RegExp(pattern, "u");
     const parser = new Parser(pattern);
     return run(parser.states, parser.parse(), [...text]);
@@ -42,7 +42,7 @@ export function matchesPattern(pattern: string, text: string): boolean | undefin
   }
 }
 
-/** A part of the graph, from its first state to its last. */
+/** A part of the graph, from its first state to its last state. */
 interface Part {
   readonly first: number;
   readonly last: number;
@@ -61,7 +61,6 @@ class Parser {
     this.#pattern = pattern;
   }
 
-  /** Parses the whole pattern. */
   parse(): Part {
     return this.#parseAlternatives();
   }
@@ -92,7 +91,10 @@ class Parser {
     return { first, last };
   }
 
-  /** Parses an atom and its quantifier. For a repeated atom, the atom is parsed again for each copy. */
+  /**
+   * Parses an atom and its quantifier. A repeated atom is parsed again for each repetition, so that each repetition has
+   * its own states.
+   */
   #parseQuantified(start: number): Part {
     const one = this.#parseAtom();
     const [whole, sign, least, comma, most] = this.#read(QUANTIFIER) ?? [];
@@ -152,7 +154,7 @@ class Parser {
   }
 }
 
-/** Follows all states for each character. A match may begin at any character. */
+/** Follows all possible states for each character. A match may begin at any character. */
 function run(states: readonly State[], { first, last }: Part, characters: readonly string[]): boolean {
   let active = new Set<number>();
   for (let at = 0; at <= characters.length; at++) {

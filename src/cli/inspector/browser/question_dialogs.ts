@@ -25,11 +25,11 @@ interface Question {
   readonly title: string;
   readonly body: readonly Child[];
   /**
-   * The label of each button, and the function that returns its response. If the response is `false`, the dialog stays
-   * open.
+   * The label of each button, and the function that creates the response. If the function returns `false`, the dialog
+   * stays open.
    */
   readonly answers: readonly (readonly [name: string, answer: () => Json | false | undefined])[];
-  /** The response when the user presses Escape. */
+  /** The response if the user presses Escape. */
   readonly dismissed: Json | undefined;
 }
 
@@ -47,8 +47,8 @@ const makers: ReadonlyMap<string, (params: Json) => Question> = new Map([
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Asks the user, after earlier questions have been answered. Returns the response for the server, or `undefined` if the
- * user has not given a response. The dialog closes when `signal` aborts.
+ * Shows a request to the user after all earlier requests have been answered. Returns the response for the server, or
+ * `undefined` if the user dismissed the dialog. The dialog closes when `signal` aborts.
  */
 export function askUser(method: string, params: Json, signal?: AbortSignal): Promise<Json | undefined> {
   const make = makers.get(method);
@@ -125,8 +125,8 @@ function makeUrlQuestion({ message, url }: Json): Question {
 }
 
 /**
- * Creates the question whether to sign in, which the inspector's process asks. The sign-in continues when the browser
- * is redirected back.
+ * Creates the question whether to sign in, which comes from the inspector's process. The sign-in continues when the
+ * authorization server redirects the browser back.
  */
 function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
   const words = Array.isArray(scopes) && scopes.length
@@ -139,7 +139,7 @@ function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
       h("p.muted", "Scopes: ", serverText(words)),
       h("p.address", makeLink(String(url), "Open the page to sign in")),
       h("p.muted", "Host: ", h("strong", serverText(new URL(String(url)).host))),
-      h("p.muted", "This dialog closes when you have signed in. The page does not get the token."),
+      h("p.muted", "This dialog closes when you have signed in. The page does not receive the token."),
     ],
     answers: [["Cancel", () => ({ action: "cancel" })]],
     dismissed: CANCELLED,

@@ -1,5 +1,5 @@
 /**
- * Sends requests of revision 2026-07-28, and logs all messages.
+ * Sends requests in revision 2026-07-28, and logs all messages.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @module
@@ -13,20 +13,22 @@ import { logFrame } from "./message_log.ts";
 import { client } from "./server_facts.ts";
 import { findFault, post, readData } from "./transport.ts";
 
-/** Options of a request. */
 export interface SendOptions {
   readonly signal?: AbortSignal;
-  /** Arguments for `Mcp-Param-` headers, by header name without the prefix. */
+  /** Values of `Mcp-Param-` headers, by header name without the prefix. */
   readonly paramHeaders?: Readonly<Record<string, string>>;
   readonly onNotification?: (method: string, params: Json) => void;
 }
 
 const PREFIX = "io.modelcontextprotocol/";
-/** Matches the id of an unexpected error in a response: in the text of a tool result, or in the data of an error. */
+/**
+ * Matches the id of an unexpected error in a response. The id is in the text of a tool result, or in the data of an
+ * error.
+ */
 const FAULT = /(?:Internal error \(|"errorId":")([0-9a-f]{8})[)"]/;
 let lastId = 0;
 
-/** Sends a request. Never throws. */
+/** Sends a request. Never throws: a failure is returned as an outcome. */
 export async function send(method: string, params: Json = {}, options: SendOptions = {}): Promise<Outcome> {
   const { signal, paramHeaders = {} } = options;
   const name = method === "resources/read" ? params.uri : method.startsWith("tasks/") ? params.taskId : params.name;
@@ -78,7 +80,7 @@ function toMeta(): Json {
   };
 }
 
-/** A request and its messages. */
+/** A request and the messages that belong to the request. */
 class Exchange {
   readonly id: number = ++lastId;
   readonly #method: string;
@@ -92,7 +94,7 @@ class Exchange {
     this.#options = options;
   }
 
-  /** Milliseconds since the request. */
+  /** Milliseconds since the request was sent. */
   get ms(): number {
     return performance.now() - this.#start;
   }
@@ -106,7 +108,9 @@ class Exchange {
     return { kind: "error", message, ms: this.ms, status };
   }
 
-  /** Reads a message, and adds the reason why its handler failed. Returns `undefined` for a notification. */
+  /**
+   * Reads a message. If the message is an unexpected error, adds the reason. Returns `undefined` for a notification.
+   */
   async readAll(text: string, status: number): Promise<Outcome | undefined> {
     const outcome = this.read(text, status);
     const [, id = undefined] = outcome && FAULT.exec(text) || [];
@@ -116,12 +120,12 @@ class Exchange {
     return { ...outcome, why };
   }
 
-  /** Reads a message. Returns `undefined` for a notification. */
+  /** Reads and logs a message. Returns `undefined` for a notification. */
   read(text: string, status: number): Outcome | undefined {
     const parsed = parseJson(text);
     const message = "value" in parsed ? parsed.value : undefined;
     if (!isObject(message)) {
-      return this.fail(`The response of the server is not a JSON-RPC message: ${text.slice(0, 200)}`, status);
+      return this.fail(`The server's response is not a JSON-RPC message: ${text.slice(0, 200)}`, status);
     }
     const { method, params, result, error } = message;
     if (typeof method === "string") {

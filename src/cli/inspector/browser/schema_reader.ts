@@ -1,5 +1,5 @@
 /**
- * Reads JSON Schemas for forms. The work is limited for every schema.
+ * Reads JSON Schemas for forms. Limits bound the work for any schema.
  *
  * @module
  */
@@ -8,7 +8,6 @@ import { findDiscriminator } from "../../../schema/discriminator.ts";
 import { findHeaderParams, type HeaderParam } from "../../../schema/header_params.ts";
 import { type Json, toCompact, toObject, toObjects, toText } from "./json.ts";
 
-/** A value to choose. */
 export interface Choice {
   readonly value: unknown;
   readonly title: string;
@@ -18,36 +17,38 @@ export interface Choice {
 export interface Variant {
   readonly title: string;
   readonly schema: Json;
-  /** Properties with a single value in this variant. They need no field, because choosing the variant sets them. */
+  /**
+   * Properties with a single value in this variant. They need no field, because the choice of the variant sets them.
+   */
   readonly fixed: Json;
 }
 
-/** The shape of a value. */
+/** The shape of a value, from which the form chooses a control. */
 export interface Shape {
   readonly kind: "text" | "number" | "boolean" | "choice" | "choices" | "list" | "object" | "union" | "json";
-  /** The schema with resolved references. */
+  /** The schema, with its references resolved. */
   readonly schema: Json;
   readonly isNullable: boolean;
   readonly choices: readonly Choice[];
   /** The members of a union. */
   readonly variants: readonly Variant[];
-  /** The schema of the items of a list. */
+  /** The schema of a list's items. */
   readonly items?: Json;
   /** A short description, such as `integer, ≥ 1`. */
   readonly hint: string;
 }
 
-/** Maximum number of references that are followed. Limited, because references may be circular. */
+/** Maximum number of references to follow, because references may be circular. */
 const MAX_DEPTH = 8;
-/** Maximum number of options in a select. A longer select would be slow and hard to use. */
+/** Maximum number of options in a select, because a longer select would be slow and hard to use. */
 const MAX_CHOICES = 500;
 const MAX_VARIANTS = 50;
-/** Maximum number of values in an initial value from {@linkcode toSkeleton}. */
+/** Maximum number of values in the result of {@linkcode toSkeleton}. */
 const MAX_PARTS = 500;
 /** Maximum length of a value in a hint, in characters. */
 const MAX_HINT = 200;
 
-/** Returns the shape of a value. `root` contains the definitions that references point to. */
+/** Returns the shape of a value. `root` contains the targets of references. */
 export function toShape(given: unknown, root: Json): Shape {
   const { schema, isNullable } = dropNull(follow(given, root), root);
   const { type } = schema;
@@ -61,7 +62,7 @@ export function toShape(given: unknown, root: Json): Shape {
   if (choices.length) return { ...shape, kind: "choice", hint: isNullable ? "choice or null" : "choice" };
   const variants = toVariants(schema, root);
   if (variants.length > 1) {
-    return { ...shape, kind: "union", variants, hint: isNullable ? "one of several, or null" : "one of several" };
+    return { ...shape, kind: "union", variants, hint: isNullable ? "one of several types, or null" : "one of several" };
   }
   if (type === "boolean") return { ...shape, kind: "boolean", hint: "boolean" };
   if (type === "number" || type === "integer") {
@@ -126,8 +127,8 @@ function merge(one: Json, other: Json): Json {
   if (!isObject(one.properties) || !isObject(other.properties)) {
     return required.length ? { ...merged, required } : merged;
   }
-  // The properties have the order of the first schema. The second schema wins, because a variant is more specific than
-  // its base.
+  // Keep the order of the first schema's properties. The second schema takes precedence, because a variant is more
+  // specific than its base schema.
   return { ...merged, properties: { ...one.properties, ...other.properties }, required };
 }
 
@@ -179,7 +180,7 @@ function toVariants(schema: Json, root: Json): readonly Variant[] {
   });
 }
 
-/** Returns the title of a variant: its own title, a constant in it, or its type. */
+/** Returns the title of a variant: the `title` of its schema, a constant in the variant, or its type. */
 function toVariantTitle(variant: Json, fixed: Json): string | undefined {
   const [[name, value] = []] = Object.entries(fixed);
   if (toText(variant.title) !== undefined) return toText(variant.title);
@@ -214,7 +215,7 @@ function toHint(type: string, schema: Json, isNullable: boolean): string {
   return [isNullable ? `${type} or null` : type, ...shown].join(", ");
 }
 
-/** Returns an initial value with all required properties. */
+/** Returns an initial value with all required properties, up to `MAX_PARTS` values. */
 export function toSkeleton(given: unknown, root: Json, depth = 0, left = { parts: MAX_PARTS }): unknown {
   left.parts--;
   const { kind, schema, isNullable, choices, variants } = toShape(given, root);
@@ -254,7 +255,7 @@ function listRequired({ required }: Json): readonly unknown[] {
   return Array.isArray(required) ? required.slice(0, MAX_PARTS) : [];
 }
 
-/** Returns the arguments for `Mcp-Param-` headers, by header name without the prefix. */
+/** Returns the values of `Mcp-Param-` headers, by header name without the prefix. */
 export function toParamHeaders(schema: Json, given: Json): Readonly<Record<string, string>> {
   let params: readonly HeaderParam[] = [];
   try {

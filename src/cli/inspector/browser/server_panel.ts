@@ -1,5 +1,5 @@
 /**
- * The panel about the server and the client.
+ * The panel with facts about the server and the client.
  *
  * @module
  */
@@ -46,7 +46,7 @@ export const serverPanel: HTMLElement = h(
   "div.page",
   facts,
   h("h2", "This client"),
-  h("p.muted", "Declared in every request."),
+  h("p.muted", "The page declares these capabilities in every request."),
   h(
     "fieldset.field",
     h("legend", "Capabilities"),
@@ -64,7 +64,7 @@ function declare(): void {
   client.logLevel = level.value || undefined;
 }
 
-/** Shows the description of the server at `url`. */
+/** Shows the result of `server/discover` from the server at `url`. */
 export function showServer(discovery: Json, url: string): void {
   const { name, title, version, description, websiteUrl, icons } = server.identity;
   const { instructions, supportedVersions } = discovery;

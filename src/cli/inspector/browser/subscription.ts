@@ -1,5 +1,5 @@
 /**
- * Keeps a subscription open for changes to lists and to watched resources.
+ * Keeps a subscription open, which notifies the page of changes to lists and watched resources.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -14,11 +14,11 @@ export type SubscriptionState =
   | { readonly kind: "open"; readonly granted: Json }
   | { readonly kind: "lost"; readonly reason: string; readonly retries: boolean };
 
-/** Functions that are called with the events of a subscription. */
+/** Callbacks for the events of a subscription. */
 export interface SubscriptionEvents {
   readonly onState: (state: SubscriptionState) => void;
   readonly onChange: (method: string, params: Json) => void;
-  /** Called after a lost subscription was opened again. Changes may have been missed meanwhile. */
+  /** Called after a lost subscription was opened again, because changes may have been missed in the meantime. */
   readonly onReturn: () => void;
 }
 
@@ -38,8 +38,8 @@ export class Subscription {
   }
 
   /**
-   * Opens a subscription, and then closes the previous subscription. If `filter` is `undefined`, only closes the
-   * previous subscription.
+   * Opens a subscription with `filter`, and then closes the previous subscription. If `filter` is `undefined`, only
+   * closes the previous subscription.
    */
   listen(filter: Json | undefined): void {
     clearTimeout(this.#timer);
@@ -50,7 +50,7 @@ export class Subscription {
     this.#events.onState({ kind: "off" });
   }
 
-  /** Opens the subscription. Calls `opened` after success or failure. */
+  /** Opens the subscription. Calls `opened` when opening has succeeded or failed. */
   async #open(filter: Json, mine: AbortController, opened = () => {}): Promise<void> {
     const { onState, onChange, onReturn } = this.#events;
     if (!this.#isLost) onState({ kind: "opening" });

@@ -1,5 +1,5 @@
 /**
- * The panel of the subscription, with its filter and the received changes.
+ * The panel that shows the subscription, its filter and the received changes.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { Subscription, type SubscriptionEvents, type SubscriptionState } from ".
 
 const MAX_CHANGES = 200;
 const watched = new Set<string>();
-/** The buttons for each watched resource. */
+/** The watch buttons of each resource, by URI. */
 const watchers = new Map<string, Set<HTMLElement>>();
 let subscription: Subscription | undefined;
 
@@ -20,7 +20,7 @@ const boxes = ["tools", "prompts", "resources"].map((name) => {
   return [name, h("input", { type: "checkbox", disabled: true, change: listen })] as const;
 });
 const uris = h("ul.rows");
-const noUris = h("p.muted", "None. Open a resource to watch it, or enter its URI.");
+const noUris = h("p.muted", "No resources. Open a resource to watch it, or enter a URI.");
 const uri = h("input.code", { "aria-label": "URI to watch", placeholder: "URI", spellcheck: "false" });
 const form = h("form.inline", { novalidate: true }, uri, h("button", { type: "submit" }, "Watch"));
 const granted = h("div");
@@ -53,7 +53,7 @@ export const subscriptionPanel: HTMLElement = h(
   changes,
 );
 
-/** Shows the changes that the server can send, and subscribes to all lists. */
+/** Shows which changes the server can announce, and subscribes to changes of all lists. */
 export function beginSubscription(capabilities: Json, { onState, onChange, onReturn }: SubscriptionEvents): void {
   subscription ??= new Subscription({
     onState(now) {
@@ -75,7 +75,7 @@ export function beginSubscription(capabilities: Json, { onState, onChange, onRet
   listen();
 }
 
-/** Makes a button that watches a resource. */
+/** Creates a button that starts and stops watching a resource. */
 export function makeWatchButton(uri: string): HTMLElement {
   const button = makeButton("button", "", () => watch(uri, !watched.has(uri)));
   const all = watchers.get(uri) ?? new Set();

@@ -9,14 +9,14 @@ import { h, makeButton, newId, setAttributes } from "./dom.ts";
 export interface View {
   readonly name: string;
   readonly element: HTMLElement;
-  /** A count next to the name. */
+  /** The count that the tab shows next to the name. */
   readonly count?: HTMLElement;
 }
 
 /** The tabs. */
 export interface Tabs {
   readonly element: HTMLElement;
-  /** Opens a tab. Opens the first tab if the name is unknown. */
+  /** Opens the tab with this name, or the first tab if the name is unknown. */
   openTab(name: string): void;
 }
 

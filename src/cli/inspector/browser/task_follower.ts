@@ -1,5 +1,5 @@
 /**
- * Follows the task of a call: polls its status, answers its questions, and returns its result.
+ * Follows the task of a call. Polls the task's status, shows its questions to the user, and returns its result.
  *
  * @see ext-tasks/specification/draft/tasks
  * @module
@@ -14,21 +14,20 @@ import { send } from "./rpc_client.ts";
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
 const DEFAULT_POLL_MS = 1000;
-/** Maximum number of polls in a row that may fail, for example while the server restarts. */
+/** Maximum number of consecutive polls that may fail, for example while the server restarts. */
 const MAX_FAILURES = 10;
 
-/** Follows one task. */
 export class TaskFollower {
   /** The element that shows the id, the status and the status message. */
   readonly element: HTMLElement = h("p.task", { "aria-label": "Task" });
   readonly #taskId: string;
   readonly #signal: AbortSignal;
-  /** The questions that were asked. Aborting a controller closes the dialog of its question. */
+  /** The questions that the user was asked, by key. Aborting a controller closes the dialog for the question. */
   readonly #questions = new Map<string, AbortController>();
   #isDismissed = false;
   #wake: () => void = () => {};
 
-  /** Creates a follower for the task of a handle. It stops when `signal` aborts. */
+  /** Creates a follower for the task that `handle` describes. The follower cancels the task when `signal` aborts. */
   constructor(handle: Json, signal: AbortSignal) {
     this.#taskId = String(handle.taskId);
     this.#signal = signal;
@@ -36,7 +35,7 @@ export class TaskFollower {
     signal.addEventListener("abort", () => this.#wake(), { once: true });
   }
 
-  /** Returns the result or the error of the task. If the user stops the call, the task is cancelled. */
+  /** Waits for the task, and returns its result or error. If the user stops the call, cancels the task. */
   async follow(handle: Json): Promise<Outcome> {
     try {
       return await this.#poll(handle);
@@ -62,7 +61,9 @@ export class TaskFollower {
       failures = 0;
       task = outcome.result;
       const { ms, size } = outcome;
-      if (task.taskId !== this.#taskId) return { kind: "error", message: "The server sent another task", ms };
+      if (task.taskId !== this.#taskId) {
+        return { kind: "error", message: "The server sent the state of a different task", ms };
+      }
       this.#show(task);
       if (task.status === "completed") return { kind: "result", result: toObject(task.result), ms, size };
       if (task.status === "failed" || task.status === "cancelled") return toFailure(task, ms);
@@ -81,7 +82,7 @@ export class TaskFollower {
     );
   }
 
-  /** Asks the user new questions, and closes the dialogs of questions that the server no longer asks. */
+  /** Shows new questions to the user, and closes the dialogs for questions that the task no longer asks. */
   #ask(requests: Json): void {
     for (const [key, asked] of Object.entries(requests)) {
       if (this.#questions.has(key)) continue;
@@ -101,8 +102,8 @@ export class TaskFollower {
   }
 
   /**
-   * Waits for the interval that the server asks for, within limits. Ends early if the task must be polled or cancelled
-   * at once, for example because the user has answered a question.
+   * Waits for the poll interval that the server suggests, within limits. Ends early if the next poll or the
+   * cancellation must not wait, for example because the user has answered a question.
    */
   async #pause(wanted: unknown): Promise<void> {
     if (this.#signal.aborted || this.#isDismissed) return;
@@ -127,7 +128,7 @@ function toFailure({ status, statusMessage, error }: Json, ms: number): Failure 
   };
 }
 
-/** Whether the next poll may succeed in spite of this error. */
+/** Whether the next poll may succeed despite this error. */
 function isTransient({ code, status = 0 }: Failure): boolean {
   return code === undefined || status >= 500 || status === 429;
 }

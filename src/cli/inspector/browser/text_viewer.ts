@@ -1,35 +1,35 @@
 /**
- * Shows text with tools: copy, find, collapse, and a switch between raw and rendered text.
+ * Shows text with tools for copying, searching and collapsing the text, and for switching between raw and rendered
+ * text.
  *
  * @module
  */
 import { escapeInvisible, h, makeButton, makeCopyButton, setAttributes } from "./dom.ts";
 import { formatSize } from "./json.ts";
 
-/** A way to render text. */
+/** A rendered view of the text. */
 export interface Rendering {
   make(): HTMLElement;
-  /** Whether the rendering is the initial view. */
+  /** Whether the viewer shows the rendered view first. */
   readonly isFirst: boolean;
 }
 
-/** Options of a viewer. */
 export interface ViewOptions {
-  /** The accessible name, such as `Text`. */
+  /** The accessible name of the viewer, such as `Text`. */
   readonly label: string;
   /** Creates the raw view. Defaults to plain text. */
   readonly raw?: (text: string) => HTMLElement;
   readonly rendering?: Rendering;
-  /** Text next to the tools. Defaults to the length of a long text. */
+  /** Text next to the tools. Defaults to the length of the text if the text is long. */
   readonly facts?: string;
 }
 
-/** Maximum number of characters that are shown initially. More characters would make the page slow. */
+/** Maximum number of characters to show initially, because more characters would make the page slow. */
 export const MAX_SHOWN = 50_000;
 const MAX_MATCHES = 1000;
-/** Number of characters that are shown around each match if the text is not shown completely. */
+/** Number of characters to show around each match if the viewer does not show the whole text. */
 const AROUND = 2000;
-/** The size above which a text gets a search field. */
+/** The size above which the viewer offers a search field. */
 const LONG = { characters: 600, lines: 12 };
 
 /** Shows text without tools. If the text is too long, a button shows the rest. */
@@ -42,7 +42,6 @@ export function makePlainText(text: string): HTMLElement {
   return element;
 }
 
-/** Shows text with its tools. */
 export function makeTextViewer(text: string, options: ViewOptions): HTMLElement {
   const { label, raw = makePlainText, rendering, facts } = options;
   const name = label.toLowerCase();
@@ -102,7 +101,7 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
     before.hidden = after.hidden = !wanted;
     found.textContent = "";
     if (!wanted) return draw();
-    // Switch to the raw text, which is the text that is searched.
+    // Switch to the raw text, because the search runs on the raw text.
     isRendered = false;
     draw();
     if (body.hidden) collapse();
@@ -117,7 +116,7 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
     go(1);
   }
 
-  /** Returns the text between two matches. A long text is shortened. */
+  /** Returns the text between two matches. Shortens the text if the viewer does not show the whole text. */
   function toGap(from: number, to: number): string {
     const isWhole = text.length <= MAX_SHOWN || to - from <= 2 * AROUND;
     return isWhole
@@ -141,8 +140,8 @@ export function makeTextViewer(text: string, options: ViewOptions): HTMLElement 
 /** Returns the positions of a word in a text, ignoring case. */
 function findAll(text: string, wanted: string): readonly number[] {
   const [lower, lowerWanted] = [text.toLowerCase(), wanted.toLowerCase()];
-  // Do a case-sensitive search if lower case changes the length of the text, because the matches would have wrong
-  // positions.
+  // Search case-sensitively if lowercasing changes the length of the text, because the positions of the matches would
+  // be wrong.
   const isAlike = lower.length === text.length && lowerWanted.length === wanted.length;
   const [where, what] = isAlike ? [lower, lowerWanted] : [text, wanted];
   const starts: number[] = [];

@@ -1,6 +1,6 @@
 /**
- * Sends messages to the server: directly if the server serves the page, and through the relay for all other servers and
- * protocol revisions.
+ * Sends messages to the server. Requests to the server that serves the page are sent directly. Requests to other
+ * servers or in other protocol revisions go through the relay.
  *
  * @module
  */
@@ -14,9 +14,8 @@ import { client } from "./server_facts.ts";
 
 const RELAY = "/-/inspector/";
 
-/** Options of a request. */
 export interface PostOptions {
-  /** The protocol headers. */
+  /** The protocol headers to send. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 }
@@ -24,7 +23,7 @@ export interface PostOptions {
 // Reject redirects, because following a redirect would send the headers to its target.
 const REQUEST = { method: "POST", cache: "no-store", redirect: "error" } as const;
 
-/** Sends a request. Throws if the server cannot be reached. */
+/** Sends a request. Throws if there is no response. */
 export async function post(body: string, { headers, signal }: PostOptions): Promise<Response> {
   if (place.kind === "own" && endpoint !== undefined && ["", protocol].includes(place.revision)) {
     const all = { ...ownHeaders, ...headers };
@@ -49,8 +48,8 @@ export async function findNamedServer(): Promise<NamedServer> {
 }
 
 /**
- * Returns the reason why a handler of the page's server failed, by the id of the error. Returns `undefined` if the
- * reason is unknown.
+ * Returns the reason why a handler of the page's own server failed. `id` is the id of the error. Returns `undefined` if
+ * the reason is unknown.
  */
 export async function findFault(id: string): Promise<string | undefined> {
   if (endpoint === undefined || key === undefined) return;
@@ -81,7 +80,7 @@ async function ask(action: string, body: string, { signal, connection }: AskOpti
 
 let opening: Promise<string> | undefined;
 
-/** Returns the ID of the connection. Opens a connection if none is open. */
+/** Returns the ID of the connection. Opens a connection if no connection is open. */
 function connect(): Promise<string> {
   if (opening) return opening;
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -92,14 +91,16 @@ function connect(): Promise<string> {
   return promise;
 }
 
-/** Reads the events of the connection until it ends. */
+/** Opens a connection and handles its events until the connection ends. Calls `opened` with the connection's ID. */
 async function follow(opened: (id: string) => void): Promise<void> {
   const url = { own: ownUrl, named: undefined, url: place.url }[place.kind];
   const { revision } = place;
   const { capabilities } = client;
   const response = await ask("connect", JSON.stringify({ url, revision, headers: ownHeaders, capabilities }), {});
   if (!response.ok) {
-    throw new Error(toText(parseObject(await response.text()).problem) ?? "Cannot connect: the inspector has ended");
+    throw new Error(
+      toText(parseObject(await response.text()).problem) ?? "Cannot connect: the inspector is no longer running",
+    );
   }
   const questions = new Map<string, AbortController>();
   let id = "";
@@ -122,7 +123,7 @@ async function follow(opened: (id: string) => void): Promise<void> {
   }
 }
 
-/** Logs a warning about the server that the relay has sent. */
+/** Logs a warning about the server, which the relay sent. */
 function logWarning(data: string): void {
   const method = "inspector/warning";
   logFrame({

@@ -1,19 +1,19 @@
 /**
- * Checks values against the keywords of their schemas that apply to single values.
+ * Checks single values against the keywords of their schema.
  *
  * @module
  */
 import { type Json, toCompact } from "./json.ts";
 import { matchesPattern } from "./pattern.ts";
 
-/** Returns the problem of a value, in one sentence. Returns `undefined` if the page finds no problem. */
+/** Returns the problem of a value, as a sentence. Returns `undefined` if the page finds no problem. */
 export function findProblem(value: unknown, schema: Json): string | undefined {
   if (typeof value === "number") return findNumberProblem(value, schema);
   if (typeof value === "string") return findTextProblem(value, schema);
   if (Array.isArray(value)) return findListProblem(value, schema);
 }
 
-/** Whether a value exceeds a limit. `false` if the limit is not a number. */
+/** Whether a value violates a limit of the schema. `false` if the limit is not a number. */
 function breaks(limit: unknown, holds: (limit: number) => boolean): boolean {
   return typeof limit === "number" && !holds(limit);
 }
@@ -28,7 +28,7 @@ function findNumberProblem(value: number, schema: Json): string | undefined {
 }
 
 function findTextProblem(value: string, { minLength, maxLength, pattern }: Json): string | undefined {
-  // JSON Schema counts code points, not UTF-16 units.
+  // Count code points instead of UTF-16 code units, as JSON Schema requires.
   const { length } = minLength === undefined && maxLength === undefined ? "" : [...value];
   if (breaks(minLength, (limit) => length >= limit)) return `Enter at least ${minLength} characters.`;
   if (breaks(maxLength, (limit) => length <= limit)) return `Enter at most ${maxLength} characters.`;
@@ -41,6 +41,6 @@ function findListProblem(value: readonly unknown[], { minItems, maxItems, unique
   if (breaks(minItems, (limit) => value.length >= limit)) return `Add at least ${minItems} items.`;
   if (breaks(maxItems, (limit) => value.length <= limit)) return `Keep at most ${maxItems} items.`;
   if (uniqueItems === true && new Set(value.map(toCompact)).size < value.length) {
-    return "Two items are the same; they must differ.";
+    return "Two items are equal, but all items must differ.";
   }
 }

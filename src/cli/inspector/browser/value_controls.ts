@@ -11,7 +11,7 @@ import { type Shape, toSkeleton } from "./schema_reader.ts";
 /** Maximum length of a placeholder, in characters. */
 const MAX_PLACEHOLDER = 300;
 
-/** The types of inputs by the format of a string. */
+/** The type of the input for each string format. */
 const INPUT_TYPES: ReadonlyMap<unknown, string> = new Map([
   ["date", "date"],
   ["email", "email"],
@@ -48,7 +48,7 @@ function makeText(shape: Shape, place: Place): Field {
   function read(): Reading {
     const { value } = element;
     if (isMoment && value) return { value: new Date(value).toISOString() };
-    // An empty string may be a value, but an empty date is not a value.
+    // An empty string can be a value, but an empty date is not a value.
     const isText = value !== "" || (type === undefined && isRequired && !shape.isNullable);
     return isText ? { value } : readEmpty(shape, place, element);
   }
@@ -62,7 +62,7 @@ function sendOnEnter(event: KeyboardEvent): void {
   if (event.target instanceof HTMLTextAreaElement) event.target.form?.requestSubmit();
 }
 
-/** Converts a timestamp to local time without a time zone, which is the format of the input. */
+/** Converts a timestamp to local time without a time zone, which is the format that the input requires. */
 function toLocal(moment: string): string {
   const date = new Date(moment);
   if (Number.isNaN(date.getTime())) return "";

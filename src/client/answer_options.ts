@@ -1,5 +1,5 @@
 /**
- * The functions with which a client answers requests from a server.
+ * The callbacks of a client that answer a server's elicitation, sampling and roots requests.
  *
  * @module
  */
@@ -7,51 +7,57 @@ import type { Params } from "../protocol/jsonrpc.ts";
 import type { KnownOptions } from "../core/call/known_options.ts";
 import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "../protocol/types.ts";
 
-/** A form that the server wants the user to fill in. */
+/** An elicitation request with a form for the user. */
 export interface ElicitRequest {
-  /** A message for the user. */
+  /** The message to show to the user. */
   readonly message: string;
-  /** A JSON Schema: a flat object of strings, numbers, booleans and choices. */
+  /**
+   * JSON Schema of the form: an object whose properties are strings, numbers, booleans or choices, without nested
+   * objects.
+   */
   readonly requestedSchema: Params;
-  /** Further parameters, as the server sent them. */
+  /** Other parameters of the request, without validation. */
   readonly [key: string]: unknown;
 }
 
-/** A page that the server wants the user to open. */
+/** An elicitation request with a page that the user should open. */
 export interface ElicitUrlRequest {
-  /** A message for the user. */
+  /** The message to show to the user. */
   readonly message: string;
   /** An http or https URL. Show its host to the user, and ask the user before opening it. */
   readonly url: string;
-  /** Further parameters, as the server sent them. */
+  /** Other parameters of the request, without validation. */
   readonly [key: string]: unknown;
 }
 
-/** The user's answer to a form. */
+/** The user's answer to an elicitation. */
 export interface ElicitResult {
-  /** `accept` and `decline` are choices of the user; `cancel` means that the user closed the form. */
+  /** `accept` or `decline` if the user has decided, or `cancel` if the user has closed the form without deciding. */
   readonly action: "accept" | "decline" | "cancel";
-  /** With `accept`: the values by name. Names that are missing or `undefined` get the defaults of the form. */
+  /**
+   * The values of the form, by property name, with `accept`. The client fills in the form's defaults for values that
+   * are missing or `undefined`.
+   */
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
-/** The context of an answer. */
+/** The context of a request that a callback answers. */
 export interface AnswerContext {
-  /** Aborts when the request is cancelled. */
+  /** Aborts when the server's request is cancelled. */
   readonly signal: AbortSignal;
   /**
-   * The key that identifies the question: the key that the handler chose, or in a session the id of the server's
-   * request.
+   * Identifies the server's request. In a session, the id of the request; otherwise the key that the handler has
+   * chosen.
    */
   readonly key: string;
   /**
-   * The request during which the server asks. `undefined` if the request is not known, which happens in a session over
-   * stdio while several requests are running.
+   * The client's request that the server needs the answer for. `undefined` if several requests are running in a session
+   * over stdio, because the server's request does not say to which of them it belongs.
    */
   readonly request?: AskingRequest;
 }
 
-/** A request during which the server asks. */
+/** A client's request that the server needs an answer for. */
 export interface AskingRequest {
   /** The method of the request, such as `tools/call`. */
   readonly method: string;
@@ -59,32 +65,32 @@ export interface AskingRequest {
   readonly params: Params;
 }
 
-/** The functions that answer the server. The client declares the capabilities for the functions that are given. */
+/** Callbacks that answer requests from the server. The client declares the capability of each callback that is set. */
 export interface AnswerOptions {
-  /** Shows a form to the user, and returns the answer. */
+  /** Shows a form to the user, and returns the user's answer. */
   readonly onElicit?: (request: ElicitRequest, context: AnswerContext) => ElicitResult | Promise<ElicitResult>;
   /** Asks the user to open a page, and returns the user's choice. */
   readonly onElicitUrl?: (
     request: ElicitUrlRequest,
     context: AnswerContext,
   ) => Pick<ElicitResult, "action"> | Promise<Pick<ElicitResult, "action">>;
-  /** Optional abilities of `onSample`. */
+  /** Optional features that `onSample` supports. */
   readonly sampling?: {
     /**
-     * Whether `onSample` offers the tools of the request to the model. Defaults to `false`: requests with tools are
-     * refused.
+     * Whether `onSample` offers the request's tools to the model. Defaults to `false`: the client rejects requests with
+     * tools.
      */
     readonly tools?: boolean;
-    /** Whether `onSample` adds the context that the request names. Defaults to `false`. */
+    /** Whether `onSample` supports `includeContext` of the request. Defaults to `false`. */
     readonly context?: boolean;
   };
-  /** Passes a conversation to a model, and returns its message. */
+  /** Passes a conversation to a model, and returns the model's message. */
   readonly onSample?: (request: SamplingRequest, context: AnswerContext) => SamplingResult | Promise<SamplingResult>;
-  /** The directories and files that the server may use, as `file://` URIs, or a function that lists them. */
+  /** The directories and files that the server may use, as `file://` URIs, or a function that returns these roots. */
   readonly roots?: readonly Root[] | ((context: AnswerContext) => readonly Root[] | Promise<readonly Root[]>);
 }
 
-/** The names of {@linkcode AnswerOptions}. */
+/** The names and types of {@linkcode AnswerOptions}, for {@linkcode checkOptions}. */
 export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
   onElicit: "function",
   onElicitUrl: "function",
@@ -93,7 +99,7 @@ export const ANSWER: KnownOptions<keyof AnswerOptions>["names"] = {
   roots: true,
 };
 
-/** Returns the capabilities of a client with these functions. */
+/** Returns the capabilities to declare for the given callbacks. */
 export function toCapabilities(
   { onElicit, onElicitUrl, onSample, sampling = {}, roots }: AnswerOptions,
 ): ClientCapabilities {

@@ -1,16 +1,15 @@
 /**
- * Runs a limited number of jobs at a time. Further jobs wait in order.
+ * Limits the number of jobs that run at the same time. Further jobs wait in order.
  *
  * @module
  */
 
-/** Limits how many jobs run at the same time. Each running job takes a slot. */
+/** Runs at most `size` jobs at the same time. Each running job occupies a slot. */
 export class AnswerSlots {
   readonly #size: number;
   readonly #waiting = new Set<() => void>();
   #running = 0;
 
-  /** Creates `size` slots, which is the number of jobs that may run at the same time. */
   constructor(size: number) {
     this.#size = size;
   }
@@ -21,8 +20,7 @@ export class AnswerSlots {
   }
 
   /**
-   * Runs a job when a slot is free, and frees the slot when the job settles. Throws the reason of `signal` if it aborts
-   * before the job starts.
+   * Runs a job as soon as a slot is free. If `signal` aborts before the job starts, rejects with the signal's reason.
    */
   async run<T>(job: () => Promise<T>, signal: AbortSignal): Promise<T> {
     await this.#take(signal);
@@ -47,7 +45,7 @@ export class AnswerSlots {
     await promise.finally(() => signal.removeEventListener("abort", giveUp));
   }
 
-  /** Gives the slot to the job that has waited longest. */
+  /** Passes the slot to the job that has waited longest. */
   #release(): void {
     for (const next of this.#waiting) {
       this.#waiting.delete(next);

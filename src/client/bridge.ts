@@ -1,6 +1,5 @@
 /**
- * Passes the messages of one client on to a server over HTTP, unchanged, for clients that do not support HTTP or cannot
- * sign in.
+ * Forwards the messages of one client to a server over HTTP, for clients that do not support HTTP or cannot sign in.
  *
  * @module
  */
@@ -22,22 +21,23 @@ export interface BridgeOptions {
   /** The URL of the server. */
   readonly url: string;
   readonly auth?: ClientAuth;
-  /** Headers of every request. */
+  /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly fetch?: (request: Request) => Promise<Response>;
-  /** Sends a message to the client. Settles when the client accepts the next message, and never rejects. */
+  /** Sends a message to the client. Resolves when the client is ready for the next message, and never rejects. */
   readonly write: (message: Message) => Promise<void>;
   /** Called with problems that are not reported to the client. */
   readonly onWarning: (text: string) => void;
 }
 
 /**
- * Maximum number of open requests of a client. Instead of waiting for a free slot, the bridge rejects further requests,
- * because the next message may be an answer to a question. Bun sends at most 256 requests at once.
+ * Maximum number of open requests from the client. The bridge rejects further requests instead of pausing the input,
+ * because the next message may be an answer that an open request waits for. The maximum is less than 256, the number of
+ * requests that Bun sends at the same time.
  */
 const MAX_PENDING = 200;
 /**
- * Maximum number of pages of `tools/list` that are read to find out which arguments of a call must be repeated in
+ * Maximum number of `tools/list` pages that the bridge reads to find out which arguments of a call must be repeated in
  * headers.
  */
 const MAX_LISTS = 100;
@@ -45,22 +45,25 @@ const MAX_LISTS = 100;
 const NOBODY = { name: "bridge", version: "0" };
 const PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion";
 
-/** Timeout of a notification, in milliseconds. */
+/**
+ * Milliseconds for which the bridge waits until the server has received a notification, before it processes the next
+ * message.
+ */
 const NOTIFY_MS = 1000;
-/** Timeout for ending a session, in milliseconds. */
+/** Milliseconds that ending the session may take. */
 const END_MS = 1000;
-/** Milliseconds before a lost stream is opened again. Doubles with each failure in a row. */
+/** Milliseconds before the bridge reopens a lost stream. The delay doubles with each consecutive failure. */
 const REOPEN_MS = 1000;
 const MAX_REOPEN_MS = 30_000;
 
-/** The bridge of one client. */
+/** The connection between one client and a server over HTTP. */
 export class Bridge {
   readonly #options: BridgeOptions;
   readonly #http: HttpChannelOptions & { readonly sender: HttpSender };
   #channel: Channel;
-  /** Used only to compute headers. The messages are passed on unchanged. */
+  /** Used only to compute headers, because the bridge forwards messages unchanged. */
   readonly #codec = new ModernCodec("", { info: NOBODY, capabilities: {} });
-  /** The requests of the client that have no response yet, by id. */
+  /** The client's requests that have no response yet, by id. */
   readonly #pending = new Map<Id, AbortController>();
   #running = 0;
   readonly #closed = new AbortController();
@@ -75,14 +78,17 @@ export class Bridge {
     this.#channel = httpChannel(this.#http);
   }
 
-  /** Receives a line from the client. Settles when the next line may follow. */
+  /** Processes a line from the client. Resolves when the bridge is ready for the next line. */
   async receive(line: string): Promise<void> {
     if (!line.trim()) return;
     let messages: readonly Message[];
     try {
       messages = readMessages(line);
     } catch {
-      const error = { code: -32700, message: "Cannot read the message: it is not JSON-RPC 2.0 in one line" };
+      const error = {
+        code: -32700,
+        message: "Cannot read the message: the line is not a JSON-RPC 2.0 message; send each message in one line",
+      };
       return await this.#options.write({ jsonrpc: "2.0", id: null, error });
     }
     for (const message of messages) await this.#take(message);
@@ -105,26 +111,30 @@ export class Bridge {
 
   async #take(message: Message): Promise<void> {
     if (message.method === undefined || message.id === undefined) {
-      // Send notifications in order, but wait only for a limited time, because a server that does not respond must not
-      // block later messages.
+      // Wait until a notification has been sent, so that notifications arrive in order. Limit the time, because a
+      // server that does not respond must not block later messages.
       return await settleWithin(this.#notify(message), NOTIFY_MS);
     }
     if (!isId(message.id)) return;
     if (this.#running >= MAX_PENDING) {
-      const error = new Error(`Cannot pass on ${message.method}: ${MAX_PENDING} requests are open; wait for responses`);
+      const error = new Error(
+        `Cannot forward ${message.method}: ${MAX_PENDING} requests are open; wait for their responses`,
+      );
       return await this.#options.write(toFailure(message.id, this.#options.url, error));
     }
-    // Do not await the request, because requests run at the same time.
+    // Do not await the request, because requests run concurrently.
     this.#request(message, message.id);
   }
 
-  /** Passes on a notification, or the answer to a request from the server. */
+  /** Forwards a notification, or the response to a request from the server. */
   async #notify(message: Message): Promise<void> {
     const { method, params } = message;
     const isOfSession = toRevision(message) === undefined && this.#session !== undefined;
     if (method === "notifications/cancelled" && isId(params?.requestId) && !isOfSession) {
-      // Without a session, closing the stream of a request cancels it.
-      return this.#pending.get(params.requestId)?.abort(new DOMException("The client has cancelled it", "AbortError"));
+      // Without a session, the bridge cancels a request by closing the request's stream.
+      return this.#pending.get(params.requestId)?.abort(
+        new DOMException("The client has cancelled the request", "AbortError"),
+      );
     }
     if (method === "notifications/initialized" && this.#session) this.#listen(this.#session);
     try {
@@ -133,10 +143,10 @@ export class Bridge {
         signal: this.#closed.signal,
       });
       if (received.status !== undefined && received.status >= 400) throw new Error(describeResponse(received));
-      // The server need not respond to a request that was cancelled.
+      // Stop waiting, because the server need not respond to a cancelled request.
       if (method === "notifications/cancelled" && isId(params?.requestId)) this.#pending.get(params.requestId)?.abort();
     } catch (error) {
-      if (!this.#closed.signal.aborted) this.#warn(`Cannot pass on ${method ?? "an answer"}`, error);
+      if (!this.#closed.signal.aborted) this.#warn(`Cannot forward ${method ?? "a response"}`, error);
     }
   }
 
@@ -152,8 +162,8 @@ export class Bridge {
       if (!signal.aborted) await this.#options.write(toFailure(id, this.#options.url, error));
     } finally {
       this.#running--;
-      // Delete the id only if it still belongs to this request, because a client may use an id twice at the same time.
-      // The server must reject that.
+      // Delete the id only if it still belongs to this request. A client may wrongly use an id for two requests at the
+      // same time, which the server must reject.
       if (this.#pending.get(id) === stop) this.#pending.delete(id);
     }
   }
@@ -165,8 +175,8 @@ export class Bridge {
   }
 
   /**
-   * Sends a request of revision 2026-07-28 or later. If the server requires further arguments to be repeated in
-   * headers, sends the request again with these headers.
+   * Sends a request of revision 2026-07-28 or later. If the server rejects a call because of missing headers, lists the
+   * tools, and sends the call again with the headers for its arguments.
    */
   async #exchangeAlone(message: Message, signal: AbortSignal): Promise<Message> {
     const reply = readReply(await this.#send(message, signal), message);
@@ -178,7 +188,7 @@ export class Bridge {
     return readReply(await this.#send(message, signal), message);
   }
 
-  /** Lists tools until the tool of a call is among them. */
+  /** Requests pages of tools until a page contains the tool of a call. */
   async #findTool({ params }: Message, signal: AbortSignal): Promise<void> {
     let cursor: unknown;
     for (let lists = 0; lists < MAX_LISTS; lists++) {
@@ -191,9 +201,7 @@ export class Bridge {
     }
   }
 
-  /**
-   * Reads from a list of tools which arguments of calls must be repeated in headers. Returns the names of the tools.
-   */
+  /** Remembers which arguments the calls to the listed tools must repeat in headers. Returns the names of the tools. */
   #learn({ result }: Message): readonly unknown[] {
     const tools = isObject(result) && Array.isArray(result.tools) ? result.tools.filter(isObject) : [];
     for (const tool of tools) {
@@ -206,7 +214,7 @@ export class Bridge {
     return tools.map(({ name }) => name);
   }
 
-  /** Begins a session. */
+  /** Forwards the client's `initialize` request, and remembers the new session. */
   async #initialize(message: Message, signal: AbortSignal): Promise<Message> {
     let received = await this.#send(message, signal);
     // Servers of revision 2024-11-05 have an event stream at this URL, and accept messages at another URL.
@@ -218,7 +226,9 @@ export class Bridge {
     return reply;
   }
 
-  /** Switches to the transport of revision 2024-11-05. Returns `false` if the server does not have it. */
+  /**
+   * Switches to the transport of revision 2024-11-05. Returns `false` if the server does not support this transport.
+   */
   async #openLines(signal: AbortSignal): Promise<boolean> {
     const open = await sseTransport({ ...this.#http, signal });
     if (!open) return false;
@@ -227,14 +237,17 @@ export class Bridge {
     const http = this.#channel;
     this.#channel = lines;
     lines.ended?.then(() => {
-      // When the stream has ended, start again at the URL, with a new session.
+      // When the stream has ended, send the next `initialize` to the configured URL again.
       if (this.#channel === lines) this.#channel = http;
       this.#session?.lose();
     });
     return true;
   }
 
-  /** Sends a request in a session. Sends it again in a new session if the server has forgotten the session. */
+  /**
+   * Sends a request in the session. If the server no longer knows the session, sends the request again in a new
+   * session.
+   */
   async #exchangeInSession(message: Message, signal: AbortSignal): Promise<Message> {
     await this.#renewing;
     const session = this.#session;
@@ -254,20 +267,23 @@ export class Bridge {
     return await this.#channel.send(message, { headers: this.#toHeaders(message), signal, onMessage });
   }
 
-  /** Passes a message from the server on to the client, except a response that the client no longer waits for. */
+  /**
+   * Forwards a request or notification from the server to the client. Drops responses, because here they belong to
+   * requests that the client no longer waits for.
+   */
   #pass(message: Message): Promise<void> | undefined {
     return message.method === undefined ? undefined : this.#options.write(message);
   }
 
-  /** Begins a new session in place of `lost`, unless another request has already done so. */
+  /** Replaces `lost` with a new session, unless another request has already done so. */
   #renewOnce(lost: BridgeSession): Promise<void> {
     if (lost !== this.#session) return this.#renewing ?? Promise.resolve();
     return this.#renewing ??= this.#renew(lost, this.#closed.signal).finally(() => this.#renewing = undefined);
   }
 
   /**
-   * Begins a new session without involving the client, and notifies the client that all lists and resources may have
-   * changed.
+   * Begins a new session without involving the client, restores the session's log level and subscriptions, and notifies
+   * the client that all lists may have changed.
    */
   async #renew(lost: BridgeSession, signal: AbortSignal): Promise<void> {
     const reply = await this.#initialize(lost.initialize, signal);
@@ -278,15 +294,15 @@ export class Bridge {
       const again = { ...message, id: crypto.randomUUID() };
       session.remember(message, readReply(await this.#send(again, signal), again));
     }
-    this.#options.onWarning("The server has forgotten the session, so the bridge has begun another one.");
+    this.#options.onWarning("The server no longer knows the session, so the bridge has begun a new session.");
     for (const kind of session.changingLists) {
       this.#pass({ jsonrpc: "2.0", method: `notifications/${kind}/list_changed` });
     }
   }
 
   /**
-   * Reads the stream for messages outside of requests, as long as the session exists. Some servers do not have this
-   * stream.
+   * Reads the server's standalone stream, which carries messages outside of requests, until the session ends. Returns
+   * early if the server does not have this stream.
    */
   async #listen(session: BridgeSession): Promise<void> {
     const isOver = () => this.#closed.signal.aborted || this.#session !== session;
@@ -323,22 +339,25 @@ export class Bridge {
 /**
  * Returns the response to a request.
  *
- * @throws {Error} if the server sent any other message.
+ * @throws {Error} if the server did not send a response to the request.
  */
 function readReply(received: SendResult, { id, method }: Message): Message {
   const { message } = received;
   if (!message) throw new Error(describeResponse(received));
-  // An error without an id comes from a server that could not read the request.
+  // A server that could not read the request responds with an error without an id.
   const isOwn = message.id === id || (message.error !== undefined && (message.id ?? null) === null);
   if (message.method === undefined && isOwn) return message;
-  throw new Error(`the response to ${method} is a message that belongs to no request`);
+  throw new Error(`the server responded to ${method} with a message that is not a response to this request`);
 }
 
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500;
 }
 
-/** Returns the protocol revision that a message states. Only messages of revision 2026-07-28 or later state it. */
+/**
+ * Returns the protocol revision in a message's `_meta`. Messages of revisions before 2026-07-28 do not contain the
+ * revision.
+ */
 function toRevision({ params }: Message): string | undefined {
   const meta = params?._meta;
   const revision = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined;

@@ -1,5 +1,5 @@
 /**
- * Runs a bridge over lines, such as the lines of stdio.
+ * Runs a bridge for a client that sends newline-delimited JSON, such as over stdio.
  *
  * @module
  */
@@ -10,19 +10,19 @@ import type { Message } from "./message.ts";
 
 /** Maximum length of a line from the client, in bytes. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Milliseconds for which the bridge waits at its end until the client has read the remaining messages. */
+/** Milliseconds for which the bridge, before it stops, waits until the client has read the remaining messages. */
 const FLUSH_MS = 1000;
 
-/** The input and output of the client, as lines. */
+/** The byte streams that connect the bridge to the client. */
 export interface BridgeLines {
   readonly input: ReadableStream<Uint8Array>;
-  /** Writes bytes. Settles when the output accepts more. Rejects if the client no longer reads. */
+  /** Writes bytes to the client. Resolves when the output accepts more bytes. Rejects if the client no longer reads. */
   readonly output: (bytes: Uint8Array) => Promise<unknown>;
-  /** Stops the bridge. */
+  /** Stops the bridge when it aborts. */
   readonly signal: AbortSignal;
 }
 
-/** Bridges a client over lines until its input ends, until it no longer reads, or until the signal aborts. */
+/** Runs a bridge until the input ends, the client no longer reads the output, or the signal aborts. */
 export async function bridgeLines(
   { input, output, signal }: BridgeLines,
   options: Omit<BridgeOptions, "write">,
@@ -31,8 +31,8 @@ export async function bridgeLines(
   const stopped = Promise.withResolvers<void>();
   const encoder = new TextEncoder();
   let written: Promise<void> = Promise.resolve();
-  // Backpressure: wait until the client has read earlier messages, because a slow client would otherwise fill the
-  // memory.
+  // Apply backpressure: wait until the client has read earlier messages, because messages to a slow client would
+  // otherwise fill the memory.
   const write = (message: Message) =>
     written = written.then(async () => {
       await Promise.race([output(encoder.encode(`${JSON.stringify(message)}\n`)), stopped.promise]);
@@ -52,7 +52,9 @@ export async function bridgeLines(
       isDone = done;
       for (const line of done ? splitter.end() : splitter.push(value)) {
         await bridge.receive("text" in line ? line.text : "");
-        if ("problem" in line) options.onWarning(`A line was left out: it is ${toProblem(line.problem)}.`);
+        if ("problem" in line) {
+          options.onWarning(`A line from the client was skipped, because it is ${toProblem(line.problem)}.`);
+        }
       }
     }
   } finally {

@@ -1,6 +1,6 @@
 /**
- * A session of a bridge with a server of a revision before 2026-07-28, and the state that a new session needs to
- * replace it.
+ * A bridge's session with a server of a revision before 2026-07-28, and the state to restore if the session must be
+ * replaced.
  *
  * @module
  */
@@ -9,12 +9,12 @@ import { isObject } from "../protocol/jsonrpc.ts";
 import type { SendResult } from "./channel.ts";
 import type { Message } from "./message.ts";
 
-/** Maximum number of subscriptions to resources that a new session repeats. */
+/** Maximum number of resource subscriptions that a new session restores. */
 const MAX_SUBSCRIPTIONS = 1000;
 
-/** A session with a server. */
+/** A session that the bridge can replace without involving the client. */
 export class BridgeSession {
-  /** The `initialize` request of the session. */
+  /** The client's `initialize` request, with which a new session begins. */
   readonly initialize: Message;
   /** The session id. `undefined` if the server did not send an id. */
   readonly id: string | undefined;
@@ -47,24 +47,24 @@ export class BridgeSession {
     return this.#over.signal;
   }
 
-  /** Whether the server has forgotten the session. */
+  /** Whether the server no longer knows the session. */
   get isLost(): boolean {
     return this.#over.signal.aborted;
   }
 
-  /** Marks the session as forgotten. */
+  /** Marks the session as lost. */
   lose(): void {
     this.#over.abort();
   }
 
-  /** Whether a response shows that the server has forgotten the session. If so, marks the session as forgotten. */
+  /** Tests whether a response shows that the server no longer knows the session. If so, marks the session as lost. */
   isLostBy({ status, message }: SendResult): boolean {
     const isLost = status === 404 && this.id !== undefined && message?.error?.code !== METHOD_NOT_FOUND;
     if (isLost) this.lose();
     return isLost;
   }
 
-  /** Remembers a successful request that changes the session. */
+  /** Remembers a successful request that sets the log level or changes the resource subscriptions. */
   remember(message: Message, { error }: Message): void {
     const { method, params } = message;
     if (error) return;

@@ -1,5 +1,5 @@
 /**
- * The client: a method for each kind of request.
+ * The client's methods, one for each kind of request.
  *
  * @see specification/2026-07-28/schema
  * @module
@@ -19,13 +19,13 @@ import { createRequestHandler, type RequestHandlerOptions } from "./server_reque
 import type { Protocol, ServerFacts } from "./protocol.ts";
 import { type Subscription, type SubscriptionFilter, toSubscription } from "./subscription.ts";
 
-/** The options of a completion. */
+/** Options of `complete`. */
 export interface CompleteOptions extends RequestOptions {
-  /** The values of the other arguments. */
+  /** The values of arguments that the user has already filled in. */
   readonly arguments?: Readonly<Record<string, string>>;
 }
 
-/** The suggestions of a server. */
+/** The server's suggestions for an argument. */
 export interface Completion {
   /** The suggested values, best first. */
   readonly values: readonly string[];
@@ -36,19 +36,17 @@ export interface Completion {
 }
 
 /**
- * A client that is connected to a server.
- *
- * Its methods throw an {@linkcode McpError} with `remote: true` if the server responds with an error, or if its
- * response is not valid. They throw the reason of `signal` if it aborts first, and a `TimeoutError` after `timeoutMs`.
+ * A client that is connected to a server. If the server responds with an error, or its response is invalid, the methods
+ * throw an {@linkcode McpError} with `remote: true`. If `signal` aborts before the response arrives, the methods throw
+ * the signal's reason. After `timeoutMs`, they throw a `TimeoutError`.
  */
 export interface Client<Options extends RequestOptions = RequestOptions> extends AsyncDisposable {
-  /** The server, and the protocol revision in use. */
+  /** Facts about the server, and the protocol revision in use. */
   readonly server: ServerFacts;
   /**
-   * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools.
-   *
-   * All listing methods throw if a list exceeds 1000 pages, a million items, 64 Mi characters, or ten times the timeout
-   * of one request.
+   * Lists all tools, by requesting all pages. Returns an empty array if the server has no tools. All listing methods
+   * throw if a list exceeds 1000 pages, a million items or 64 Mi characters, or takes longer than ten times
+   * `timeoutMs`.
    */
   listTools(options?: Options): Promise<readonly ListedTool[]>;
   /** Lists all resources, by requesting all pages. Returns an empty array if the server has no resources. */
@@ -58,17 +56,17 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
   /** Lists all prompts, by requesting all pages. Returns an empty array if the server has no prompts. */
   listPrompts(options?: Options): Promise<readonly ListedPrompt[]>;
   /**
-   * Calls a tool. If the tool fails, the method does not throw: the result has `isError: true`.
-   *
-   * After `listTools`, the structured content of a result must match the output schema of its tool. Patterns in the
-   * schema are not checked, because a pattern that backtracks could block the program.
+   * Calls a tool. If the tool fails, the method does not throw, but returns a result with `isError: true`. After
+   * `listTools`, the client validates the structured content of results against the tool's output schema, and throws if
+   * the content does not match. The client ignores `pattern` in the schema, because evaluating a malicious regular
+   * expression could block the program.
    */
   callTool(name: string, args?: Params, options?: Options): Promise<ToolResult & Result>;
-  /** Reads a resource. */
+  /** Reads a resource by its URI. */
   readResource(uri: string, options?: Options): Promise<{ readonly contents: readonly ResourceContents[] } & Result>;
   /**
-   * Reads a resource of a URI template, such as `readTemplate("notes://{id}", { id: "1" })`. The method percent-encodes
-   * the values as needed.
+   * Reads the resource whose URI results from inserting values into a URI template, such as
+   * `readTemplate("notes://{id}", { id: "1" })`. The method percent-encodes the values where necessary.
    *
    * @throws {TypeError} if a variable is missing or unknown, or the template has an expression that is not supported.
    */
@@ -92,29 +90,35 @@ export interface Client<Options extends RequestOptions = RequestOptions> extends
     argument: { readonly name: string; readonly value: string },
     options?: Options & CompleteOptions,
   ): Promise<Completion>;
-  /** Sends any request. Answers elicitation and other questions from the server before it returns the result. */
+  /**
+   * Sends a request with any method. If the server needs an elicitation, sampling or roots answer, the client answers
+   * before it returns the result.
+   */
   request(method: string, params?: Params, options?: Options): Promise<Result>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
-  /** Subscribes to changes. */
+  /** Subscribes to changes of lists and resources. */
   subscribe(filter: SubscriptionFilter): Promise<Subscription>;
-  /** Requests log messages of this level and above. The client passes the messages to `onNotification`. */
+  /**
+   * Requests log messages of this level and of more severe levels. The client passes the messages to `onNotification`.
+   */
   setLogLevel(level: LogLevel): Promise<void>;
   /**
-   * Ends running requests, the session, the connection and the child process. A server in this process keeps running.
+   * Aborts running requests, and ends the session, the connection and the child process. Does not close a server in
+   * this process.
    */
   close(): Promise<void>;
 }
 
 /** Options of {@linkcode toClient}. */
 export interface ToClientOptions {
-  /** The names of the options of a request. Defaults to the options of every client. */
+  /** The known options of each request. Defaults to {@linkcode REQUEST}. */
   readonly known?: KnownOptions;
-  /** The functions that answer the server, unless a request has functions of its own. */
+  /** The callbacks that answer the server, for requests without callbacks of their own. */
   readonly answers: RequestHandlerOptions;
 }
 
-/** Creates a client from a protocol. */
+/** Creates a client that sends its requests with a protocol. */
 export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions): Client {
   const requests = new Requests(rpc, protocol, options);
   const outputs = new OutputChecks();
@@ -129,12 +133,12 @@ export function toClient(rpc: Rpc, protocol: Protocol, options: ToClientOptions)
     ...toLists(requests, outputs),
     async callTool(name, args = {}, options) {
       const result = await requests.send("tools/call", { name, arguments: args }, options);
-      // Check the content only of a final result, because other results have no content.
+      // Validate only the content of final results, because other results have no content.
       if (result.resultType === undefined || result.resultType === "complete") {
         readObjects(result, "content");
         await outputs.check(name, result);
       }
-      return result as Awaited<ReturnType<Client["callTool"]>>; // `content` is checked; its items are as the server sent them.
+      return result as Awaited<ReturnType<Client["callTool"]>>; // `content` is a list of objects; the type of each object is an assumption.
     },
     readResource: (uri, options) => read(requests, uri, options),
     async readTemplate(template, variables, options) {
@@ -162,11 +166,11 @@ async function read(requests: Requests, uri: string, options?: RequestOptions): 
   return result as Awaited<ReturnType<Client["readResource"]>>; // See callTool.
 }
 
-/** The methods that list the tools, resources, templates and prompts of a server. */
+/** The methods that list tools, resources, templates and prompts. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
-// Checks only that a result contains a list. The items are passed on as received, so the casts below state an
-// assumption.
+// Each method checks only that the result contains a list of objects. The casts below assume that the objects have the
+// right types.
 function toLists(requests: Requests, outputs: OutputChecks): Lists {
   return {
     async listTools(options) {
@@ -184,7 +188,7 @@ function toLists(requests: Requests, outputs: OutputChecks): Lists {
   };
 }
 
-/** Sends requests for a client. */
+/** Sends a client's requests, with their options, timeouts and callbacks. */
 class Requests {
   readonly #rpc: Rpc;
   readonly #protocol: Protocol;
@@ -199,10 +203,12 @@ class Requests {
     this.#protocol = protocol;
   }
 
-  /** Sends a request. Throws an `InvalidStateError` if the client was closed. */
+  /** Sends a request. Rejects with an `InvalidStateError` if the client was closed. */
   async send(method: string, params: Params = {}, options?: RequestOptions): Promise<Result> {
     if (options !== undefined) checkOptions(`request ${method}`, options, this.#known);
-    if (this.#closing) throw new DOMException(`Cannot request ${method}: the client was closed`, "InvalidStateError");
+    if (this.#closing) {
+      throw new DOMException(`Cannot request ${method}: the client was closed; connect again`, "InvalidStateError");
+    }
     const { signal, timeoutMs = this.#rpc.timeoutMs } = options ?? {};
     return await withDeadline({ method, signal, timeoutMs, waitedMs: this.#rpc.waitedMs }, async (signal) => {
       const sent = { ...options, ...this.#toAnswer(options), signal, timeoutMs: Infinity };
@@ -210,7 +216,7 @@ class Requests {
     });
   }
 
-  /** Returns the functions that answer the questions of a request, if the request has functions of its own. */
+  /** Returns the answer function and the capabilities for a request that has callbacks of its own. */
   #toAnswer(options: RequestOptions = {}): Pick<SentRequestOptions, "answer" | "capabilities"> {
     const own: AnswerOptions = Object.fromEntries(
       Object.entries(options).filter(([name, value]) => Object.hasOwn(ANSWER, name) && value !== undefined),
@@ -224,7 +230,7 @@ class Requests {
     return { answer: createRequestHandler({ ...answers, capabilities: all }), capabilities };
   }
 
-  /** Lists all items, by requesting all pages. */
+  /** Requests all pages of a list, and returns all items. */
   async list(method: string, key: string, options?: RequestOptions): Promise<readonly Params[]> {
     const items: Params[] = [];
     const pages = readPages({
@@ -233,19 +239,22 @@ class Requests {
       request: (params, timeoutMs) => this.#ask(method, params, { ...options, timeoutMs }),
     });
     for await (const page of pages) {
-      // Do not spread the items, because a page may have more items than a call may have arguments.
+      // Do not spread the items into `push`, because a page may have more items than a function call can have
+      // arguments.
       for (const item of readObjects(page, key)) items.push(item);
-      if (items.length > MAX_ITEMS) throw new RangeError(`Cannot list ${key}: there are more than ${MAX_ITEMS} items`);
+      if (items.length > MAX_ITEMS) {
+        throw new RangeError(`Cannot list ${key}: the server lists more than ${MAX_ITEMS} items, which is the limit`);
+      }
     }
     return items;
   }
 
-  /** Closes the connection, once. */
+  /** Closes the connection. Further calls return the same promise. */
   close(): Promise<void> {
     return this.#closing ??= this.#end();
   }
 
-  // Returns `undefined` if the server lacks the feature and did not declare it.
+  // Returns `undefined` if the server does not know the method, and has not declared the feature.
   async #ask(method: string, params: Params, options?: RequestOptions): Promise<Result | undefined> {
     try {
       return await this.send(method, params, options);
@@ -258,7 +267,7 @@ class Requests {
   }
 
   async #end(): Promise<void> {
-    // Wait for messages that are being sent, because they would be lost if the program ended now.
+    // Wait until pending messages have been sent, because the program may end after closing the client.
     await this.#rpc.settle();
     await this.#protocol.close();
     this.#rpc.abort();
@@ -266,7 +275,7 @@ class Requests {
   }
 }
 
-/** An argument to complete, and the prompt or template that it belongs to. */
+/** The argument to complete, and the argument's prompt or template. */
 interface Completed {
   readonly ref: Parameters<Client["complete"]>[0];
   readonly argument: { readonly name: string; readonly value: string };

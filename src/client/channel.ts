@@ -1,71 +1,71 @@
 /**
- * Channels carry the messages of one connection: over HTTP exchanges, or over one stream in each direction.
+ * A channel carries the messages of one connection, over HTTP requests or over one stream in each direction.
  *
  * @module
  */
 import type { Message } from "./message.ts";
 
-/** The options of one message. */
+/** Options for sending one message. */
 export interface SendOptions {
-  /** HTTP headers. `null` removes a header. A channel without headers ignores this option. */
+  /** HTTP headers to set, or to remove with `null`. A channel without HTTP headers ignores this option. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Stops waiting for the response, and closes the HTTP exchange if there is one. */
+  /** Stops waiting for the response when it aborts, and over HTTP also aborts the HTTP request. */
   readonly signal?: AbortSignal;
-  /** Returns whether to resume a stream that ended too early. Defaults to `true`. */
+  /** Returns whether to resume a stream that ended before the response. By default, the channel resumes the stream. */
   readonly resumes?: () => boolean;
   /**
-   * Called with each message before the response, on a channel where each request has its own messages. If it returns a
-   * promise, the channel reads the next message when the promise settles.
+   * Called with each message that arrives before the response, on a channel where each request has its own stream. If
+   * the callback returns a promise, the channel reads the next message after the promise has settled.
    */
   readonly onMessage?: (message: Message) => Promise<void> | undefined | void;
 }
 
-/** The outcome of a message. */
+/** The result of sending a message. */
 export interface SendResult {
-  /** The response to a request. */
+  /** The response, if the message was a request. */
   readonly message?: Message;
   readonly status?: number;
   readonly headers?: Headers;
-  /** A body that is not a message. */
+  /** The body of the HTTP response, if it is not a message. */
   readonly text?: string;
 }
 
-/** A stream for messages outside of requests. */
+/** A standalone stream, on which the server sends messages outside of requests. */
 export interface ServerStream {
   readonly status: number;
-  /** Settles with the last HTTP status when the stream has ended and cannot be resumed. */
+  /** Resolves with the last HTTP status when the stream has ended and cannot be resumed. */
   readonly ended: Promise<number>;
 }
 
 /** Carries the messages of one connection. */
 export interface Channel {
-  /** Sends a message. Returns the response if the message is a request. */
+  /** Sends a message. For a request, resolves when the response has arrived. */
   send(message: Message, options?: SendOptions): Promise<SendResult>;
-  /** Opens a stream for messages outside of requests. Exists only on channels where each request has its own stream. */
+  /** Opens a standalone stream. Exists only on channels where each request has its own stream. */
   openStream?(options: SendOptions): Promise<ServerStream>;
   /** Ends the session. Returns the HTTP status. */
   endSession?(options: SendOptions): Promise<number>;
   /**
-   * Returns the milliseconds for which requests have waited for a user to sign in. Exists only on channels that use
-   * tokens.
+   * Returns the total milliseconds for which requests have waited for a user to sign in. Exists only on channels that
+   * use tokens.
    */
   waitedMs?(): number;
-  /** Settles when the server has closed the channel. Exists only on channels where all messages share one stream. */
+  /** Resolves when the server has closed the channel. Exists only on channels where all messages share one stream. */
   readonly ended?: Promise<void>;
-  /** Closes the channel. Settles when all connections are closed. */
+  /** Closes the channel. Resolves when all connections are closed. */
   close(): Promise<void>;
 }
 
-/** Observes everything that is sent and received, before it is processed. */
+/** Callbacks that observe all messages and HTTP exchanges, before the channel processes them. */
 export interface Trace {
-  /** The head of an HTTP request. */
+  /** Called before an HTTP request is sent. */
   request(method: string, headers: Headers): void;
-  /** The head of an HTTP response. */
+  /** Called with each HTTP response, before its body is read. */
   response(response: Response): void;
-  /** A message before it is sent. */
+  /** Called before a message is sent. */
   sent(message: Message): void;
-  /** A received message. */
+  /** Called with each received message. */
   received(message: Message): void;
-  /** A received body that is not a message. */
+  /** Called with each received body that is not a message. */
   other(text: string): void;
 }

@@ -1,5 +1,5 @@
 /**
- * Starts child processes with piped standard streams, on Deno and Bun.
+ * Starts child processes with piped standard streams, on Deno, Bun and Node.
  *
  * @module
  */
@@ -7,45 +7,49 @@ import type { KnownOptions } from "../core/call/known_options.ts";
 import { bun, deno, findProcess, node, type NodeGlobal } from "../runtime.ts";
 import { readNodeStream, writeNodeStream } from "../transports/stdio/node_streams.ts";
 
-/** The command that starts a server on stdio. */
+/** The command that starts a server over stdio. */
 export interface CommandTarget {
-  /** The program: a name to look up in `PATH`, or a path. */
+  /** The program, as a path or as a name in `PATH`. */
   readonly command: string;
-  /** Arguments of the program. They are passed unchanged, without a shell. */
+  /** The program's arguments. They are passed without a shell, so quotes and variables have no special meaning. */
   readonly args?: readonly string[];
   /**
-   * Environment variables. The process also inherits the variables that programs need to run, such as `PATH` and
-   * `HOME`. It inherits no other variables, because they may contain secrets. On Deno, inheriting needs `--allow-env`.
+   * Environment variables to set. The process also inherits the variables that programs need to run, such as `PATH` and
+   * `HOME`. It does not inherit other variables, because they may contain secrets. On Deno, inheriting needs
+   * `--allow-env`.
    */
   readonly env?: Readonly<Record<string, string>>;
-  /** The working directory. Defaults to the working directory of this process. */
+  /** The working directory. Defaults to this process's working directory. */
   readonly cwd?: string;
-  /** Milliseconds that the process may take to exit after its input ends, and again after SIGTERM. Defaults to 2000. */
+  /**
+   * Milliseconds that the process may take to exit after its standard input has been closed, and again after SIGTERM.
+   * Defaults to 2000.
+   */
   readonly exitMs?: number;
 }
 
-/** The names of {@linkcode CommandTarget}. */
+/** The names and types of {@linkcode CommandTarget}, for {@linkcode checkOptions}. */
 export const COMMAND: KnownOptions<keyof CommandTarget> = {
   names: { command: true, args: "texts", env: true, cwd: true, exitMs: true },
   hints: { arguments: "args", directory: "cwd", environment: "env" },
 };
 
-/** A child process. */
+/** A child process with piped standard input and output. */
 export interface Child {
   readonly output: ReadableStream<Uint8Array>;
   /** The standard error of the process, if it is piped. */
   readonly errors?: ReadableStream<Uint8Array>;
-  /** Settles with the exit code. */
+  /** Resolves with the exit code. */
   readonly exited: Promise<number>;
   write(bytes: Uint8Array): Promise<void>;
   closeInput(): Promise<void>;
-  /** Sends SIGTERM, or SIGKILL without an argument. */
+  /** Sends a signal. Defaults to SIGKILL. */
   kill(signal?: "SIGTERM"): void;
 }
 
 /**
- * Inherited variables: the same variables as in the official SDKs, so that servers behave as they do with other
- * clients.
+ * The variables that a child process inherits. The official SDKs pass the same variables, so servers behave like with
+ * other clients.
  */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 const INHERITED_ON_WINDOWS: readonly string[] = [
@@ -63,14 +67,14 @@ const INHERITED_ON_WINDOWS: readonly string[] = [
   "USERPROFILE",
 ];
 
-/** The exit code that is reported for a process that was ended by a signal. */
+/** The exit code to report for a process that was ended by a signal. */
 const KILLED = 128;
 
 function toEnvironment(named: CommandTarget["env"]): Record<string, string> {
   const isWindows = (deno?.build.os ?? findProcess().platform).startsWith("win");
   const entries = (isWindows ? INHERITED_ON_WINDOWS : INHERITED).flatMap((name) => {
     const value = readVariable(name);
-    // Skip exported shell functions, because they are code.
+    // Skip exported shell functions, because a shell would execute them.
     return value === undefined || value.startsWith("()") ? [] : [[name, value]];
   });
   return { ...Object.fromEntries(entries), ...named };
@@ -83,9 +87,7 @@ function readVariable(name: string): string | undefined {
   return state === "granted" ? deno.env.get(name) : undefined;
 }
 
-/**
- * Starts a child process. With `readsErrors`, the standard error of the process is piped. Otherwise it is inherited.
- */
+/** Starts a child process. With `readsErrors`, standard error is piped; otherwise, it is inherited. */
 export function startChild(target: CommandTarget, { readsErrors = false } = {}): Child {
   try {
     return spawn(target, readsErrors);
@@ -111,17 +113,17 @@ function spawn(target: CommandTarget, readsErrors: boolean): Child {
     const writer = child.stdin.getWriter();
     return {
       output: child.stdout,
-      // Read this property only if it is piped, because reading it throws for an inherited stream.
+      // Access `stderr` only if it is piped, because accessing an inherited stream throws.
       errors: readsErrors ? child.stderr : undefined,
       exited: child.status.then(({ code }) => over(code)),
       write: (bytes) => writer.write(bytes),
       closeInput: () => writer.close(),
-      // Do not signal an exited process, because that throws.
+      // Do not send a signal to an exited process, because `kill` would throw.
       kill: (signal) => isOver ? undefined : child.kill(signal ?? "SIGKILL"),
     };
   }
   if (node) return spawnOnNode(node, { ...target, env }, readsErrors);
-  if (!bun) throw new Error("this is neither Deno, Bun nor Node");
+  if (!bun) throw new Error("this runtime is not Deno, Bun or Node; connect over HTTP instead");
   const child = bun.spawn([command, ...args], {
     env,
     cwd,
@@ -151,9 +153,12 @@ function spawnOnNode(
 ): Child {
   const { spawn } = node.getBuiltinModule("child_process");
   const child = spawn(command, args, { cwd, env, stdio: ["pipe", "pipe", readsErrors ? "pipe" : "inherit"] });
-  // Listen for the reason: Node reports it later, by an event that would end the process without a listener.
+  // Add a listener, because Node also emits an error event if the program cannot be started, and an event without a
+  // listener would end this process.
   child.on("error", () => {});
-  if (child.pid === undefined) throw new Error("it cannot be run; check its name, its permissions and `cwd`");
+  if (child.pid === undefined) {
+    throw new Error("the program cannot be run; check `command`, the permissions of the file, and `cwd`");
+  }
   const { stdin } = child;
   stdin.on("error", () => {});
   let isOver = false;
@@ -167,7 +172,7 @@ function spawnOnNode(
     errors: child.stderr ? readNodeStream(child.stderr) : undefined,
     exited,
     write: (bytes) => writeNodeStream(stdin.write.bind(stdin), bytes),
-    // Wait for the exit too, because Node never calls back if the process has exited in the meantime.
+    // Also wait for the exit, because Node does not call the callback of `end` if the process has already exited.
     closeInput: () => Promise.race([new Promise<void>((resolve) => void stdin.end(resolve)), exited.then(() => {})]),
     kill: (signal) => isOver ? undefined : void child.kill(signal ?? "SIGKILL"),
   };

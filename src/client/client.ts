@@ -1,5 +1,5 @@
 /**
- * A client for servers of every protocol revision: over HTTP, over stdio, or in this process.
+ * A client for servers of every protocol revision, over HTTP, over stdio, or in the same process.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";
@@ -47,7 +47,7 @@ export type { Progress, RequestOptions } from "./rpc.ts";
 export type { ServerFacts } from "./protocol.ts";
 export type { Subscription, SubscriptionFilter, Watch } from "./subscription.ts";
 export type { Target, TargetOptions } from "./target.ts";
-// The types that the signatures above use.
+// Types in the signatures of this entry point.
 export type { Id, Params, Result } from "../protocol/jsonrpc.ts";
 export type {
   Annotations,

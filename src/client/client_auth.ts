@@ -1,5 +1,5 @@
 /**
- * Adds tokens to the HTTP requests of a client, and renews a token that the server refuses.
+ * Adds tokens to a client's HTTP requests, and renews tokens that the server rejects.
  *
  * @see specification/2026-07-28/basic/authorization (Access Token Usage)
  * @module
@@ -10,64 +10,68 @@ import { isObject } from "../kit/json.ts";
 import { checkTimeout } from "./delay.ts";
 import { fetchSameOrigin, type HttpMessage } from "./redirects.ts";
 
-/** The HTTP request that a token is for. */
+/** The HTTP request for which the client needs a token. */
 export interface AuthRequest {
-  /** The URL of the server, as it was passed to `connect`. */
+  /** The server's URL, as passed to `connect`. */
   readonly url: string;
   /** The HTTP method. */
   readonly method: string;
 }
 
-/** A token that is bound to a key, and the proof of possession for one request (RFC 9449). */
+/** A token that is bound to a key, and a proof for one request that the client possesses the key (RFC 9449). */
 export interface BoundToken {
   /** The token. */
   readonly token: string;
-  /** The value of the header `DPoP`. */
+  /** The proof, which the client sends in the header `DPoP`. */
   readonly proof: string;
 }
 
-/** The reason why a server refused a request. Nothing in it is verified. */
+/**
+ * The reason why a server rejected a token, or a request without a token. Do not trust these values, because they come
+ * from the server.
+ */
 export interface AuthChallenge {
-  /** The URL of the server, as it was passed to `connect`. */
+  /** The server's URL, as passed to `connect`. */
   readonly url: string;
-  /** 401, or 403 if the token lacks scopes. */
+  /** HTTP status: 401, or 403 if the token lacks scopes. */
   readonly status: number;
-  /** The `WWW-Authenticate` header, or an empty string if the response does not have this header. */
+  /** The `WWW-Authenticate` header, or an empty string if the response does not contain this header. */
   readonly header: string;
   /**
-   * The parameters of the challenge by their lower-case names, such as `scope` and `resource_metadata`. Taken from the
-   * challenge with the scheme `Bearer`, or `DPoP` if no challenge has the scheme `Bearer`.
+   * The challenge's parameters by lower-case name, such as `scope` and `resource_metadata`. If the header contains
+   * several challenges, these are the parameters of the challenge with `error="insufficient_scope"`, or else with the
+   * scheme `Bearer`, or else with the scheme `DPoP`.
    */
   readonly params: Readonly<Record<string, string>>;
-  /** The `DPoP-Nonce` header, if the response has it. */
+  /** The `DPoP-Nonce` header, if the response contains this header. */
   readonly nonce?: string;
-  /** The token that was refused. */
+  /** The rejected token. `undefined` if the request had no token. */
   readonly token?: string;
 }
 
-/** A source of tokens. */
+/** Supplies the tokens for a client's HTTP requests. */
 export interface ClientAuth {
   /** Returns the token for the next HTTP request, or `undefined` to send no token. */
   readonly token: (
     request: AuthRequest,
   ) => string | BoundToken | undefined | Promise<string | BoundToken | undefined>;
   /**
-   * Called when the server refuses a token with 401, or with 403 because the token lacks scopes. If it returns `true`,
-   * the request is sent again, up to three times for one request. Requests that are refused at the same time share one
-   * call. The signal aborts when no request waits for the call any more.
+   * Called when the server rejects a request with 401, or with 403 because the token lacks scopes. If the function
+   * returns `true`, the client sends the request again, at most three times. Concurrent rejected requests share one
+   * call. `signal` aborts when no request waits for the call any longer.
    */
   readonly refresh?: (
     challenge: AuthChallenge,
     options: { readonly signal: AbortSignal },
   ) => boolean | Promise<boolean>;
   /**
-   * Milliseconds that a call of `refresh` may take in addition to the timeouts of the requests that wait for it, so
-   * that users have time to sign in. Defaults to 0.
+   * Milliseconds by which a call of `refresh` extends the timeouts of the waiting requests, so that users have time to
+   * sign in. Defaults to 0.
    */
   readonly refreshMs?: number;
 }
 
-/** The names of {@linkcode ClientAuth}. */
+/** The names and types of {@linkcode ClientAuth}, for {@linkcode checkOptions}. */
 export const AUTH: KnownOptions<keyof ClientAuth> = {
   names: { token: "function", refresh: "function", refreshMs: true },
   isPlain: true,
@@ -76,11 +80,11 @@ export const AUTH: KnownOptions<keyof ClientAuth> = {
 /** Sends the HTTP requests of one connection. */
 export interface HttpSender {
   send(sending: HttpMessage): Promise<Response>;
-  /** Returns the time for which requests have waited for a user, in milliseconds. Timeouts do not count this time. */
+  /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
   waitedMs(): number;
 }
 
-/** Returns the object that sends the requests of a connection to a URL, with a token if there is `auth`. */
+/** Creates a sender for a connection's HTTP requests. With `auth`, the sender adds a token to each request. */
 export function createSender(
   url: string,
   fetch: (request: Request) => Promise<Response>,
@@ -90,7 +94,7 @@ export function createSender(
   return { send: (sending) => fetchSameOrigin(fetch, sending), waitedMs: () => 0 };
 }
 
-/** Number of times that a request may be sent again: with a renewed token, with more scopes, and with a nonce. */
+/** Maximum number of retries of a request: with a renewed token, with more scopes, and with a nonce. */
 const MAX_REPETITIONS = 3;
 
 class AuthorizedSender implements HttpSender {
@@ -128,13 +132,13 @@ class AuthorizedSender implements HttpSender {
   async #readToken({ method = "GET" }: HttpMessage): Promise<string | BoundToken | undefined> {
     const token: unknown = await this.#auth.token({ url: this.#url, method });
     if (token === undefined) return;
-    // Check the token first, because an invalid header value would throw an error that contains the token.
+    // Validate the token, because the error for an invalid header value would contain the token.
     if (isHeaderWord(token)) return token;
     if (isObject(token) && isHeaderWord(token.token) && isHeaderWord(token.proof)) {
       return { token: token.token, proof: token.proof };
     }
     throw new TypeError(
-      "Cannot send the request: auth.token returned an invalid token; return a string, or undefined for no token",
+      "Cannot send the request: auth.token returned an invalid token; return visible ASCII characters, { token, proof }, or undefined for no token",
     );
   }
 
@@ -151,7 +155,8 @@ class AuthorizedSender implements HttpSender {
   }
 
   /**
-   * Returns whether a new token is available, because another request has renewed the token or because `refresh` does.
+   * Returns whether a new token is available, because another request has already renewed the token, or because
+   * `refresh` has renewed it now.
    */
   async #canRepeat(challenge: AuthChallenge, sending: HttpMessage): Promise<boolean> {
     if (!this.#refreshing && toText(await this.#readToken(sending)) !== challenge.token) return true;
@@ -172,7 +177,7 @@ class AuthorizedSender implements HttpSender {
   }
 }
 
-/** One call of `refresh`. The call is aborted when no request waits for its result any more. */
+/** One call of `refresh`, which is aborted when no request waits for its result any longer. */
 class Refreshing {
   readonly #stop = new AbortController();
   readonly #done: Promise<boolean>;
@@ -180,7 +185,7 @@ class Refreshing {
 
   constructor(run: (signal: AbortSignal) => Promise<boolean>) {
     this.#done = run(this.#stop.signal);
-    // Ignore the rejection: if all waiting requests were cancelled, nothing else handles it.
+    // Mark a rejection as handled, because no request handles it if all waiting requests were cancelled.
     this.#done.catch(() => {});
   }
 
@@ -199,7 +204,7 @@ class Refreshing {
   }
 }
 
-/** Measures the time that users take to sign in. The time of each sign-in is limited. */
+/** Measures how long users take to sign in. Each sign-in counts for at most `limitMs` milliseconds. */
 class WaitClock {
   readonly #limitMs: number;
   #totalMs = 0;
@@ -234,7 +239,7 @@ function toText(token: string | BoundToken | undefined): string | undefined {
   return typeof token === "object" ? token.token : token;
 }
 
-/** Reads the challenge of a response. Returns `undefined` if the server would refuse any other token too. */
+/** Reads the challenge in a response. Returns `undefined` if another token would not help. */
 function readChallenge(
   url: string,
   { status, headers }: Response,

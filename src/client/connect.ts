@@ -1,5 +1,5 @@
 /**
- * Connects to a server of any protocol revision, over any transport.
+ * Connects to a server with any protocol revision, over any transport.
  *
  * @module
  */
@@ -25,29 +25,34 @@ import { DEFAULT_TIMEOUT_MS, findOther, type Open, openTarget, type Target, type
 
 /** Options of {@linkcode connect}. */
 export interface ConnectOptions extends AnswerOptions, TargetOptions {
-  /** The client's name and version. */
+  /** The client's name and version, which servers see. */
   readonly info?: Implementation;
-  /** Capabilities to declare, such as extensions, in addition to the capabilities that the callbacks below imply. */
+  /** Capabilities to declare in addition to the capabilities of the callbacks, such as `onElicit`. */
   readonly capabilities?: ClientCapabilities;
   /** Extensions that the client declares and implements, created by `clientExtension`. */
   readonly extensions?: readonly ClientExtension[];
   /**
-   * Functions that wrap each request as it is sent. The first function is the outermost. They also wrap the requests of
-   * the handshake, of subscriptions and of extensions, and each repetition of a request with answers.
+   * Middleware that wraps each request to the server. The first function is the outermost. The middleware also wraps
+   * the requests of the handshake, of subscriptions and of extensions, and each request that the client repeats with
+   * answers.
    */
   readonly use?: readonly ClientMiddleware[];
   /** Called with every notification from the server. */
   readonly onNotification?: (notification: Notification) => void;
-  /** Called with each problem that the client works around, such as an unusable tool. Defaults to `console.warn`. */
+  /**
+   * Called with the description of each problem that does not fail a request, such as an unusable tool. Defaults to
+   * `console.warn`.
+   */
   readonly onWarning?: (text: string) => void;
-  /** The least severe log level that the server should send. */
+  /** The least severe level of log messages that the server should send. */
   readonly logLevel?: LogLevel;
-  /** The era to use. By default, the client detects the era of the server. */
+  /** The era to use. By default, the client detects the server's era. */
   readonly era?: "modern" | "legacy";
-  /** The protocol revisions to use, best first. Defaults to all revisions. */
+  /** The protocol revisions to support, in order of preference. Defaults to all revisions, newest first. */
   readonly revisions?: readonly string[];
   /**
-   * Milliseconds to wait for the response of a child process before it is treated as a legacy server. Defaults to 5000.
+   * Milliseconds to wait for the first response from a child process. A process that does not respond in this time is
+   * treated as a legacy server. Defaults to 5000.
    */
   readonly probeMs?: number;
 }
@@ -78,8 +83,9 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
 };
 
 /**
- * Connects to a server and detects its era. The client sends a modern request first. If the response does not come from
- * a modern server, the client sends `initialize`. Over HTTP, it finally tries the transport of revision 2024-11-05.
+ * Connects to a server and detects the server's era. The client first sends a modern request. If the server does not
+ * respond like a modern server, the client sends `initialize`. Over HTTP, the client finally tries the transport of
+ * revision 2024-11-05.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -95,12 +101,13 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
  *
  * @throws {TypeError} if the target is invalid.
  * @throws {McpError} if the server refuses the client.
- * @throws {Error} if there is no server, or if client and server have no protocol revision in common.
+ * @throws {Error} if there is no server, or if the client and the server have no protocol revision in common.
  */
 export function connect(target: Target, options?: ConnectOptions): Promise<Client>;
 /**
- * Connects to a server whose handlers the compiler knows: `connect<typeof server>(url)` checks names, arguments and
- * structured results. At runtime, the client does not check that the URL belongs to this server.
+ * Connects to a server whose handlers TypeScript knows: with `connect<typeof server>(url)`, the compiler checks names,
+ * arguments and structured results. At runtime, the client does not check that the server at the URL has these
+ * handlers.
  */
 export function connect<S extends Typed<unknown>>(target: Target, options?: ConnectOptions): Promise<TypedClient<S>>;
 export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
@@ -120,9 +127,9 @@ async function connectTo(target: Target, options: ConnectOptions): Promise<Clien
     try {
       return await connectAnew(target, { versions: legacy, legacy, options });
     } catch (error) {
-      // Do not try again after a timeout, because a second attempt would time out too.
+      // Do not try again after a timeout, because a second attempt would probably time out too.
       if (options.signal?.aborted || error instanceof DOMException) throw error;
-      // Forget the known era: the server may have been updated since.
+      // Forget the known era, because the server may have been updated.
       known.forget();
     }
   }
@@ -133,7 +140,7 @@ async function connectTo(target: Target, options: ConnectOptions): Promise<Clien
 
 interface Attempts {
   readonly versions: readonly string[];
-  /** The revisions of `versions` that have a handshake. */
+  /** The revisions in `versions` that have a handshake. */
   readonly legacy: readonly string[];
   readonly options: ConnectOptions;
 }
@@ -151,12 +158,14 @@ async function connectAnew(target: Target, { versions, legacy, options }: Attemp
 
 const MAX_ORIGINS = 1000;
 /**
- * Origins of legacy servers, by `fetch`. For these origins, the client skips the modern request, which saves a round
- * trip.
+ * Origins of legacy servers, by `fetch` function. For these origins, the client saves a round trip by skipping the
+ * modern request.
  */
 const legacyOrigins = new WeakMap<object, Set<string>>();
 
-/** Remembers the era of an origin, so that it is detected only once. */
+/**
+ * Remembers that the server at the target's origin is a legacy server, so that the client detects the era only once.
+ */
 function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions) {
   if (typeof target !== "string" && !(target instanceof URL) || !URL.canParse(target)) return;
   const { origin } = new URL(target);
@@ -175,7 +184,11 @@ function findKnown(target: Target, { fetch = globalThis.fetch }: ConnectOptions)
 function readRevisions({ revisions = VERSIONS, era }: ConnectOptions): readonly string[] {
   const wanted = revisions.filter((version) => !era || isModern(version) === (era === "modern"));
   if (wanted.length) return wanted;
-  throw new TypeError(`Cannot connect: revisions has no ${era ?? "supported"} revision: ${revisions.join(", ")}`);
+  throw new TypeError(
+    `Cannot connect: revisions (${revisions.join(", ")}) contains no ${
+      era ?? "supported"
+    } revision; add a revision, or change era`,
+  );
 }
 
 async function attempt(open: Open, versions: readonly string[], options: ConnectOptions): Promise<Client> {
@@ -187,7 +200,7 @@ async function attempt(open: Open, versions: readonly string[], options: Connect
   const answer = createRequestHandler(options);
   const onError = (error: unknown) => onWarning(error instanceof Error ? error.message : String(error));
   const rpc = createRpc({
-    // The connection uses this codec until the era is detected.
+    // Used only until the era is detected.
     codec: new LegacyCodec(),
     answer,
     timeoutMs,

@@ -1,26 +1,26 @@
 /**
- * Ends a request when its signal aborts or its timeout expires, whatever the request waits for: a response, an answer
- * of the user, an extension that finishes its result, or a function of `use`.
+ * Ends a request when its signal aborts or its timeout expires, no matter what the request is waiting for: a response,
+ * a user's answer, an extension that finishes the result, or middleware.
  *
  * @module
  */
 import { checkTimeout, startPatientTimer } from "./delay.ts";
 
-/** The conditions under which a request must end. */
+/** Options of {@linkcode withDeadline}. */
 export interface DeadlineOptions {
   /** The method of the request, for error messages. */
   readonly method: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs: number;
   /**
-   * Returns the time for which requests of the connection have waited for a user, in milliseconds. The timeout does not
-   * count this time.
+   * Returns the total milliseconds for which requests of the connection have waited for a user. The timeout does not
+   * include this time.
    */
   readonly waitedMs?: () => number;
 }
 
 /**
- * Runs a request. Its signal aborts when the request has to end.
+ * Runs a request, with a signal that aborts when the request must end.
  *
  * @throws {DOMException} named `TimeoutError` after `timeoutMs`, or the reason of `signal`.
  */
@@ -41,7 +41,7 @@ export async function withDeadline<T>(
   const stopTimer = startPatientTimer(
     timeoutMs,
     waitedMs,
-    () => giveUp(new DOMException(`Cannot finish ${method}: no response in ${timeoutMs} ms`, "TimeoutError")),
+    () => giveUp(new DOMException(`Cannot finish ${method}: no response within ${timeoutMs} ms`, "TimeoutError")),
   );
   try {
     return await Promise.race([run(stop.signal), gaveUp]);

@@ -1,6 +1,6 @@
 /**
- * Timers and delays that keep the process alive, because the program awaits a promise that depends on them. Each timer
- * is cancelled as soon as its promise settles.
+ * Timers and delays that keep the process alive, because the program awaits promises that depend on them. Each timer is
+ * cancelled as soon as it is no longer needed.
  *
  * @module
  */
@@ -9,18 +9,19 @@ import { startTimer } from "../kit/timer.ts";
 /**
  * Checks a timeout option.
  *
- * @throws {RangeError} if it is not a positive number or `Infinity`.
+ * @throws {RangeError} if the option is not a positive number or `Infinity`.
  */
 export function checkTimeout(ms: number, name: string): void {
   if (ms > 0) return;
-  throw new RangeError(`Cannot wait for ${name}: it is ${ms}; use a positive number of milliseconds, or Infinity`);
+  throw new RangeError(`Cannot use ${name}: the value is ${ms}; use a positive number of milliseconds, or Infinity`);
 }
 
-/** Milliseconds between two checks of whether requests still wait for a user. */
+/** Interval in milliseconds at which a timer that would expire checks whether requests still wait for a user. */
 const LOOK_MS = 50;
 
 /**
- * Starts a timer that pauses while requests wait for a user. `waitedMs` returns the time for which they have waited.
+ * Starts a timer that pauses while requests wait for a user. `waitedMs` returns the total time of this waiting. Returns
+ * a function that cancels the timer.
  */
 export function startPatientTimer(ms: number, waitedMs: () => number, onTime: () => void): () => void {
   let counted = waitedMs();
@@ -34,14 +35,14 @@ export function startPatientTimer(ms: number, waitedMs: () => number, onTime: ()
   return () => stopTimer();
 }
 
-/** Settles when `work` settles, or after `ms` milliseconds. */
+/** Resolves when `work` settles, but at the latest after `ms` milliseconds. */
 export async function settleWithin(work: Promise<unknown>, ms: number): Promise<void> {
   const late = Promise.withResolvers<void>();
   const stopTimer = startTimer(ms, late.resolve);
   await Promise.race([work, late.promise]).finally(stopTimer);
 }
 
-/** Settles after `ms` milliseconds. Throws the reason of `signal` if it aborts first. */
+/** Resolves after `ms` milliseconds. If `signal` aborts before that, rejects with the signal's reason. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   if (signal?.aborted) {

@@ -1,5 +1,5 @@
 /**
- * Detects the era of a server and starts its protocol.
+ * Detects a server's era, and starts the protocol of this era.
  *
  * @see specification/2026-07-28/basic/versioning (Backward Compatibility)
  * @see specification/2026-07-28/basic/transports/stdio (Backward Compatibility)
@@ -20,35 +20,38 @@ import { delay } from "./delay.ts";
 import type { Rpc } from "./rpc.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 
-/** The default protocol revisions, best first. */
+/** All supported protocol revisions, newest first. */
 export const VERSIONS: readonly string[] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /** The first protocol revision without a handshake. */
 const FIRST_MODERN = "2026-07-28";
-/** Number of times that a server may refuse a revision and name another revision. */
+/** Maximum number of times that a server may reject a revision and propose other revisions. */
 const MAX_REFUSALS = 3;
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
-/** Whether a protocol revision has no handshake. */
+/** Tests whether a protocol revision has no handshake. */
 export function isModern(version: string): boolean {
   return version >= FIRST_MODERN;
 }
 
 /** The options of {@linkcode detectEra}. */
 export interface DetectOptions extends ProtocolOptions {
-  /** The protocol revisions, best first. */
+  /** The client's protocol revisions, in order of preference. */
   readonly versions: readonly string[];
-  /** Milliseconds to wait for a response to the first request, on a channel where a legacy server may never respond. */
+  /**
+   * Milliseconds to wait for the response to the first request, over stdio, where a legacy server may never respond.
+   */
   readonly probeMs: number;
-  /** Whether to open a stream for messages outside of requests at once, in the legacy era. */
+  /** Whether to open the standalone stream immediately after the handshake, in the legacy era. */
   readonly listens: boolean;
 }
 
 /**
- * Sends a modern request first. A server that does not respond like a modern server is treated as a legacy server.
+ * Detects a server's era by sending a modern request. A server that does not respond like a modern server is treated as
+ * a legacy server.
  *
  * @throws {McpError} if the server refuses the client.
- * @throws {Error} if client and server have no protocol revision in common.
+ * @throws {Error} if the client and the server have no protocol revision in common.
  */
 export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Protocol> {
   const modern = options.versions.filter(isModern);
@@ -66,14 +69,14 @@ export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Proto
     return modernProtocol(rpc, codec, { ...options, server, versions: modern });
   };
   const probing = probe(rpc, codec, modern, legacy);
-  // Over HTTP, wait for the response, because every server sends one.
+  // Over HTTP, wait without a limit, because every HTTP server sends a response.
   const found = legacy.length && !rpc.channel.openStream ? await within(probing, options.probeMs) : await probing;
   if (found && found !== LATE && !("refusal" in found)) return toProtocol(found);
   if (!legacy.length) throw toModernError(modern, found === LATE ? undefined : found?.refusal);
   try {
     return await shakeHands();
   } catch (error) {
-    // The response may still arrive from a modern server that was slow to start.
+    // A modern server that was slow to start may still respond.
     const late = found === LATE ? await probing.catch(() => undefined) : undefined;
     if (!late || "refusal" in late) throw error;
     return toProtocol(late);
@@ -89,23 +92,24 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | typeof LA
   return await Promise.race([promise, waited]).finally(() => late.abort());
 }
 
-/** The reason why a server is treated as a legacy server. */
+/** The error response that shows that a server may be a legacy server. */
 interface Refused {
   readonly refusal: McpError;
 }
 
 /**
- * Creates the error for a server that must be modern. If its response is not a JSON-RPC message, there may be no MCP
- * server at the URL.
+ * Returns the error for a server that is not modern, although the client supports only modern revisions. If the
+ * response is not a JSON-RPC message, the error says that the URL may be wrong.
  */
 function toModernError(modern: readonly string[], refusal: McpError | undefined): Error {
   if (refusal?.code === 0) {
     const state = refusal.message.replace(/^Cannot read the response: /, "");
-    const message = `Cannot connect: there is no MCP server at this URL: ${state}; check the URL and the server`;
+    const message =
+      `Cannot connect: the server at this URL is not an MCP server (${state}); check the URL and the server`;
     return new McpError(0, message, undefined, { status: refusal.status });
   }
   const reason = refusal
-    ? `; it refused server/discover with ${toPrintableLine(refusal.message)} (${refusal.code})`
+    ? `; the server rejected server/discover with ${toPrintableLine(refusal.message)} (${refusal.code})`
     : "";
   return new Error(`Cannot connect: the server does not support ${modern.join(", ")}${reason}`);
 }
@@ -140,15 +144,15 @@ async function probe(
 }
 
 /**
- * Whether an error means that a handshake is not worth trying, because only a modern server responds with this error.
- * Status 401 and 403 count too, because a handshake would fail in the same way.
+ * Tests whether an error means that the client should not try a handshake, because only modern servers respond with
+ * this error. Also returns `true` for status 401 and 403, because a handshake would be rejected with the same status.
  */
 export function isModernRefusal({ code, status }: McpError): boolean {
   return [UNSUPPORTED_VERSION, HEADER_MISMATCH, MISSING_CAPABILITY].includes(code) || status === 401 || status === 403;
 }
 
-// Chooses a revision that client and server have in common. Returns `undefined` if all common revisions have a
-// handshake.
+// Chooses a modern revision that the client and the server have in common. Returns `undefined` if all common revisions
+// have a handshake. Throws if there is no common revision.
 function choose(
   supported: readonly unknown[],
   modern: readonly string[],
@@ -157,7 +161,9 @@ function choose(
   const version = modern.find((each) => supported.includes(each));
   if (version !== undefined || legacy.some((each) => supported.includes(each))) return version;
   const ours = [...modern, ...legacy].join(", ");
-  throw new Error(`Cannot connect: the server supports ${supported.join(", ")}, and this client ${ours}`);
+  throw new Error(
+    `Cannot connect: the server supports the revisions ${supported.join(", ")}, but this client supports ${ours}`,
+  );
 }
 
 function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, version: string): ServerFacts {
@@ -165,7 +171,7 @@ function toFacts({ capabilities, instructions, serverInfo, _meta }: Result, vers
   return {
     era: "modern",
     version,
-    // Some servers put the server info into the field that the result of `initialize` uses.
+    // Some servers send the server info in `serverInfo`, as in the result of `initialize`, instead of `_meta`.
     info: toImplementation(meta[SERVER_INFO] ?? serverInfo),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === "string" ? instructions : undefined,

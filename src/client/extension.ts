@@ -1,5 +1,5 @@
 /**
- * Extensions on the client: the settings that they declare, and the results and notifications that they define.
+ * Client extensions: their settings, and the result types and notifications that they define.
  *
  * @see specification/2026-07-28/basic (Extensions)
  * @module
@@ -14,15 +14,16 @@ import type { Notification } from "./message.ts";
 import type { Progress, RequestOptions, ServerRequest } from "./rpc.ts";
 import type { Subscription, SubscriptionFilter } from "./subscription.ts";
 
-/** Schemas by the name of a result type or a notification. */
+/** Schemas, by the name of the result type or the method of the notification. */
 export type Schemas = { readonly [name: string]: Schema };
 
-/** A result type of an extension. */
+/** A result type that an extension defines. */
 export interface ExtensionResult<R extends Schema = Schema> {
   /** Schema of the result, without `_meta`. */
   readonly schema: R;
   /**
-   * Converts the result to the final result, for example by polling. If it throws, the request rejects with its error.
+   * Converts the result to the final result, for example by polling. If `finish` throws, the request rejects with the
+   * error.
    */
   readonly finish: (result: Infer<R>, call: UnfinishedCall) => Result | Promise<Result>;
 }
@@ -33,26 +34,26 @@ export interface UnfinishedCall {
   readonly method: string;
   /** Parameters of the request. */
   readonly params: Params;
-  /** Aborts when the request is cancelled or times out. The caller of the request then no longer waits. */
+  /** Aborts when the request is cancelled or times out. After that, the caller no longer waits for the result. */
   readonly signal: AbortSignal;
-  /** Aborts when the client closes, or the server ends the connection for good. Requests then fail. */
+  /** Aborts when the client closes, or when the server ends the connection. After that, all requests fail. */
   readonly closed: AbortSignal;
-  /** Whether the caller passed the result with the option `resume`. The result may then come from another process. */
+  /**
+   * Whether the caller passed the result with the option `resume`. Such a result may come from a request of another
+   * process.
+   */
   readonly isResumed: boolean;
   /** The caller's progress callback. `undefined` if the caller did not request progress. */
   readonly onProgress?: (progress: Progress) => void;
   /**
-   * Sends another request to the server, with the headers and the capabilities of this request. It is cancelled with
-   * this request, unless you pass another `signal`. When the client closes after `signal` has aborted, it waits up to
-   * one second for `finish`, so that a request that cancels the work arrives.
+   * Sends another request to the server, with the headers and capabilities of this request. The new request is
+   * cancelled together with this request, unless you pass another `signal`. If `signal` has aborted when the client
+   * closes, the client waits up to one second for `finish`, so that `finish` can ask the server to cancel the work.
    */
   request(method: string, params?: Params, options?: RequestOptions): Promise<Result>;
-  /**
-   * Answers an elicitation, sampling or roots request with the functions of the request or of the client. These
-   * functions get `signal`, which withdraws the question. Defaults to the signal of the request.
-   */
+  /** Answers an elicitation, sampling or roots request with the callbacks of this request or of the client. */
   answer(request: ServerRequest, options?: {
-    /** Withdraws the question. */
+    /** Passed to the callback. Abort this signal to withdraw the question. Defaults to the signal of this request. */
     readonly signal: AbortSignal;
   }): Promise<unknown>;
   /** Subscribes to changes. The subscription ends when `signal` aborts. */
@@ -62,28 +63,30 @@ export interface UnfinishedCall {
 /** A notification from the server that an extension defines. */
 export interface ReceivedNotification<P extends Schema = Schema> {
   /**
-   * Schema of the parameters, without `_meta`. A notification that does not match is passed to `onWarning`. Defaults to
-   * any object.
+   * Schema of the parameters, without `_meta`. If the parameters do not match, the error is passed to `onWarning`.
+   * Defaults to a schema that accepts any object.
    */
   readonly params?: P;
   /**
-   * Called with each notification, whether it belongs to a subscription or to a request. Errors are passed to
-   * `onWarning`.
+   * Called with the parameters of each notification, including notifications of subscriptions and requests. Errors are
+   * passed to `onWarning`.
    */
   readonly receive: (params: Schema extends P ? Params : Infer<P>) => void | Promise<void>;
 }
 
-/** Options of an extension of the client. Only `id` is required. */
+/** Options of {@linkcode clientExtension}. Only `id` is required. */
 export interface ClientExtensionOptions<R extends Schemas, N extends Schemas> {
   /** Identifier of the extension, such as `com.example/audit`. */
   readonly id: string;
-  /** Settings that servers see: a JSON object. Defaults to `{}`. */
+  /** Settings to declare to servers, as a JSON object. Defaults to `{}`. */
   readonly settings?: Params;
-  /** Result types by their names, such as `task`. */
+  /** Result types, by their `resultType`, such as `task`. */
   readonly results?: { readonly [K in keyof R]: ExtensionResult<R[K]> };
   /** Notifications from the server, by method. */
   readonly notifications?: { readonly [K in keyof N]: ReceivedNotification<N[K]> };
-  /** Parameters that the HTTP header `Mcp-Name` repeats, by method: `{ "audit/get": "auditId" }`. */
+  /**
+   * The name of the parameter to repeat in the HTTP header `Mcp-Name`, by method, such as `{ "audit/get": "auditId" }`.
+   */
   readonly subjects?: Readonly<Record<string, string>>;
 }
 
@@ -101,19 +104,19 @@ const OPTIONS: KnownOptions<keyof ClientExtensionOptions<Record<never, Schema>, 
   },
 };
 
-/** An extension for the option `extensions` of `connect`. */
+/** A client extension. Pass it to `connect` in `extensions`. */
 export interface ClientExtension {
   /** Identifier, such as `com.example/audit`. */
   readonly id: string;
-  /** Settings that servers see. */
+  /** Settings to declare to servers. */
   readonly settings: Params;
-  /** Parameters that the HTTP header `Mcp-Name` repeats, by method. */
+  /** The name of the parameter to repeat in the HTTP header `Mcp-Name`, by method. */
   readonly subjects: Readonly<Record<string, string>>;
-  /** Functions that finish results, by result type. */
+  /** Functions that convert results to final results, by result type. */
   readonly results: ReadonlyMap<string, (result: Result, call: UnfinishedCall) => Promise<Result>>;
   /**
-   * Functions that receive notifications, by method. A function rejects if the parameters do not match, or if the
-   * function fails.
+   * Functions that receive notifications, by method. A function rejects if the parameters do not match the schema, or
+   * if `receive` throws.
    */
   readonly notifications: ReadonlyMap<string, (params: Params) => Promise<void>>;
 }
@@ -136,7 +139,7 @@ export interface ClientExtension {
  * });
  * ```
  *
- * @throws {TypeError} if the id has no prefix, or a schema is invalid.
+ * @throws {TypeError} if an option is unknown or invalid, the id has no prefix, or a schema is invalid.
  */
 export function clientExtension<
   const R extends Schemas = Record<never, Schema>,
@@ -145,7 +148,9 @@ export function clientExtension<
   checkOptions(`make ${toPlace("extension", options, "id")}`, options, OPTIONS);
   const { id, settings = {}, results, notifications, subjects = {} } = options;
   if (typeof id !== "string" || !/^[^/\s]+\/[^/\s]+$/.test(id)) {
-    throw new TypeError(`Cannot make the extension ${id}: an id is a prefix and a name, such as com.example/audit`);
+    throw new TypeError(
+      `Cannot make the extension ${id}: the id is invalid; use a prefix and a name, such as com.example/audit`,
+    );
   }
   const compile = (schema: Schema, name: string) =>
     compileSchema(schema, { use: "output", place: `${name} of extension ${JSON.stringify(id)}` });
@@ -160,7 +165,7 @@ export function clientExtension<
       // The cast is safe, because the schema has validated the value.
       const final: unknown = await finish(checked.value as never, call);
       if (isObject(final)) return final;
-      throw new TypeError(`Cannot use the result of ${call.method}: finish() of ${type} did not return an object`);
+      throw new TypeError(`Cannot use the result of ${call.method}: finish() of ${type} must return an object`);
     };
     return [type, read] as const;
   });
@@ -177,19 +182,19 @@ export function clientExtension<
   return { id, settings, subjects, results: new Map(finishers), notifications: new Map(receivers) };
 }
 
-/** A result type, without its type parameter. */
+/** {@linkcode ExtensionResult} without its type parameter. */
 interface FormResult {
   readonly schema: Schema;
   readonly finish: (result: never, call: UnfinishedCall) => unknown;
 }
 
-/** A notification, without its type parameter. */
+/** {@linkcode ReceivedNotification} without its type parameter. */
 interface FormNotification {
   readonly params?: Schema;
   readonly receive: (params: never) => void | Promise<void>;
 }
 
-/** Adds extensions to the capabilities of a client. */
+/** Adds the settings of extensions to a client's capabilities. */
 export function declareExtensions(
   capabilities: ClientCapabilities,
   extensions: readonly ClientExtension[] = [],
@@ -199,7 +204,7 @@ export function declareExtensions(
   return { ...capabilities, extensions: { ...capabilities.extensions, ...declared } };
 }
 
-/** Returns the function that passes notifications to extensions. */
+/** Returns a function that passes each notification to the extensions that receive it. */
 export function toReceiver(
   extensions: readonly ClientExtension[],
   onError: (error: unknown) => void,

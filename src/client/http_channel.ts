@@ -1,5 +1,5 @@
 /**
- * Sends messages over HTTP. Each message is an HTTP request, and its response is JSON or an event stream.
+ * Sends each message as an HTTP request. The HTTP response is JSON or an event stream.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http
  * @see specification/2025-11-25/basic/transports (Resumability and Redelivery)
@@ -19,32 +19,38 @@ import { RedirectError } from "./redirects.ts";
 export interface HttpChannelOptions {
   readonly url: string;
   readonly sender: HttpSender;
-  /** Headers of every request. */
+  /** Headers to add to every HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether to throw if a stream breaks or continues after its response. For tests. */
+  /** Whether to throw if a stream breaks, or if the server sends messages after the response. For tests. */
   readonly isStrict?: boolean;
   readonly trace?: Trace;
-  /** Called when the connection of a request is lost and cannot be resumed at once. The channel then tries again. */
+  /**
+   * Called when the stream of a request is lost and the first attempt to resume the stream fails. The channel then
+   * makes further attempts.
+   */
   readonly onLost?: (error: unknown) => void;
   /** Called when the channel is closed. */
   readonly stop?: () => Promise<void>;
 }
 
 const BOTH = "application/json, text/event-stream";
-/** Milliseconds before a stream is resumed, if the server does not set `retry`. */
+/** Milliseconds before the channel resumes a stream, if the server does not set `retry`. */
 const RETRY_MS = 1000;
-/** Minimum delay in milliseconds. Without it, a server with `retry: 0` could keep the client busy. */
+/**
+ * Minimum milliseconds before the channel resumes a stream. Without a minimum, a server could keep the client busy with
+ * `retry: 0`.
+ */
 const LEAST_RETRY_MS = 100;
 const MAX_RETRY_MS = 30_000;
-/** Number of times in a row that resuming the stream of a request may fail. */
+/** Maximum number of consecutive failed attempts to resume the stream of a request. */
 const MAX_FAILURES = 5;
 /**
- * Milliseconds that a stream may take to end after its response. Closing the stream earlier would also close the
- * connection.
+ * Milliseconds that a stream may take to end after the response. If the channel cancelled the stream immediately, the
+ * HTTP connection could not be reused.
  */
 const DRAIN_MS = 1000;
 
-/** Creates a channel over the runtime's `fetch`, or over the `fetch` of a server. */
+/** Creates a channel that sends HTTP requests with the given sender. */
 export function httpChannel(options: HttpChannelOptions): Channel {
   return new HttpChannel(options);
 }
@@ -53,7 +59,7 @@ class HttpChannel implements Channel {
   readonly #options: HttpChannelOptions;
   readonly #isStrict: boolean;
   readonly #trace: Trace | undefined;
-  /** Streams that have delivered their response, but have not ended. */
+  /** Streams that have delivered the response, but have not ended yet. */
   readonly #draining = new Map<AbortController, Promise<void>>();
 
   constructor(options: HttpChannelOptions) {
@@ -111,7 +117,10 @@ class HttpChannel implements Channel {
     return response;
   }
 
-  /** Reads the response from a stream. A stream that ends before its response can be resumed if its events have ids. */
+  /**
+   * Reads the response from a stream. If the stream ends before the response, resumes the stream, provided that the
+   * events have ids.
+   */
   async #readResponse(first: Response, { id }: Message, options: SendOptions): Promise<Message> {
     const position: Position = { retryMs: RETRY_MS, failures: 0, onLost: this.#options.onLost };
     const isResponse = (message: Message) => message.method === undefined && message.id === id;
@@ -124,7 +133,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Reads a stream up to the response. Returns `undefined` if the stream ends or breaks before it. */
+  /** Reads a stream up to the response. Returns `undefined` if the stream ends or breaks before the response. */
   async #readStream(
     response: Response,
     isResponse: (message: Message) => boolean,
@@ -136,7 +145,7 @@ class HttpChannel implements Channel {
     const events = readEvents(response, signal);
     const next = () =>
       events.next().catch((error) => {
-        // Treat a broken connection like the end of the stream.
+        // Treat a broken connection like a stream that has ended.
         if (this.#isStrict || options.signal?.aborted || error instanceof RangeError) throw error;
         return { done: true } as const;
       });
@@ -163,7 +172,7 @@ class HttpChannel implements Channel {
   }
 
   async #drain(events: AsyncGenerator<StreamEvent>, stop: AbortController): Promise<void> {
-    // Do not wait for the end of the stream, because the response has been read.
+    // Return the response without waiting for the end of the stream.
     const stopTimer = startBackgroundTimer(() => stop.abort(), DRAIN_MS);
     try {
       while (!(await events.next()).done);
@@ -175,8 +184,8 @@ class HttpChannel implements Channel {
   }
 
   /**
-   * Opens a stream again after the delay that the server sets. The delay grows with each failure. Returns `undefined`
-   * if the server cannot be reached.
+   * Reopens a stream after the delay that the server has set. The delay grows with each failure. Returns `undefined` if
+   * the server cannot be reached.
    */
   async #reopen(position: Position, options: SendOptions): Promise<Response | undefined> {
     const retryMs = Math.max(position.retryMs, LEAST_RETRY_MS);
@@ -193,7 +202,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Reads a stream until it has ended and cannot be resumed. Returns the last HTTP status. */
+  /** Reads a standalone stream until it has ended and cannot be resumed. Returns the last HTTP status. */
   async #listen(first: Response, options: SendOptions): Promise<number> {
     const position: Position = { retryMs: RETRY_MS, failures: 0 };
     let { status } = first;
@@ -203,8 +212,8 @@ class HttpChannel implements Channel {
         else if (response) {
           status = response.status;
           await response.body?.cancel();
-          // Start without a position, because the server may have dropped the events after the position but may still
-          // have the stream.
+          // Open the stream without a position, because the server may still offer the stream although it has dropped
+          // the events after the position.
           if (!position.id || status === 404) return status;
           position.id = undefined;
         }
@@ -217,25 +226,25 @@ class HttpChannel implements Channel {
   }
 }
 
-/** The position in a stream. */
+/** The state for resuming a stream. */
 interface Position {
   id?: string;
   /** Milliseconds to wait before the stream is resumed. */
   retryMs: number;
-  /** Number of times in a row that the server could not be reached. */
+  /** Number of consecutive attempts in which the server could not be reached. */
   failures: number;
-  /** Called at the first failure. */
+  /** Called with the error of the first failed attempt. */
   readonly onLost?: (error: unknown) => void;
 }
 
-const ENDED = "Cannot get the response: the stream ended too early";
+const ENDED = "Cannot get the response: the stream ended before the response";
 
-/** Whether a response is an event stream. */
+/** Tests whether a response is an event stream. */
 export function isStream({ ok, headers }: Response): boolean {
   return ok && (headers.get("content-type")?.startsWith("text/event-stream") ?? false);
 }
 
-/** Creates the error for a response that is not a stream. */
+/** Returns the error for a response that is not an event stream. */
 export async function toError(response: Response): Promise<McpError> {
   const text = await readText(response);
   const { error } = readBody(response, text) ?? {};
@@ -246,7 +255,7 @@ export async function toError(response: Response): Promise<McpError> {
 
 async function expectEnd(events: AsyncGenerator<StreamEvent>, reply: Message): Promise<Message> {
   for await (const { data } of events) {
-    if (data !== undefined) throw new Error(`Cannot read on: after the response came ${data}`);
+    if (data !== undefined) throw new Error(`Cannot read the stream: the server sent ${data} after the response`);
   }
   return reply;
 }
@@ -256,13 +265,13 @@ function readBody({ ok, headers }: Response, text: string): Message | undefined 
   try {
     return readMessages(text)[0];
   } catch (error) {
-    // A proxy may respond with its own JSON.
+    // For an error status, ignore a body that is not a message, because a proxy may send its own JSON.
     if (ok) throw error;
   }
 }
 
-// Rejects when the signal aborts, and cancels the response body, because a server in the same process notices only that
-// the body is cancelled, not that the request is aborted.
+// Rejects when the signal aborts, and cancels the response body. A server in the same process does not notice that a
+// request is aborted, but notices that the body is cancelled.
 function raceAbort<T>(coming: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return coming;
   const { promise, resolve, reject } = Promise.withResolvers<T>();

@@ -137,7 +137,7 @@ for (const { name, program } of runtimes) {
       if (lines.length === 201) await writer.close();
     }
     const refused = lines.flatMap(({ error }) => error?.message ?? []);
-    assertEquals(refused, ["Cannot pass on ping: 200 requests are open; wait for responses"]);
+    assertEquals(refused, ["Cannot forward ping: 200 requests are open; wait for their responses"]);
     assertEquals((await child.status).code, 0);
   });
 

@@ -146,7 +146,11 @@ Deno.test("the time of a sign-in does not count towards the timeouts of requests
   const connecting = connect(url, { fetch, auth, timeoutMs: 40 });
   // A request without a user times out as usual while the user signs in.
   const late: ClientAuth = { token: () => undefined, refresh: () => signedIn.promise };
-  await assertRejects(() => connect(url, { fetch, auth: late, timeoutMs: 80 }), DOMException, "no response in 80 ms");
+  await assertRejects(
+    () => connect(url, { fetch, auth: late, timeoutMs: 80 }),
+    DOMException,
+    "no response within 80 ms",
+  );
   assertEquals(isAsked, true);
   held.token = state.valid;
   signedIn.resolve(true);

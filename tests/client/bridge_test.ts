@@ -98,7 +98,7 @@ Deno.test("bridge: a response that is another message is an error", async () => 
   ) {
     await using bridged = new LineClient(() => json(wrong));
     const { error } = await bridged.request(1, "ping", { _meta });
-    assertStringIncludes(JSON.stringify(error), "belongs to no request");
+    assertStringIncludes(JSON.stringify(error), "with a message that is not a response to this request");
     assertEquals(bridged.received.length, 1);
   }
   const unread = { jsonrpc: "2.0", id: null, error: { code: -32600, message: "Invalid" } };

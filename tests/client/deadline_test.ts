@@ -62,7 +62,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
     const auth = options.auth && slowAuth();
     await using client = await connect(url, { ...options, ...auth && { auth }, fetch });
     const late = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 60 }), DOMException);
-    assertEquals([late.name, late.message], ["TimeoutError", "Cannot finish tools/call: no response in 60 ms"]);
+    assertEquals([late.name, late.message], ["TimeoutError", "Cannot finish tools/call: no response within 60 ms"]);
     const stop = new AbortController();
     const calling = client.callTool("slow", {}, { signal: stop.signal });
     setTimeout(() => stop.abort(new Error("enough")));

@@ -110,7 +110,7 @@ Deno.test("a server with no revision in common is refused, and the error lists t
   await assertRejects(
     () => connect(url, { fetch: server.fetch }),
     Error,
-    "the server supports 2030-01-01, and this client 2026",
+    "the server supports the revisions 2030-01-01, but this client supports 2026",
   );
   const discovering = fakeHttp((heard) => ok(heard, { supportedVersions: ["2030-01-01"] }));
   await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "supports 2030-01-01");
@@ -144,13 +144,13 @@ Deno.test("an era can be requested", async () => {
   await assertRejects(
     () => connect(url, { fetch: server.fetch, era: "modern" }),
     Error,
-    "does not support 2026-07-28; it refused server/discover with error -32601 (-32601)",
+    "does not support 2026-07-28; the server rejected server/discover with error -32601 (-32601)",
   );
   assertEquals(methodsOf(server), ["server/discover"]);
   await assertRejects(
     () => connect(both, { era: "modern", revisions: ["2025-11-25"] }),
     TypeError,
-    "revisions has no",
+    "contains no",
   );
   await both.close();
 });
@@ -264,7 +264,7 @@ Deno.test("a stream that names no endpoint is closed", async () => {
     "the stream names no address",
   );
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
-  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended too early");
+  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before the response");
   const none = fakeHttp(() => new Response("nobody", { status: 404, headers: { "content-type": "text/plain" } }));
   const error = await assertRejects(() => connect(url, { fetch: none.fetch }), McpError, "got 404 text/plain: nobody");
   assertEquals(error.status, 404);

@@ -257,8 +257,8 @@ Deno.test("an invalid response is an error that quotes it", async () => {
     "Cannot read the server's message": () => Response.json({ result: {} }),
     "Cannot use the response to 99": () => ok({ id: 99 }),
     "Cannot use the result": (heard) => ok(heard, { content: "text" }),
-    "the stream ended too early": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
-    "stream ended too early": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
+    "the stream ended before the response": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }]),
+    "stream ended before the response": () => stream([{ jsonrpc: "2.0", method: "notifications/x" }], "break"),
   };
   for (const [state, answer] of Object.entries(answers)) {
     const server = modern(answer);
@@ -518,12 +518,12 @@ Deno.test("a stream with a session is resumed after the retry time that the serv
 Deno.test("a stream that cannot be resumed fails its call", async () => {
   const place = `id: a\nretry: 1\ndata:\n\n`;
   const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
-    "the stream ended too early": ["data:\n\n", () => stream([])],
+    "the stream ended before the response": ["data:\n\n", () => stream([])],
     "got 400 text/plain: gone": [
       place,
       () => new Response("gone", { status: 400, headers: { "content-type": "text/plain" } }),
     ],
-    "stream ended too early": [place, () => Promise.reject(new TypeError("no network"))],
+    "stream ended before the response": [place, () => Promise.reject(new TypeError("no network"))],
   };
   for (const [state, [first, then]] of Object.entries(answers)) {
     const server = legacy(({ http, method }) => {

@@ -120,7 +120,7 @@ Deno.test("headers are sent with every request over HTTP, and timeoutMs limits e
   await using client = await connectTest(server, { headers: { "x-tag": "1" }, timeoutMs: 50 });
   await client.callTool("see");
   assertEquals(seen, ["1"]);
-  await assertRejects(() => client.callTool("wait"), DOMException, "no response in 50 ms");
+  await assertRejects(() => client.callTool("wait"), DOMException, "no response within 50 ms");
   await server.close();
 });
 

@@ -116,7 +116,7 @@ Deno.test("the client refuses an invalid response to its request", async () => {
     "Cannot read the response: got 502 text/html": () =>
       new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
     "Cannot read the response: got 202": () => new Response(null, { status: 202 }),
-    "the stream ended too early": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
+    "the stream ended before the response": () => sse({ jsonrpc: "2.0", method: "notifications/message", params: {} }),
     "after the response came": (_, { id }) => sse(ok(id), ok(id)),
   };
   for (const [text, answer] of Object.entries(bad)) {
@@ -191,7 +191,7 @@ behaviour("a request that exceeds its timeout is cancelled, and the handler's si
   });
   const { client } = await connect({ handlers: [slow] });
   const error = await assertRejects(() => client.callTool("slow", {}, { timeoutMs: 80 }), DOMException);
-  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no response in 80 ms"]);
+  assertEquals([error.name, error.message], ["TimeoutError", "Cannot finish tools/call: no response within 80 ms"]);
   await until(() => aborted > 0, "the signal");
   assertEquals(aborted, 1);
 });

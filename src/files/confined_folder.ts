@@ -9,34 +9,34 @@ import { toMatcher } from "./glob.ts";
 import { type FileFacts, isWindows, localFiles } from "./local_files.ts";
 import { joinPath, toRelativePath } from "./path.ts";
 
-/** Maximum number of files that are listed. All other files can still be read. */
+/** Maximum number of listed files. Files that are not listed can still be read. */
 export const MAX_LISTED_FILES = 5000;
 
-/** The folder, and the selection of files that can be read. */
+/** The folder, and the rules that select the readable files. */
 export interface FolderOptions {
   /**
-   * The path of the folder without symbolic links, or a function that finds it. The function is called until it returns
-   * a path, which is then kept. It returns `undefined` if the folder does not exist.
+   * The path of the folder without symbolic links, or a function that returns this path, or `undefined` if the folder
+   * does not exist. The function is called until it returns a path.
    */
   readonly root: string | (() => Promise<string | undefined>);
   /** Whether to include names that begin with a dot. Defaults to `false`. */
   readonly hidden?: boolean;
   /**
-   * Patterns of names and paths to exclude. A pattern without a slash applies to names, a pattern with a slash to paths
-   * in the folder. Defaults to `["node_modules"]`.
+   * Patterns of names and paths to exclude. A pattern without a slash applies to names. A pattern with a slash applies
+   * to paths relative to the folder. Defaults to `["node_modules"]`.
    */
   readonly exclude?: readonly string[];
-  /** Maximum bytes of a file that can be read. */
+  /** Maximum size of a readable file, in bytes. */
   readonly maxBytes: number;
 }
 
-/** A file or folder in a folder. */
+/** A file or subfolder of a folder. */
 export interface FolderItem {
-  /** The path in the folder as it was requested, without `.` and repeated slashes. */
+  /** The requested path relative to the folder, without `.` and repeated slashes. */
   readonly path: string;
-  /** The path of the folder itself, without symbolic links. */
+  /** The absolute path of the folder, without symbolic links. */
   readonly root: string;
-  /** The absolute path without symbolic links. */
+  /** The absolute path of the item, without symbolic links. */
   readonly real: string;
   readonly kind: "file" | "folder";
   /** Size in bytes. */
@@ -47,21 +47,19 @@ export interface FolderItem {
 export interface Folder {
   /** Finds the path of the folder, without symbolic links. Returns `undefined` if the folder does not exist. */
   findRoot(): Promise<string | undefined>;
-  /** Finds the file or folder at a path in the folder. */
+  /** Finds the file or subfolder at a path relative to the folder. */
   find(path: string): Promise<FolderItem | Unavailable>;
   /** Reads a file. */
   read(path: string): Promise<Uint8Array | Unavailable>;
   /** Lists the items of a folder, sorted by name. */
   list(path: string): Promise<readonly FolderItem[] | Unavailable>;
-  /**
-   * Lists at most `limit` files in the folder and its subfolders, sorted by path. Links to folders are not followed.
-   */
+  /** Lists at most `limit` files in the folder and its subfolders, sorted by path. Does not follow links to folders. */
   walk(limit: number): Promise<readonly FolderItem[]>;
-  /** Whether a path in the folder is served, because no pattern excludes it. */
+  /** Whether a path in the folder is served. `false` if a pattern excludes the path, or if the path is hidden. */
   includes(path: string): boolean;
 }
 
-/** Whether a result is a reason why the file or folder is unavailable. */
+/** Whether a result is the reason for which a file or folder is unavailable. */
 export function isUnavailable(value: object): value is Unavailable {
   return "state" in value;
 }
@@ -70,7 +68,7 @@ const MAX_DEPTH = 64;
 const MISSING: Unavailable = { state: "there is no such file", isMissing: true };
 const OUTSIDE: Unavailable = { state: "it is outside of the folder", isPrivate: true };
 
-/** Opens a folder. Symbolic links are followed only if their targets are in the folder. */
+/** Opens a folder. Follows symbolic links only if their targets are in the folder. */
 export function openFolder(options: FolderOptions): Folder {
   return new ConfinedFolder(options);
 }
@@ -94,7 +92,7 @@ class ConfinedFolder implements Folder {
   }
 
   async findRoot(): Promise<string | undefined> {
-    // Keep the path, because the folder may be replaced by a link to another folder.
+    // Keep the first path, because another program may replace the folder by a link to another folder.
     return this.#root ??= await this.#findRoot();
   }
 
@@ -184,8 +182,8 @@ class ConfinedFolder implements Folder {
 }
 
 /**
- * Converts system errors to reasons. Throws if the runtime lacks a permission, because the user can grant the
- * permission.
+ * Converts system errors to reasons. If the runtime lacks a permission, throws its error, so that the user learns which
+ * permission to grant.
  */
 async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   try {
@@ -193,7 +191,7 @@ async function orUnavailable<T>(result: Promise<T>): Promise<T | Unavailable> {
   } catch (error) {
     // The file was removed after it was found.
     if (hasErrorCode(error) && ["ENOENT", "ENOTDIR", "ELOOP"].includes(error.code)) return MISSING;
-    if (hasErrorCode(error)) return { state: "it may not be read", isPrivate: true };
+    if (hasErrorCode(error)) return { state: "reading it is not permitted", isPrivate: true };
     throw error;
   }
 }
@@ -207,20 +205,20 @@ function byPath(a: FolderItem, b: FolderItem): number {
 }
 
 /**
- * Resolution of change times in milliseconds. File systems record change times with the tick of the system clock, which
- * takes at most 10 ms on Linux and 16 ms on Windows. Two changes within one tick have the same time.
+ * Resolution of change times in milliseconds. File systems take change times from the system clock, which advances in
+ * ticks of at most 10 ms on Linux and 16 ms on Windows. Two changes within one tick have the same time.
  */
 const CHANGE_TIME_RESOLUTION_MS = 40;
-/** Deno reports change times in whole seconds. */
+/** Additional resolution on Deno, in milliseconds, because Deno reports change times in whole seconds. */
 const DENO_RESOLUTION_MS = 1000;
-/** Milliseconds to wait for a folder that keeps changing. */
+/** Maximum milliseconds to wait until a folder stops changing. */
 const TIMEOUT_MS = 5000;
 
-/** The reason why a path cannot be read, for users and models. */
+/** The reason for which a path cannot be read, as text for users and models. */
 export interface Unavailable {
   readonly state: string;
   readonly isMissing?: boolean;
-  /** Whether the reason would reveal whether files outside of the folder exist. */
+  /** Whether the reason would reveal which files exist outside of the folder. */
   readonly isPrivate?: boolean;
 }
 
@@ -228,12 +226,12 @@ export interface Unavailable {
  * Reads up to `maxBytes` bytes of the file at `real`, a path below `root` without symbolic links. Proves that the file
  * is in the folder, even if other programs change the folder at the same time.
  *
- * A path that was checked may lead to another file when it is opened: a program that can write to the folder can
- * replace a part of the path by a symbolic link, and undo that later. The runtimes cannot open a file relative to an
- * open folder, so this function proves the path instead. The entries of a folder cannot change without changing the
- * folder's change time, which no program can set. For each folder on the path, identity and change time are read before
- * and after opening the file. If they are equal, and the change time is older than the first read, no folder has
- * changed between the reads, and the open file is the file in the folder.
+ * Even after a check, opening a path may open another file: a program that can write to the folder can replace a part
+ * of the path with a symbolic link, and undo this change later. The runtimes cannot open a file relative to an open
+ * folder, so this function verifies the path instead. The entries of a folder cannot change without changing the
+ * folder's change time, which no program can set. The function reads the identity and change time of each folder on the
+ * path before and after opening the file. If both are equal, and the change time is older than the first read, no
+ * folder has changed between the two reads, so the open file is in the folder.
  */
 async function readConfined(root: string, real: string, maxBytes: number): Promise<Uint8Array | Unavailable> {
   const names = toRelativePath(root, real)?.split("/") ?? [];
@@ -244,8 +242,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     const before = await statFolders(folders);
     if (!before) return MISSING;
     const end = Date.now();
-    // Ignore change times in the future here, because they come from the clock of another machine. Such times are only
-    // compared for equality.
+    // Do not wait for change times in the future, because they come from the clock of another machine. These times are
+    // only compared for equality.
     const changes = before.map(({ changed }) => changed).filter((changed) => changed <= end);
     const waitMs = Math.max(0, ...changes) + settleMs - start;
     if (waitMs > 0) {
@@ -256,7 +254,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     // Node 22 does not support `await using`.
     try {
       const facts = await localFiles.lstat(real);
-      // Compare the innermost folder first, so that the folders around it are compared after it.
+      // Read the facts of the innermost folder first, and of the folders around it later.
       const after = await statFolders([...folders].reverse());
       const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
       if (!isUnchanged) continue;
@@ -270,8 +268,8 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
 }
 
 /**
- * Returns the facts of folders in the given order, on which the proof depends. Returns `undefined` if a path is not a
- * folder.
+ * Reads the facts of folders one after the other, in the given order, because the proof depends on the order. Returns
+ * `undefined` if a path is not a folder.
  */
 async function statFolders(paths: readonly string[]): Promise<FileFacts[] | undefined> {
   const all: FileFacts[] = [];

@@ -1,6 +1,6 @@
 /**
- * Explains an unexpected error to the author of a server, in development. The text contains the message, and the frames
- * in files of the author with their lines of source code.
+ * Explains an unexpected error to the author of a server, in development. The text contains the message, and the stack
+ * frames in the author's files with their lines of source code.
  *
  * @module
  */
@@ -8,22 +8,23 @@ import { toPrintable } from "../kit/printable.ts";
 import { isOfUser, readPlace, readStack } from "../kit/stack.ts";
 import { deno, findProcess } from "../runtime.ts";
 
-/** Maximum number of frames in files of the author for one error. */
+/** Maximum number of stack frames in the author's files that are shown per error. */
 const MAX_FRAMES = 10;
 /**
- * Maximum number of frames of the library and of packages. These frames are shown if no frame is in a file of the
- * author.
+ * Maximum number of stack frames in the library and in packages. These frames are shown only if no frame is in a file
+ * of the author.
  */
 const MAX_FOREIGN = 3;
-/** Maximum number of causes of an error that are shown. */
+/** Maximum number of `cause` errors that are shown. */
 const MAX_CAUSES = 4;
-/** Maximum number of characters of a message, and of a line of source code. */
+/** Maximum length of a message, in characters. */
 const MAX_MESSAGE = 2000;
+/** Maximum length of a line of source code, in characters. */
 const MAX_LINE = 200;
-/** Maximum number of characters of a source file that is read. */
+/** Maximum size of a source file that is read, in characters. */
 const MAX_SOURCE = 2_000_000;
 
-/** Explains an error in several lines. Never throws. */
+/** Returns an explanation of several lines. Never throws. */
 export function explainFault(error: unknown): string {
   try {
     const lines: string[] = [];
@@ -36,7 +37,7 @@ export function explainFault(error: unknown): string {
     }
     return toPrintable(lines.join("\n"));
   } catch {
-    // The author's code may throw anything, such as a proxy.
+    // The author's code may throw any value, such as a proxy that throws when it is read.
     return "an error that cannot be read";
   }
 }
@@ -61,8 +62,8 @@ function withSource(frame: string): readonly string[] {
 }
 
 /**
- * Returns a line of a file. Returns `undefined` without permission to read the file, so that no permission is
- * requested.
+ * Returns a line of a file. Returns `undefined` if the permission to read the file is missing, instead of requesting
+ * the permission.
  */
 function readLine(path: string, line: number): string | undefined {
   try {

@@ -6,14 +6,14 @@
 import { startBackgroundTimer } from "../runtime.ts";
 import { localFiles } from "./local_files.ts";
 
-/** Milliseconds between two checks. */
+/** Milliseconds between two checks of a file. */
 const POLL_MS = 500;
 
 /**
  * Calls `onChange` when a file has been written, replaced, deleted or created. Returns a function that stops watching.
  * The watcher does not keep the process alive.
  *
- * Polls the file, because the file watchers of operating systems lose a file that an editor replaces.
+ * Polls the file, because the file watchers of operating systems lose track of a file that an editor replaces.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
   const readVersion = () => localFiles.stat(path).then((facts) => facts?.version, () => undefined);

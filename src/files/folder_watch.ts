@@ -1,5 +1,5 @@
 /**
- * Watches a folder, and distinguishes written files from added and removed files.
+ * Watches a folder. Distinguishes written files from added and removed files.
  *
  * @module
  */
@@ -8,10 +8,10 @@ import { type Folder, MAX_LISTED_FILES } from "./confined_folder.ts";
 import { localFiles } from "./local_files.ts";
 import { toRelativePath } from "./path.ts";
 
-/** Milliseconds to wait for further events, because saving a file causes several events. */
+/** Milliseconds from the first event until the folder is compared, because saving a file causes several events. */
 const SETTLE_MS = 50;
 
-/** Listeners for changes of a folder. */
+/** Callbacks for changes in a folder. */
 export interface FolderListener {
   /** Called with the path of a file that was written. */
   readonly onWritten: (path: string) => void;
@@ -26,8 +26,8 @@ export function watchFolder(folder: Folder, listener: FolderListener): () => voi
 }
 
 /**
- * Compares lists of files to find out whether a file was written, added or removed, because the system reports only
- * paths.
+ * Compares lists of files to determine whether a file was written, added or removed, because the operating system
+ * reports only paths.
  */
 class FolderWatcher {
   readonly #folder: Folder;
@@ -58,13 +58,13 @@ class FolderWatcher {
   async #start(): Promise<void> {
     const root = await this.#folder.findRoot();
     if (root === undefined || this.#isStopped) return;
-    // Start watching before the list is read, so that no change in between is missed.
+    // Start watching before reading the list. Otherwise a change between reading and watching would be missed.
     this.#stopWatching = startWatching(root, (path) => this.#onEvent(root, path));
     this.#files = await this.#listFiles();
     if (this.#files.size < MAX_LISTED_FILES) return;
     this.#stopWatching();
     console.error(
-      `Cannot watch ${root}: it has ${MAX_LISTED_FILES} files or more; clients are not notified of changes`,
+      `Cannot watch ${root}: it has ${MAX_LISTED_FILES} files or more, so clients are not notified of changes; exclude files`,
     );
   }
 
@@ -75,7 +75,8 @@ class FolderWatcher {
     this.#schedule();
   }
 
-  // Further events do not restart the timer, because a program that writes continuously would then delay it forever.
+  // Further events do not restart the timer, because a program that writes continuously would delay the comparison
+  // forever.
   #schedule(): void {
     this.#timer ??= setTimeout(async () => {
       await this.#compareLists().catch((error) => console.error(formatError(error)));

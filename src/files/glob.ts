@@ -4,10 +4,10 @@
  * @module
  */
 
-/** Whether a path matches. The path is relative to the base folder of the pattern. */
+/** Tests whether a path matches. The path is relative to the base folder of the pattern. */
 export type Matcher = (path: string) => boolean;
 
-// Maximum number of patterns after braces are expanded. Each pair of braces multiplies the number of patterns.
+// Maximum number of patterns to which the braces expand. Each pair of braces multiplies the number of patterns.
 const MAX_PATTERNS = 100;
 
 export interface MatcherOptions {
@@ -16,8 +16,8 @@ export interface MatcherOptions {
 }
 
 /**
- * Compiles a pattern to a function. Matching takes time proportional to the length of the path times the length of the
- * pattern, because clients may send patterns.
+ * Compiles a pattern to a function. The time of a match grows only with the length of the path times the length of the
+ * pattern, so that clients can be allowed to send patterns.
  *
  * @throws {TypeError} if the braces are unbalanced, or expand to too many patterns.
  */
@@ -26,7 +26,7 @@ export function toMatcher(pattern: string, { matchDots = false }: MatcherOptions
   return (path) => patterns.some((parts) => matchPath(parts, path.split("/"), matchDots));
 }
 
-/** Returns the folders at the beginning of a pattern, before its first wildcard. */
+/** Returns the leading folders of a pattern that contain no wildcard. */
 export function toBaseFolder(pattern: string): string {
   const parts = pattern.split("/");
   const wildcard = parts.findIndex((part) => /[*?{]/.test(part));
@@ -38,7 +38,7 @@ export function toRelativePattern(pattern: string): string {
   return pattern.slice(toBaseFolder(pattern).length).replace(/^\//, "");
 }
 
-/** Whether a text is a pattern and not a path. */
+/** Whether a text contains characters that make it a pattern. */
 export function isPattern(text: string): boolean {
   return /[*?{]/.test(text);
 }
@@ -50,7 +50,7 @@ function expandBraces(pattern: string): string[] {
     const [whole, before, inner, after] = /^([^{]*)\{([^{}]*)\}(.*)$/s.exec(each) ?? [];
     if (whole !== undefined) queue.push(...inner.split(",").map((choice) => before + choice + after));
     else if (/[{}]/.test(each)) {
-      throw new TypeError(`the braces of ${pattern} do not match; write {a,b} without nesting`);
+      throw new TypeError(`the braces of ${pattern} are nested or unbalanced; write {a,b} without nesting`);
     } else patterns.push(each);
     if (queue.length > 2 * MAX_PATTERNS) {
       throw new TypeError(`the braces of ${pattern} expand to more than ${MAX_PATTERNS} patterns; use fewer braces`);
@@ -59,8 +59,8 @@ function expandBraces(pattern: string): string[] {
   return patterns;
 }
 
-// Both loops backtrack only to the last star, because trying an earlier star again cannot match anything else. This
-// keeps the time proportional to the product of the lengths.
+// `matchPath` and `matchName` backtrack only to the last star, because backtracking to an earlier star cannot find
+// another match. The time therefore grows only with the product of the lengths.
 function matchPath(parts: readonly string[], names: readonly string[], matchDots: boolean): boolean {
   const isVisible = (name: string) => matchDots || !name.startsWith(".");
   let [i, j, star, mark] = [0, 0, -1, 0];

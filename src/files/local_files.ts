@@ -2,18 +2,18 @@
  * Reads the files of this machine. Paths are absolute and have forward slashes. The functions throw the errors of the
  * runtime, such as for a missing permission.
  *
- * The file system module is loaded with the first use. Loading it takes 21 ms on Deno and 3 ms on Bun, which would
- * delay the start of all servers.
+ * The file system module is loaded when it is first used, because loading it takes 21 ms on Deno and 3 ms on Bun.
+ * Servers that do not read files start faster.
  *
  * @module
  */
 import { hasErrorCode } from "../kit/error_code.ts";
 import { deno, findProcess, type FsEntry, type FsFacts, type FsFile } from "../runtime.ts";
 
-/** The kind of a path. */
+/** The kind of file that a path leads to. */
 export type FileKind = "file" | "folder" | "link" | "other";
 
-/** A file or a folder. */
+/** The facts of a file or folder. */
 export interface FileFacts {
   readonly kind: FileKind;
   /** Size in bytes. */
@@ -22,34 +22,39 @@ export interface FileFacts {
   readonly mode: number;
   /** A text that changes when the file is written or replaced. */
   readonly version: string;
-  /** The device and the inode, which identify a file or folder. */
+  /** The numbers of the device and the inode, which identify a file or folder. */
   readonly identity: string;
-  /** Time of the last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set it. */
+  /**
+   * Time of the last change of content, metadata or entries, in milliseconds since 1970. Programs cannot set this time.
+   */
   readonly changed: number;
-  /** Time of the last change of content, in whole milliseconds since 1970. Programs can set it. */
+  /** Time of the last change of content, in whole milliseconds since 1970. Programs can set this time. */
   readonly modified: number;
 }
 
 /** A file that is open for reading. */
 export interface OpenFile extends AsyncDisposable {
   readonly facts: FileFacts;
-  /** Reads at most `maxBytes` from the start. */
+  /** Reads at most `maxBytes` bytes from the start of the file. */
   read(maxBytes: number): Promise<Uint8Array>;
 }
 
-/** An entry of a folder. Links are not followed. */
+/** An entry of a folder. For a link, describes the link, not its target. */
 export interface FolderEntry {
   readonly name: string;
   readonly kind: FileKind;
 }
 
-/** Error codes for a path that does not lead to a file, including a path through a file, and a cycle of links. */
+/**
+ * Error codes for a path that does not lead to a file. Includes paths that use a file as a folder, cycles of links, and
+ * names that are too long.
+ */
 const NOT_FOUND_CODES = ["ENOENT", "ENOTDIR", "ELOOP", "ENAMETOOLONG"];
-/** The permission bits of a mode. */
+/** Mask of the permission bits in a mode. */
 export const PERMISSION_BITS = 0o7777;
 const CHUNK_BYTES = 65_536;
 
-/** Whether paths may have drives and backslashes, because the system is Windows. */
+/** Whether the system is Windows, where paths can have drives and backslashes. */
 export function isWindows(): boolean {
   return deno ? deno.build.os === "windows" : findProcess().platform === "win32";
 }
@@ -58,17 +63,17 @@ const fs = () => findProcess().getBuiltinModule("fs");
 
 /** Reads files and folders. */
 export const localFiles = {
-  /** Returns the facts of a path after following links. Returns `undefined` if there is no file. */
+  /** Returns the facts of a path after following links. Returns `undefined` if the path does not exist. */
   async stat(path: string): Promise<FileFacts | undefined> {
     return await fs().promises.stat(path).then(toFacts, ignoreNotFound);
   },
 
-  /** Returns the facts of a path without following links. Returns `undefined` if there is no file. */
+  /** Returns the facts of a path without following links. Returns `undefined` if the path does not exist. */
   async lstat(path: string): Promise<FileFacts | undefined> {
     return await fs().promises.lstat(path).then(toFacts, ignoreNotFound);
   },
 
-  /** Resolves the links in a path. Returns `undefined` if there is no file. */
+  /** Resolves the links in a path. Returns `undefined` if the path does not exist. */
   async resolve(path: string): Promise<string | undefined> {
     return await fs().promises.realpath(path).then(toSlashes, ignoreNotFound);
   },
@@ -101,8 +106,9 @@ export const localFiles = {
   },
 
   /**
-   * Calls `listener` with each path under a folder that is written, created or deleted. Calls `failed` if the folder
-   * can no longer be watched. Returns a function that stops watching. The watcher does not keep the process alive.
+   * Watches a folder with its subfolders. Calls `listener` with each path that is written, created or deleted. Calls
+   * `failed` if the folder can no longer be watched. Returns a function that stops watching. The watcher does not keep
+   * the process alive.
    */
   watch(path: string, listener: (path: string) => void, failed: (error: unknown) => void): () => void {
     const watcher = fs().watch(
@@ -137,12 +143,11 @@ function toFacts(stats: FsFacts): FileFacts {
   };
 }
 
-/** Returns the kind of a path. */
 export function toKind(entry: Pick<FsEntry, "isSymbolicLink" | "isFile" | "isDirectory">): FileKind {
   return entry.isSymbolicLink() ? "link" : entry.isFile() ? "file" : entry.isDirectory() ? "folder" : "other";
 }
 
-/** Converts backslashes of a path on Windows to forward slashes. */
+/** Converts the backslashes of a Windows path to forward slashes. Returns any other path unchanged. */
 function toSlashes(path: string): string {
   return /^[a-z]:[\\/]/i.test(path) ? path.replaceAll("\\", "/") : path;
 }

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Returns the folder of a path. */
+/** Returns the path of the parent folder. */
 export function toFolder(path: string): string {
   return path.replace(/\/[^/]*$/, "") || "/";
 }
@@ -20,8 +20,8 @@ export function joinPath(folder: string, path: string): string {
 }
 
 /**
- * Returns a path relative to a folder. Empty for the folder itself. Returns `undefined` if the path is outside of the
- * folder.
+ * Returns a path relative to a folder. Returns an empty string for the folder itself, and `undefined` if the path is
+ * outside of the folder.
  */
 export function toRelativePath(folder: string, path: string): string | undefined {
   if (path === folder) return "";
@@ -29,14 +29,14 @@ export function toRelativePath(folder: string, path: string): string | undefined
   return path.startsWith(start) ? path.slice(start.length) : undefined;
 }
 
-/** Whether a path is absolute on Windows or any other system. */
+/** Whether a path is absolute on any operating system. */
 export function isAbsolute(path: string): boolean {
   return /^([a-z]:)?[\\/]/i.test(path);
 }
 
 /**
  * Resolves a path to an absolute path with forward slashes. Calls `cwd` only for relative paths, because the working
- * directory may have been deleted or not be readable.
+ * directory may be deleted or unreadable.
  */
 export function toAbsolutePath(path: string, cwd: () => string, isWindows: boolean): string {
   const slash = (text: string) => isWindows ? text.replaceAll("\\", "/") : text;
@@ -49,15 +49,15 @@ export function toAbsolutePath(path: string, cwd: () => string, isWindows: boole
   return (isWindows ? "" : "/") + segments.join("/");
 }
 
-/** Returns the URL of an absolute path. */
+/** Returns the `file:` URL of an absolute path. */
 export function toFileHref(path: string): string {
   return new URL(`file://${path.startsWith("/") ? "" : "/"}${path.replace(/[%#?\\]/g, encodeURIComponent)}`).href;
 }
 
 /**
- * Returns the path of a folder or file, given as a path, or as a URL such as `new URL("./notes", import.meta.url)`.
+ * Returns the path of a folder or file. `given` is a path, or a URL such as `new URL("./notes", import.meta.url)`.
  *
- * @throws {TypeError} if the value is neither a path nor a URL of this machine.
+ * @throws {TypeError} if the value is neither a path nor a `file:` URL on this machine.
  */
 export function readLocation(given: unknown, isWindows: () => boolean): string {
   const isUrl = given instanceof URL || typeof given === "string" && /^[a-z][a-z\d+.-]+:/i.test(given);
@@ -75,6 +75,6 @@ function readFileUrl({ protocol, host, pathname, href }: URL): string {
   if (protocol !== "file:" || host || hasSlash) {
     throw new TypeError(`path: ${href} is not a file or folder on this machine; use a file: URL`);
   }
-  // Remove the first slash on Windows, because a drive follows it.
+  // Remove the first slash of a Windows path, because the path begins with the drive.
   return decodeURIComponent(pathname).replace(/^\/(?=[a-z]:)/i, "");
 }

@@ -17,18 +17,22 @@ import { makeStep, type SteppedRun } from "./step.ts";
 export interface CacheOptions {
   /** Milliseconds for which a result is kept. */
   readonly ttlMs: number;
-  /** Maximum number of results that are kept, for all tools with this cache. Defaults to 1000. */
+  /** Maximum number of kept results, for all tools with this cache. Defaults to 1000. */
   readonly entries?: number;
   /**
-   * Maximum bytes of all kept results with their inputs. One client may use a quarter of the bytes. At the limit, its
-   * least recently used results are dropped. These bytes also count towards `limits.memory`. Defaults to 16 MiB.
+   * Maximum bytes of all kept results, including their inputs. A single client can use at most a quarter of the bytes.
+   * If the limit is reached, the cache evicts the least recently used results. These bytes also count towards
+   * `limits.memory`. Defaults to 16 MiB.
    */
   readonly bytes?: number;
 }
 
-/** A cache for the option `cache` of a tool, made by {@linkcode cache}. Tools with the same object share its limits. */
+/**
+ * A cache for the `cache` option of a tool, created by {@linkcode cache}. Tools with the same cache object share its
+ * limits.
+ */
 export interface ToolCache extends Step<"cache"> {
-  /** Drops all results. The results of calls that are still running are not kept. */
+  /** Removes all kept results. Results of calls that are still running will not be kept. */
   clear(): void;
 }
 
@@ -38,12 +42,13 @@ const OPTIONS: KnownOptions<keyof CacheOptions> = {
 };
 
 /**
- * Creates a cache for the option `cache` of a tool with `annotations: { readOnlyHint: true }`. The result of a call is
- * kept for calls with an equal input of the same principal at the same path of the server. Callers without a principal
- * share results.
+ * Creates a cache for the `cache` option of a tool with `annotations: { readOnlyHint: true }`. A kept result is
+ * returned for calls with an equal input from the same principal at the same path of the server. Callers without a
+ * principal share results.
  *
- * The cache does not keep errors, results of calls that asked the client or used `ctx.once`, and values that cannot be
- * copied, such as streams and instances of classes. If equal calls run at the same time, each of them runs the tool.
+ * The cache does not keep errors, results of calls that sent a request to the client or used `ctx.once`, or values that
+ * cannot be copied, such as streams and class instances. If equal calls arrive at the same time, each call runs the
+ * tool.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -66,9 +71,9 @@ export function cache(options: CacheOptions): ToolCache {
   const { ttlMs, entries = 1000, bytes = 16 * 1024 * 1024 } = options;
   checkNumbers("make a cache", { ttlMs, entries, bytes });
   const bounds = { ttlMs, bytes, least: Math.ceil(bytes / entries) };
-  // The first tool names the pot, so that the cache has the same pot on all paths.
+  // The first tool gives the cache's limit its name, so that the cache shares one limit on all paths.
   let pot: string | undefined;
-  // The kept results by the ticker of the server, because all paths of a server share one ticker.
+  // The kept results, keyed by the ticker of the server, because all paths of a server share one ticker.
   const shelves = new WeakMap<Ticker, Shelf>();
   let generation = 0;
   const step = makeStep("cache", (tool) => {
@@ -104,7 +109,7 @@ function serve({ call, core, input, next, usesRounds }: SteppedRun, name: string
   if (kept) return structuredClone(kept.value);
   const returned = next();
   const keep = (value: unknown) => {
-    // After clear(), the server has a new shelf.
+    // If clear() was called during the run, the server has a new shelf, and the result must not be kept.
     if (key !== undefined && !usesRounds() && open(core) === shelf) shelf.keep(key, value, call);
     return value;
   };
@@ -120,7 +125,7 @@ interface Kept {
   readonly value: unknown;
   /** Time until which the result is kept, in milliseconds of the monotonic clock. */
   readonly ends: number;
-  /** The bytes that the result takes from the memory and from the pot of the cache. */
+  /** The bytes that the result takes from the limits for the memory and for the cache. */
   readonly held: readonly Holding[];
 }
 
@@ -128,9 +133,9 @@ interface Kept {
 interface CacheBounds {
   readonly ttlMs: number;
   readonly bytes: number;
-  /** Minimum bytes that each result counts as, which limits the number of results. */
+  /** Minimum number of bytes that each result counts as. Limits the number of results. */
   readonly least: number;
-  /** Name of the pot, which distinguishes it from the pots of other caches. */
+  /** Name of the limit, which distinguishes this cache from other caches. */
   readonly pot: string;
 }
 
@@ -139,7 +144,7 @@ class Shelf {
   readonly generation: number;
   readonly #bounds: CacheBounds;
   readonly #ticker: Ticker;
-  /** The kept results by key. The least recently used result is the first. */
+  /** The kept results, keyed by call. The least recently used result is the first. */
   readonly #entries = new Map<string, Kept>();
   readonly #sweep: Sweep = (now) => {
     for (const [key, { ends }] of this.#entries) {
@@ -156,8 +161,8 @@ class Shelf {
 
   /** Returns the key of a call. Returns `undefined` if the input or the principal cannot be compared. */
   toKey(name: string, { principal, host: { endpoint } }: Call, input: unknown): string | undefined {
-    // The key contains the scopes and facts of the principal, because the result may depend on them. The key does not
-    // contain the expiry, because the expiry changes when a credential is renewed.
+    // The key contains the scopes and other properties of the principal, because the result may depend on these
+    // properties. The key does not contain the expiry, because the expiry changes when a credential is renewed.
     const { expiresAt: _, ...caller } = principal ?? {};
     return toKey([endpoint, name, principal ? caller : null, input], this.#bounds.bytes / 4);
   }
@@ -188,7 +193,7 @@ class Shelf {
     this.#ticker.schedule(this.#sweep, ttlMs);
   }
 
-  /** Drops all results. */
+  /** Removes all results. */
   drop(): void {
     for (const key of this.#entries.keys()) this.#forget(key);
   }

@@ -14,13 +14,13 @@ import { makeStep, type SteppedRun } from "./step.ts";
 
 /** Options of {@linkcode circuit}. All are optional. */
 export interface CircuitOptions {
-  /** Number of failures in a row that open the circuit. Defaults to 5. */
+  /** Number of consecutive failures that open the circuit. Defaults to 5. */
   readonly failures?: number;
   /** Milliseconds between attempts while the circuit is open. Defaults to 10,000. */
   readonly retryMs?: number;
   /**
-   * Selects the errors that count as failures. It is not called for a `ToolError` or an `McpError`, which never count.
-   * By default, all other errors count. A timeout always counts.
+   * Selects the errors that count as failures. `errors` is not called for a `ToolError` or an `McpError`, because these
+   * errors never count. By default, all other errors count. A timeout always counts.
    */
   readonly errors?: SelectErrors;
 }
@@ -31,12 +31,13 @@ const OPTIONS: KnownOptions<keyof CircuitOptions> = {
 };
 
 /**
- * Creates a circuit breaker for the option `circuit` of a tool. Tools with the same object share it. After `failures`
- * in a row the tool no longer runs, and the model reads why and when to try again. Once per `retryMs`, one call runs
- * the tool to test it. If it succeeds, the circuit closes.
+ * Creates a circuit breaker for the `circuit` option of a tool. Tools with the same circuit breaker object share its
+ * state. After `failures` consecutive failures, the circuit is open: calls fail immediately with an error that tells
+ * the model when to try again. One call per `retryMs` runs the tool as a test. If that call succeeds, the circuit
+ * closes.
  *
- * If all failures come from one client, the circuit opens only for this client. To open the circuit for all clients, at
- * most half of the failures count per client.
+ * If all failures come from one client, the circuit opens only for this client. At most half of the failures that open
+ * the circuit for all clients can come from the same client.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -57,7 +58,7 @@ export function circuit(options: CircuitOptions = {}): Step<"circuit"> {
   checkOptions("make a circuit breaker", options, OPTIONS);
   const { failures = 5, retryMs = 10_000, errors } = options;
   checkNumbers("make a circuit breaker", { failures, retryMs });
-  // The failures by the ticker of the server, because all paths of a server share one ticker.
+  // The failures, keyed by the ticker of the server, because all paths of a server share one ticker.
   const states = new WeakMap<Ticker, Streak>();
   const open = (ticker: Ticker) => {
     const streak = states.get(ticker) ?? new Streak({ failures, retryMs, ticker });
@@ -83,7 +84,7 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
     const seconds = Math.ceil(waitMs / 1000);
     throw new ToolError(`${name} is not available: it failed ${failures} times in a row; try again in ${seconds} s`);
   }
-  // Count a timeout here, because a handler that ignores its cancellation may never end.
+  // Count a timeout when it occurs, because a handler that ignores its cancellation may never end.
   const { signal } = call;
   const onAbort = () => {
     if (call.why === "timeout") streak.fail(call);
@@ -94,7 +95,7 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
     if (!call.ended) streak.clear();
     return value;
   } catch (error) {
-    // Do not count the error of a cancelled call, because the cancellation has caused the error.
+    // Do not count the error of a cancelled call, because the cancellation may have caused the error.
     if (!call.ended && isFailure(error, errors, place)) streak.fail(call);
     throw error;
   } finally {
@@ -102,7 +103,10 @@ async function guard({ call, core, next }: SteppedRun, { name, errors, failures,
   }
 }
 
-/** Number of clients whose failures are counted separately. The failures of further clients are counted together. */
+/**
+ * Maximum number of clients whose failures are counted separately. The failures of all further clients are counted
+ * together.
+ */
 const MAX_CLIENTS = 1000;
 
 /** Counts the failures of one server since the last success. */
@@ -110,9 +114,9 @@ class Streak {
   readonly #failures: number;
   readonly #retryMs: number;
   readonly #ticker: Ticker;
-  /** The number of failures by client. */
+  /** Number of failures, keyed by client. */
   readonly #counts = new Map<unknown, number>();
-  /** Time of the next attempt, in milliseconds of the monotonic clock. */
+  /** Time of the next test call, in milliseconds of the monotonic clock. */
   #nextAt = 0;
 
   constructor({ failures, retryMs, ticker }: { failures: number; retryMs: number; ticker: Ticker }) {
@@ -122,8 +126,8 @@ class Streak {
   }
 
   /**
-   * Returns the milliseconds until the next attempt. Returns 0 if the call may run. If it returns 0 while the circuit
-   * is open, the call is the attempt.
+   * Returns 0 if the call may run, or the milliseconds until the next test call. If the circuit is open and the result
+   * is 0, this call is the test call.
    */
   check(call: Call): number {
     if (!this.#isOpen(toClient(call))) return 0;
@@ -133,7 +137,6 @@ class Streak {
     return 0;
   }
 
-  /** Counts a failure. */
   fail(call: Call): void {
     const client = toClient(call);
     const key = this.#counts.has(client) || this.#counts.size < MAX_CLIENTS ? client : undefined;
@@ -146,7 +149,7 @@ class Streak {
     this.#counts.clear();
   }
 
-  // A single client whose calls fail must not open the circuit for all other clients.
+  // Failures of a single client must not open the circuit for all other clients.
   #isOpen(client: unknown): boolean {
     if ((this.#counts.get(client) ?? 0) >= this.#failures) return true;
     const most = Math.ceil(this.#failures / 2);

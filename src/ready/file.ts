@@ -16,7 +16,7 @@ import { LOCAL, LOCAL_HINTS, MAX_BYTES, readPath, toLife, toLocalPlace } from ".
 
 /** Options of {@linkcode file}. Only `path` is required. */
 export interface FileOptions extends LocalOptions {
-  /** Name for people and models. Defaults to the name of the file. */
+  /** Name that users and models see. Defaults to the name of the file. */
   readonly name?: string;
   /** URI of the resource. Defaults to `file:///` and the name of the file, such as `file:///style.md`. */
   readonly uri?: string;
@@ -34,11 +34,11 @@ const OPTIONS: KnownOptions<keyof FileOptions> = {
 };
 
 /**
- * Creates a resource with the contents of a file. The file is read for each request, and clients are notified when it
- * changes.
+ * Creates a resource with the contents of a file. The server reads the file for each request, and notifies clients when
+ * the file changes.
  *
- * A symbolic link is followed if its target is in the same folder or in a folder below, as for mounted configurations.
- * For any other link, give the path of the target.
+ * The server follows a symbolic link if the target is in the same folder or a subfolder, as for mounted configurations.
+ * For any other link, set `path` to the target.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -49,8 +49,8 @@ const OPTIONS: KnownOptions<keyof FileOptions> = {
  * export default createServer({ name: "guide", version: "1.0.0", handlers: [style] });
  * ```
  *
- * If the file does not exist, the server does not start: `server.ready()` rejects. If the file is deleted later,
- * clients get `Resource not found` until it exists again.
+ * If the file does not exist, the server does not start: `server.ready()` rejects. While the file is deleted, clients
+ * get `Resource not found`.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */

@@ -22,25 +22,25 @@ import type { ChangeOptions, ResourceMetadata } from "./local_options.ts";
 import { folderTools } from "./folder_tools.ts";
 import { decodeText, toMediaType } from "./media_type.ts";
 
-/** The folder from which a resource reads. */
+/** The folder from which a resource reads, and the metadata of the resource. */
 export interface FileResourceOptions {
   readonly folder: Folder;
   readonly metadata: ResourceMetadata;
   readonly change?: ChangeOptions;
 }
 
-/** The folder from which several resources read. */
+/** The folder from which several resources read, and their metadata and URIs. */
 export interface FilesOptions extends FileResourceOptions {
   /** Returns the URI of a file in the folder. */
   readonly toUri: (path: string) => string;
 }
 
-/** Handlers of a server, with the function that watches their files. */
+/** Handlers of a server, and a function that watches the files of these handlers. */
 export interface ServerPart {
   readonly handlers: readonly Handler[];
-  /** The common prefix of the URIs of a folder. */
+  /** The common prefix of the URIs of all files in a folder. */
   readonly baseUri?: string;
-  /** Notifies the clients of a server of changes. Returns a function that stops the notifications. */
+  /** Starts notifying the clients of a server about changes. Returns a function that stops the notifications. */
   readonly watch?: (server: ChangeNotifier) => () => void;
 }
 
@@ -89,9 +89,9 @@ export function fileResource(
 /** A folder to serve. */
 export interface FolderResourceOptions extends FilesOptions {
   readonly name: string;
-  /** The common prefix of the URIs of its files. */
+  /** The common prefix of the URIs of the folder's files. */
   readonly baseUri: string;
-  /** Whether to add tools. A string is used as the prefix of their names. */
+  /** Whether to add tools. A string is the prefix of the tools' names. */
   readonly tools?: boolean | string;
 }
 

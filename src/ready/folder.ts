@@ -16,23 +16,24 @@ import { LOCAL, LOCAL_HINTS, MAX_BYTES, readPath, toLife, toLocalPlace } from ".
 
 /** Options of {@linkcode folder}. Only `path` is required. */
 export interface FolderOptions extends LocalOptions {
-  /** Name for people and models. Defaults to the name of the folder. */
+  /** Name that users and models see. Defaults to the name of the folder. */
   readonly name?: string;
   /**
-   * Prefix of the URIs of its files. It must end with a slash, such as `notes://`. Defaults to `file:///` and the name
-   * of the folder, such as `file:///notes/`, so that clients do not learn the path of the folder.
+   * Prefix of the URIs of the folder's files. It must end with a slash, such as `notes://`. Defaults to `file:///`
+   * followed by the name of the folder, such as `file:///notes/`. The default does not reveal the path of the folder to
+   * clients.
    */
   readonly uri?: string;
   /** Whether to serve names that begin with a dot. Defaults to `false`. */
   readonly hidden?: boolean;
   /**
    * Patterns of files and folders to exclude, such as `["*.key", "drafts/**"]`. A pattern without a slash applies to
-   * names at any depth, a pattern with a slash to paths in the folder. Defaults to `["node_modules"]`.
+   * names at any depth. A pattern with a slash applies to paths relative to the folder. Defaults to `["node_modules"]`.
    */
   readonly exclude?: readonly string[];
   /**
-   * Whether to add the tools `list`, `search` and `read`, which models need because they do not read resources
-   * themselves. A string is the prefix of the names of the tools, such as `"notes_"`. Defaults to `false`.
+   * Whether to add the tools `list`, `search` and `read`, because models usually cannot read resources directly. A
+   * string is the prefix of the names of the tools, such as `"notes_"`. Defaults to `false`.
    */
   readonly tools?: boolean | string;
 }
@@ -53,7 +54,7 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
       findProblem: (tools) =>
         typeof tools === "boolean" || typeof tools === "string" && /^[\w.-]{1,64}$/.test(tools)
           ? undefined
-          : 'is neither true nor false nor a prefix of names, such as "notes_"',
+          : 'is not valid; use true, false, or a prefix for tool names, such as "notes_"',
     },
   },
   hints: { ...LOCAL_HINTS, ignore: "exclude", dotfiles: "hidden", prefix: "tools", baseUri: "uri" },
@@ -61,10 +62,11 @@ const OPTIONS: KnownOptions<keyof FolderOptions> = {
 };
 
 /**
- * Serves the files of a folder as resources: a template that lists, reads and completes their paths. With `tools`,
- * models can list, search and read them too. Clients are notified when files are written, added and removed.
+ * Serves the files of a folder as resources: a template that lists and reads the files, and completes their paths. With
+ * `tools`, models can list, search and read the files too. Clients are notified when files are written, added and
+ * removed.
  *
- * Files outside of the folder cannot be read: neither with `..`, nor through symbolic links, even if another program
+ * Files outside of the folder cannot be read, neither with `..` nor through symbolic links, even if another program
  * changes the folder at the same time. Symbolic links within the folder are followed.
  *
  * ```ts

@@ -9,21 +9,22 @@ import { type Folder, isUnavailable } from "../files/confined_folder.ts";
 import { decodeText } from "./media_type.ts";
 
 /**
- * Maximum number of matches. More matches would only fill the context of a model, which can search for a longer phrase.
+ * Maximum number of matches. More matches would only fill the context of the model. The model can search for a longer
+ * phrase instead.
  */
 const MAX_MATCHES = 100;
 const MAX_FILES = 20_000;
 const MAX_BYTES = 256 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 const MAX_LINE_CHARACTERS = 300;
-/** The number of files between two progress notifications. */
+/** Number of files that are searched between two progress notifications. */
 const PROGRESS_INTERVAL = 100;
 
 /** The phrase and the files to search. */
 export interface SearchQuery {
   /** The phrase. Upper and lower case are treated as equal. */
   readonly phrase: string;
-  /** Whether to search a file. */
+  /** Whether to search the file at this path. */
   readonly matches: (path: string) => boolean;
 }
 
@@ -69,10 +70,10 @@ function findLines(text: string, phrase: string): string[] {
   });
 }
 
-/** Maximum number of searches of one client that wait for its running search. */
+/** Maximum number of searches that one client can queue behind its running search. */
 const MAX_WAITING = 8;
 
-/** Queues searches by client. */
+/** Runs the searches of each client one after the other. */
 export class SearchQueue {
   readonly #clients = new Map<unknown, { last: Promise<unknown>; count: number }>();
 

@@ -12,11 +12,11 @@ import { decodeText, toMediaType } from "./media_type.ts";
 import { toMessage } from "./problem.ts";
 
 export interface FolderToolsOptions {
-  /** The prefix of the tools' names. */
+  /** Prefix of the tools' names. */
   readonly prefix: string;
   /** Returns the URI of a file in the folder. */
   readonly toUri: (path: string) => string;
-  /** Options of all tools. */
+  /** Options that all tools get. */
   readonly common: CommonOptions;
   /** Changes the options of each tool, as a group does for its handlers. */
   readonly change: ChangeOptions;
@@ -25,13 +25,13 @@ export interface FolderToolsOptions {
 /** The parts from which the tools of a folder are created. */
 interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
   readonly folder: Folder;
-  /** Creates a tool with the options of all tools. Adds the prefix to its name. */
+  /** Creates a tool with the common options, and adds the prefix to the name. */
   readonly make: (options: ToolOptions<JsonSchema, JsonSchema>) => Tool;
 }
 
 /**
- * Maximum number of entries of a list. A longer list would only fill the context of a model, which can list a subfolder
- * instead.
+ * Maximum number of listed entries. A longer list would only fill the context of the model. The model can list a
+ * subfolder instead.
  */
 const MAX_ENTRIES = 1000;
 /** The queue key that all clients without a principal share. */
@@ -57,7 +57,7 @@ function listTool({ folder, make }: ToolParts): Tool {
     input: {
       type: "object",
       properties: {
-        path: { type: "string", description: "The folder, such as docs. Defaults to the outermost folder" },
+        path: { type: "string", description: "The path of the folder, such as docs. Defaults to the root folder" },
       },
     },
     run: async ({ path = "" }) => {
@@ -73,7 +73,7 @@ function searchTool({ folder, make }: ToolParts): Tool {
   const queue = new SearchQueue();
   return make({
     name: "search",
-    description: "Searches the text of all files for a phrase, ignoring case, and lists the matching lines.",
+    description: "Searches all text files for a phrase, ignoring case, and lists the matching lines.",
     annotations,
     input: {
       type: "object",
@@ -98,12 +98,13 @@ function searchTool({ folder, make }: ToolParts): Tool {
 function readTool({ folder, make, toUri }: ToolParts): Tool {
   return make({
     name: "read",
-    description: "Reads a file: all or some of the lines of a text file, or an image or any other file as it is.",
+    description:
+      "Reads a file. Returns all lines or a range of lines of a text file. Returns an image or any other file unchanged.",
     annotations,
     input: {
       type: "object",
       properties: {
-        path: { type: "string", description: "The file, such as docs/intro.md" },
+        path: { type: "string", description: "The path of the file, such as docs/intro.md" },
         from: { type: "integer", minimum: 1, description: "The first line to read, in a text file" },
         lines: { type: "integer", minimum: 1, description: "The number of lines to read, in a text file" },
       },

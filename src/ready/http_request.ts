@@ -1,5 +1,6 @@
 /**
- * Sends HTTP requests that cannot reach this machine or its network, with limits on time and size.
+ * Sends HTTP requests, with limits on time and size. Unless a host is allowed, the requests cannot reach this machine
+ * or its network.
  *
  * @module
  */
@@ -13,9 +14,9 @@ export interface RequestOptions {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The time for the whole request, in milliseconds. */
+  /** Maximum time for the whole request, in milliseconds. */
   readonly timeoutMs: number;
-  /** The largest response body, in bytes. */
+  /** Maximum size of the response body, in bytes. */
   readonly maxBytes: number;
   /** Private hosts that the request may reach, with or without a port. */
   readonly allowPrivate: readonly string[];
@@ -25,7 +26,7 @@ export interface RequestOptions {
 /** A response whose body has been read. */
 export interface HttpResponse {
   readonly status: number;
-  /** The media type without parameters. */
+  /** The media type of the body, without parameters. */
   readonly mediaType: string;
   readonly bytes: Uint8Array;
 }
@@ -36,7 +37,7 @@ const REDIRECTS = [301, 302, 303, 307, 308];
 /**
  * Sends a request and follows redirects.
  *
- * @throws {ToolError} if the target is not allowed or there is no response.
+ * @throws {ToolError} if the target is not allowed, or does not respond.
  */
 export async function sendRequest(url: URL, options: RequestOptions): Promise<HttpResponse> {
   const timeout = AbortSignal.timeout(options.timeoutMs);
@@ -45,7 +46,7 @@ export async function sendRequest(url: URL, options: RequestOptions): Promise<Ht
     return await sendFollowing(url, { ...options, signal });
   } catch (error) {
     if (error instanceof ToolError) throw error;
-    // Errors contain only the origin, because path and query may contain secrets.
+    // Errors contain only the origin of the URL, because the path and query may contain secrets.
     const origin = `${url.protocol}//${url.host}`;
     if (timeout.aborted) {
       throw new ToolError(`Cannot reach ${origin}: it did not respond within ${options.timeoutMs} ms (timeoutMs)`);
@@ -79,16 +80,18 @@ async function sendFollowing(first: URL, options: RequestOptions): Promise<HttpR
     await response.body?.cancel();
     hop = redirect(hop, response.status, location);
   }
-  throw new ToolError(`Cannot reach ${first.host}: there were more than ${MAX_REDIRECTS} redirects`);
+  throw new ToolError(
+    `Cannot reach ${first.host}: there were more than ${MAX_REDIRECTS} redirects; use the URL of the final target`,
+  );
 }
 
 /**
- * Returns the next request after a redirect. Headers and body are never sent to another origin, because they may
+ * Returns the request that follows a redirect. Headers and body are never sent to another origin, because they may
  * contain secrets.
  */
 function redirect({ url, method, headers, body }: Hop, status: number, location: string): Hop {
   if (!URL.canParse(location, url.href)) {
-    throw new ToolError(`Cannot follow the redirect of ${url.host} to ${location}: it is not a URL`);
+    throw new ToolError(`Cannot follow the redirect of ${url.host} to ${location}: the target is not a URL`);
   }
   const target = new URL(location, url.href);
   const isCrossOrigin = target.origin !== url.origin;
@@ -100,7 +103,7 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
   }
   if (isCrossOrigin && (body !== undefined || method !== "GET" && method !== "HEAD")) {
     throw new ToolError(
-      `Cannot follow the redirect of ${url.origin} to ${target.origin}: the request is not sent to another origin; ` +
+      `Cannot follow the redirect of ${url.origin} to ${target.origin}: the request must not be sent to another origin; ` +
         "if you trust that origin, use its URL",
     );
   }
@@ -109,7 +112,7 @@ function redirect({ url, method, headers, body }: Hop, status: number, location:
 
 /**
  * Rejects URLs that are not http or https, and private hosts that are not allowed. Host names are resolved, because a
- * name may have an address of this machine.
+ * host name may resolve to a private address.
  */
 async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> {
   const { protocol, host, hostname } = url;
@@ -117,7 +120,9 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
     throw new ToolError(`Cannot reach ${url.href}: its scheme is not allowed; use http or https`);
   }
   if (url.username || url.password) {
-    throw new ToolError(`Cannot reach ${host}: the URL contains a name or password; put them into a header`);
+    throw new ToolError(
+      `Cannot reach ${host}: the URL contains credentials; send them in the Authorization header instead`,
+    );
   }
   if (allowed.includes(host) || allowed.includes(hostname)) return;
   const addresses = isIpAddress(hostname) ? [hostname.replace(/[[\]]/g, "")] : await lookUpAddresses(url);
@@ -125,7 +130,7 @@ async function checkTarget(url: URL, allowed: readonly string[]): Promise<void> 
   if (address === undefined) return;
   throw new ToolError(
     `Cannot reach ${host}: ${address === hostname ? "it" : address} is an address of this machine or its network; ` +
-      `to allow it, set allowPrivate: [${JSON.stringify(host)}]`,
+      `to allow this host, set allowPrivate: [${JSON.stringify(host)}]`,
   );
 }
 
@@ -147,7 +152,7 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    // Throwing ends the loop, which cancels the rest of the body.
+    // The throw ends the loop, and thereby cancels the body stream.
     if (size > maxBytes) {
       throw new ToolError(`Cannot read the response: it is larger than ${maxBytes} bytes (maxBytes)`);
     }

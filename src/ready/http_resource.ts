@@ -1,5 +1,5 @@
 /**
- * Resources whose contents are the response to an HTTP request.
+ * Resources whose contents are the body of an HTTP response.
  *
  * @module
  */
@@ -39,8 +39,8 @@ const OPTIONS: KnownOptions<keyof HttpResourceOptions> = {
 };
 
 /**
- * Creates a resource whose contents are the response to an HTTP request. Neither the request nor its redirects can
- * reach this machine or its network, unless `allowPrivate` lists the host.
+ * Creates a resource whose contents are the body of an HTTP response. Neither the request nor its redirects can reach
+ * this machine or its network, unless `allowPrivate` lists the host.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -61,7 +61,7 @@ export function httpResource(options: HttpResourceOptions): FixedResource {
   });
 }
 
-/** Creates a resource whose contents are the response to an HTTP request. */
+/** Creates the resource for {@linkcode httpResource} and for config files. */
 export function makeHttpResource(
   { url: urlTemplate, headers: given = {}, timeoutMs, maxBytes, allowPrivate, ...entry }: HttpResourceOptions,
   { readEnv, toProblem }: HttpOptions,

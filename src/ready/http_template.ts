@@ -9,14 +9,14 @@ import { type KeyPath, type ToProblem, withPath } from "./problem.ts";
 import { parseTemplate, type ReadEnv, type Template } from "./template.ts";
 import { type Arguments, findUnfillable, toArgumentText, type ToolInput } from "./tool_input.ts";
 
-/** Functions that tools and resources with HTTP requests use. */
+/** Functions that HTTP tools and HTTP resources need. */
 export interface HttpOptions {
-  /** Reads environment variables. Without this function, `${…}` has no special meaning. */
+  /** Reads environment variables. If omitted, `${…}` has no special meaning. */
   readonly readEnv?: ReadEnv;
   readonly toProblem: ToProblem;
 }
 
-/** Parses a template at a path of the request. `optional` lists the arguments that may be missing. */
+/** Parses the template at `path` in the request. `optional` lists the arguments that may be missing. */
 export type ParseTemplate = (text: string, path: KeyPath, optional?: readonly string[]) => Template;
 
 /** A URL with arguments. */
@@ -34,9 +34,10 @@ interface TemplateOptions extends HttpOptions {
 }
 
 /**
- * Parses a template of a request.
+ * Parses a template in a request.
  *
- * @throws the problem if the template is malformed, or if the template requires an argument that may be missing.
+ * @throws an error of `toProblem` if the template is malformed, or if the template requires an argument that may be
+ *   missing.
  */
 export function parseHttpTemplate(
   text: string,
@@ -51,7 +52,7 @@ export function parseHttpTemplate(
 /**
  * Reads the origin of a URL that contains arguments.
  *
- * @throws the problem if an argument comes before the end of the host, or if the URL is invalid.
+ * @throws an error of `toProblem` if an argument is part of the host, or if the URL is invalid.
  */
 export function readOrigin(
   text: string,
@@ -60,16 +61,19 @@ export function readOrigin(
   const url = parseTemplate(text, readEnv).fill(() => "\0");
   const [start] = url.split("\0");
   if (!/^https?:\/\//i.test(start)) {
-    throw toProblem(path, "it does not begin with http:// or https://; write the whole URL");
+    throw toProblem(path, "it does not begin with http:// or https://; write the complete URL");
   }
   if (url.includes("\0") && !/^https?:\/\/[^/?#]+[/?#]/i.test(start)) {
-    throw toProblem(path, "an argument is part of the host, which a call may not choose; put it after the host");
+    throw toProblem(
+      path,
+      "an argument is part of the host, but calls must not choose the host; use arguments only after the host",
+    );
   }
   const sample = url.replaceAll("\0", "x");
-  if (!URL.canParse(sample)) throw toProblem(path, "it is not a URL; write it as https://host/path");
+  if (!URL.canParse(sample)) throw toProblem(path, "it is not a valid URL; write a URL such as https://host/path");
   const { username, password, origin } = new URL(sample);
   if (username || password) {
-    throw toProblem(path, "it contains a name or password; put them into the header authorization");
+    throw toProblem(path, "it contains credentials; send them in the authorization header instead");
   }
   return origin;
 }
@@ -94,7 +98,7 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
     const values = Array.isArray(only) ? only : [value.fill((name) => toArgumentText(args[name]))];
     return values.map((each) => `${encodeURIComponent(key)}=${encodeURIComponent(toArgumentText(each))}`);
   });
-  // Append the parameters as text. `searchParams` would encode the existing query again.
+  // Append the parameters as text. With `searchParams`, the existing query would be encoded again.
   if (pairs.length) url.search = [url.search.slice(1), ...pairs].filter(Boolean).join("&");
   return url;
 }
@@ -103,7 +107,9 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
 function checkSegments(template: Template, text: string): void {
   const toSegments = (url: string) => url.split(/[?#]/, 1)[0].split("/");
   const filled = toSegments(text);
-  // The number of segments is the same with any arguments, because encoded values contain no slash.
+  // The arguments do not change the number of segments, because encoded values contain no slash.
   const isEmpty = toSegments(template.fill(() => "\0")).some((segment, i) => segment.includes("\0") && !filled[i]);
-  if (isEmpty) throw new ToolError("Cannot send the request: an argument is empty, which changes the path");
+  if (isEmpty) {
+    throw new ToolError("Cannot send the request: an argument is empty, but a path segment must not be empty");
+  }
 }

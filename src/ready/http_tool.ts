@@ -30,18 +30,23 @@ import { decodeText } from "./media_type.ts";
 
 /** Limits of a request. */
 export interface HttpLimits {
-  /** Request headers, such as `{ authorization: "Bearer …" }`. They are not sent to another origin after a redirect. */
+  /**
+   * Request headers, such as `{ authorization: "Bearer …" }`. The headers are not sent to another origin after a
+   * redirect.
+   */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Milliseconds for the whole request, including its redirects. Defaults to 30,000. */
+  /** Timeout of the whole request with its redirects, in milliseconds. Defaults to 30,000. */
   readonly timeoutMs?: number;
   /** Maximum bytes of the response. Defaults to 1,048,576. */
   readonly maxBytes?: number;
-  /** Hosts on this machine or a private network that requests may reach, such as `localhost:8080`. Defaults to none. */
+  /**
+   * Hosts on this machine or on a private network that requests can reach, such as `localhost:8080`. Defaults to none.
+   */
   readonly allowPrivate?: readonly string[];
 }
 
 /**
- * A request that a tool sends. In the texts of the request, `{{name}}` is replaced by the argument of this name. Write
+ * A request that a tool sends. In the strings of the request, `{{name}}` is replaced with the argument `name`. Write
  * `\\{{` for a literal `{{`.
  */
 export interface HttpToolRequest extends HttpLimits {
@@ -50,13 +55,13 @@ export interface HttpToolRequest extends HttpLimits {
    * `https://api.example.com/users/{{id}}`.
    */
   readonly url: string;
-  /** Method of the request. Defaults to `GET`, or to `POST` if there is a body. */
+  /** Method of the request. Defaults to `POST` if there is a body, otherwise to `GET`. */
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Query parameters. A parameter whose argument is missing is omitted. */
   readonly query?: Readonly<Record<string, string>>;
   /**
-   * Body of the request: text or JSON. A string that consists only of `{{name}}` becomes the argument with its own
-   * type.
+   * Body of the request: text or JSON. A string that consists only of `{{name}}` is replaced with the value of the
+   * argument, which keeps its type.
    */
   readonly body?: unknown;
 }
@@ -88,11 +93,11 @@ const REQUEST: KnownOptions<keyof HttpToolRequest> = {
 const { run: _run, forCaller: _forCaller, ...names } = TOOL.names;
 const OPTIONS: KnownOptions<keyof HttpToolOptions> = {
   names: { ...names, fetch: REQUEST },
-  elsewhere: { run: "remove it, because the tool sends the request of fetch; or use tool()", forCaller: "use tool()" },
+  elsewhere: { run: "remove it, because the tool sends the request in fetch; or use tool()", forCaller: "use tool()" },
 };
 
 /**
- * Creates a tool that sends an HTTP request. Its arguments cannot change the host or the structure of the path. Neither
+ * Creates a tool that sends an HTTP request. The arguments cannot change the host or the structure of the path. Neither
  * the request nor its redirects can reach this machine or its network, unless `allowPrivate` lists the host.
  *
  * ```ts
@@ -121,7 +126,7 @@ export function httpTool(options: HttpToolOptions): Tool {
   });
 }
 
-/** Creates a tool that sends an HTTP request. */
+/** Creates the tool for {@linkcode httpTool} and for config files. */
 export function makeHttpTool(
   { fetch: request, ...options }: HttpToolOptions,
   { readEnv, toProblem }: HttpOptions,
@@ -131,7 +136,10 @@ export function makeHttpTool(
   const parse: ParseTemplate = (text, path, optional) =>
     parseHttpTemplate(text, { path: ["fetch", ...path], readEnv, toProblem, input, optional });
   if (body !== undefined && (method === "GET" || method === "HEAD")) {
-    throw toProblem(["fetch", "body"], `a ${method} request has no body; use POST, or put the arguments into query`);
+    throw toProblem(
+      ["fetch", "body"],
+      `a ${method} request must not have a body; use POST, or put the arguments into query`,
+    );
   }
   const url: UrlTemplate = {
     template: parse(request.url, ["url"]),
@@ -171,8 +179,8 @@ function parseEntries(
 }
 
 /**
- * Returns a function that fills a JSON value with arguments. Values that consist only of a missing argument are
- * omitted.
+ * Returns a function that replaces the arguments in a JSON value. A property that consists only of a missing argument
+ * is omitted.
  */
 function parseBody(
   body: unknown,

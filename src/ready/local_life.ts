@@ -1,5 +1,5 @@
 /**
- * Checks the options of folders and files, and watches them for as long as their servers run.
+ * Checks the options of `folder()` and `file()`, and watches the folders and files while their servers run.
  *
  * @module
  */
@@ -37,7 +37,7 @@ export const LOCAL = {
 /** Option names of other libraries, with the name to use instead. */
 export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
 
-/** Default of the option `maxBytes`, in bytes. */
+/** Default of the `maxBytes` option, in bytes. */
 export const MAX_BYTES = 1_048_576;
 
 /** Returns the location for error messages, such as `folder "/srv/notes"`. */
@@ -47,9 +47,8 @@ export function toLocalPlace(kind: "folder" | "file", options: unknown): string 
 }
 
 /**
- * Reads `path`. Returns it with forward slashes.
- *
- * @throws {TypeError} if it is neither a path nor a URL of this machine.
+ * Reads the `path` option. Returns the path with forward slashes. @throws {TypeError} if `path` is neither a path nor a
+ * `file:` URL on this machine.
  */
 export function readPath(path: unknown, place: string): string {
   try {
@@ -59,9 +58,9 @@ export function readPath(path: unknown, place: string): string {
   }
 }
 
-/** The checks and watchers of a folder or a file. */
+/** The check and the watcher of a folder or file. */
 export interface LifeParts {
-  /** Identifies the folder or file within a server. */
+  /** Identifies the folder or file in a server. */
   readonly id: string;
   /** Rejects if the folder or file cannot be served. */
   readonly check: () => Promise<void>;

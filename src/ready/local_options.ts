@@ -10,7 +10,7 @@ import type { GroupedOptions } from "../core/visibility/feature.ts";
 export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size"> {
   /**
    * The path, or a `file:` URL. A relative path is resolved against the working directory of the process. The working
-   * directory is rarely the folder of the program, because clients start servers in any folder. Write `new
+   * directory is rarely the folder of the program, because clients can start servers in any folder. Write `new
    * URL("./notes", import.meta.url)` for a path relative to the file that contains this expression.
    */
   readonly path: string | URL;
@@ -23,15 +23,15 @@ export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size
   /** Whether callers may share cached contents. Defaults to `"private"`. */
   readonly cacheScope?: "public" | "private";
   /**
-   * Decides whether a caller may see and use the handlers. For other callers they do not exist. Defaults to allowing
-   * every caller.
+   * Decides whether a caller may see and use the handlers. For other callers, the handlers do not exist. By default,
+   * every caller is allowed.
    */
   readonly allow?: Allow;
   /** Scopes that the caller must have, such as `["notes:read"]`. Defaults to none. */
   readonly scopes?: readonly string[];
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
   readonly tags?: readonly string[];
-  /** Middleware for the handlers. The first one is the outermost. */
+  /** Middleware for the handlers. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
 }
 

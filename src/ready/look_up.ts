@@ -7,7 +7,8 @@ import { deno, findProcess } from "../runtime.ts";
 import { hasErrorCode } from "../kit/error_code.ts";
 
 /**
- * Looks up the addresses of a host name. `port` is the port of the planned connection. Throws if there is no address.
+ * Looks up the addresses of a host name. `port` is the port to which the caller will connect. Throws if the host name
+ * has no address.
  */
 export async function lookUp(hostname: string, port: number): Promise<readonly string[]> {
   try {
@@ -15,8 +16,8 @@ export async function lookUp(hostname: string, port: number): Promise<readonly s
     return (await promises.lookup(hostname, { all: true })).map(({ address }) => address);
   } catch (error) {
     if (!deno) throw error;
-    // Connect instead. On Deno, a permission for a single port does not allow lookups, but a connection shows its
-    // address.
+    // On Deno, a permission for a single port does not allow lookups. Connect instead, and read the address of the
+    // connection.
     const connection = await deno.connect({ hostname, port }).catch((reason) => {
       throw hasErrorCode(reason) ? reason : error;
     });

@@ -1,5 +1,5 @@
 /**
- * Media types by file name extension, and detection of text files.
+ * Maps file name extensions to media types, and detects text files.
  *
  * @module
  */

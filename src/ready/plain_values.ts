@@ -1,5 +1,5 @@
 /**
- * Values without behaviour, which can be copied and compared: JSON values, dates, maps, sets, bigints and bytes.
+ * Values without behavior, which can be copied and compared: JSON values, dates, maps, sets, bigints and bytes.
  *
  * @module
  */
@@ -7,7 +7,7 @@
 /** Maximum number of nested levels of a value. */
 const MAX_DEPTH = 128;
 
-/** The state of a walk through a value. */
+/** The state of a traversal of a value. */
 interface Walk {
   bytes: number;
   /** The objects that contain the current object. */
@@ -15,9 +15,9 @@ interface Walk {
 }
 
 /**
- * Returns the bytes that a value takes in memory at most. Returns `undefined` if the bytes exceed `max`, or if the
- * value cannot be copied exactly. Streams, functions, instances of classes, and objects that contain themselves cannot
- * be copied.
+ * Returns an upper bound of the bytes that a value takes in memory. Returns `undefined` if the bytes exceed `max`, or
+ * if the value cannot be copied exactly. Streams, functions, class instances, and objects that contain themselves
+ * cannot be copied.
  */
 export function weighPlain(value: unknown, max: number): number | undefined {
   const walk: Walk = { bytes: max, open: new Set() };
@@ -44,7 +44,7 @@ function weighOne(value: unknown): number {
 
 /**
  * Returns a text that is the same only for equal values. The order of keys does not matter. Returns `undefined` for a
- * value that cannot be compared, such as an instance of a class.
+ * value that cannot be compared, such as a class instance.
  */
 export function toKey(value: unknown, max: number): string | undefined {
   return weighPlain(value, max) === undefined ? undefined : JSON.stringify(toParts(value));
@@ -70,7 +70,7 @@ function listParts(value: object): Iterable<unknown> | undefined {
   }
   if (prototype !== null && prototype !== Object.prototype || Object.getOwnPropertySymbols(value).length) return;
   const fields = Object.values(Object.getOwnPropertyDescriptors(value));
-  // Reject getters, because they may return another value the next time.
+  // Reject getters, because a getter may return a different value each time.
   if (fields.some(({ get, set, enumerable }) => get || set || !enumerable)) return;
   return Object.entries(value).flat();
 }

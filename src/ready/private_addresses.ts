@@ -1,13 +1,13 @@
 /**
- * Distinguishes private IP addresses, which lead to this machine or its network, from public addresses.
+ * Distinguishes public IP addresses from addresses of this machine, of private networks and of reserved networks.
  *
  * @module
  */
 import { type AddressList, findProcess, type NetModule } from "../runtime.ts";
 
 /**
- * The networks of IPv4 that are not public. These networks are not public within IPv6 either, where they are mapped,
- * translated (64:ff9b::/96) or tunnelled (2002::/16).
+ * IPv4 networks that are not public. The IPv6 networks in which they are embedded are not public either: mapped
+ * addresses, translated addresses (64:ff9b::/96) and tunneled addresses (2002::/16).
  */
 const PRIVATE = [
   "0.0.0.0/8", // this network
@@ -26,14 +26,12 @@ const PRIVATE = [
   "224.0.0.0/3", // multicast, reserved and broadcast
 ];
 
-/**
- * The public networks of IPv6, and the networks within them that are reserved for documentation and protocol
- * assignments.
- */
+/** The public IPv6 networks. */
 const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
+/** Networks within `PUBLIC_V6` that are reserved for documentation and protocol assignments. */
 const PRIVATE_V6 = ["2001::/23", "2001:db8::/32", "3fff::/16"];
 
-/** The lists. They are created when they are first needed, because creating them loads several modules on Deno. */
+/** Created when first needed, because creating the lists loads several modules on Deno. */
 let lists: { readonly privateList: AddressList; readonly publicList: AddressList } | undefined;
 
 function openLists(): NonNullable<typeof lists> {
@@ -56,7 +54,7 @@ export function isPrivateAddress(address: string): boolean {
   return !version || privateList.check(plain, "ipv6") || !publicList.check(plain, "ipv6");
 }
 
-/** Whether the host of a URL is an IP address and not a name. */
+/** Whether the host of a URL is an IP address, not a host name. */
 export function isIpAddress(host: string): boolean {
   return openNet().isIP(host.replace(/[[\]]/g, "")) !== 0;
 }
@@ -71,7 +69,7 @@ function toList(subnets: readonly string[]): AddressList {
   return list;
 }
 
-/** Returns the networks of IPv6 in which a network of IPv4 is embedded. */
+/** Returns the IPv6 networks in which an IPv4 network is embedded. */
 function toEmbedded(subnet: string): readonly string[] {
   const [address, bits] = subnet.split("/");
   const [a, b, c, d] = address.split(".").map((byte) => Number(byte).toString(16).padStart(2, "0"));

@@ -1,10 +1,10 @@
 /**
- * Errors about a value in the definition of a handler, whether in a config file or a program.
+ * Errors about a value in the definition of a handler, which is in a config file or in a program.
  *
  * @module
  */
 
-/** The keys and indexes that lead to a value. */
+/** Path of a value in the definition, as keys and indexes. */
 export type KeyPath = readonly (string | number)[];
 
 /** Creates an error about a value of a tool or resource. */

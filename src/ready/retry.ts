@@ -13,18 +13,18 @@ import { makeStep, type SteppedRun } from "./step.ts";
 
 /** Options of {@linkcode retry}. All are optional. */
 export interface RetryOptions {
-  /** Maximum number of runs, including the first. Defaults to 3. */
+  /** Maximum number of runs, including the first run. Defaults to 3. */
   readonly attempts?: number;
   /**
-   * Longest delay before the second run, in milliseconds. It doubles with each further run. The actual delay is random,
-   * between 0 and this value. Defaults to 200.
+   * Maximum delay before the second run, in milliseconds. The maximum doubles for each further run. The actual delay is
+   * random, between 0 and the maximum. Defaults to 200.
    */
   readonly delayMs?: number;
-  /** Longest delay before any run, in milliseconds. Defaults to 5000. */
+  /** Maximum delay before any run, in milliseconds. Defaults to 5000. */
   readonly maxDelayMs?: number;
   /**
-   * Selects the errors after which the tool runs again. It is not called for a `ToolError` or an `McpError`, which
-   * never cause another run. By default, the tool runs again after all other errors.
+   * Selects the errors after which the tool runs again. `errors` is not called for a `ToolError` or an `McpError`,
+   * because these errors never cause another run. By default, the tool runs again after all other errors.
    */
   readonly errors?: SelectErrors;
   /**
@@ -40,9 +40,9 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
 };
 
 /**
- * Creates retries for the option `retry` of a tool: if `run` fails, it runs again after a delay with jitter. There is
- * no further run if the call was cancelled, has asked its client or used `ctx.once`, or if the delay would exceed its
- * timeout.
+ * Creates retries for the `retry` option of a tool. If `run` fails, it runs again after a random delay. It does not run
+ * again if the call was cancelled, has sent a request to the client or has used `ctx.once`, or if the delay would
+ * exceed the call's timeout.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -58,7 +58,7 @@ const OPTIONS: KnownOptions<keyof RetryOptions> = {
  * export default createServer({ name: "status", version: "1.0.0", handlers: [status] });
  * ```
  *
- * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool may not run twice.
+ * @throws {TypeError} if an option is unknown or invalid. `tool()` throws if the tool must not run twice.
  */
 export function retry(options: RetryOptions = {}): Step<"retry"> {
   checkOptions("make retries", options, OPTIONS);

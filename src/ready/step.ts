@@ -9,19 +9,19 @@ import { CALL, INTERNALS } from "../core/call/internals.ts";
 import type { Step, StepName, SteppedTool, WrapRun } from "../core/visibility/run_steps.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
-/** One run of the function. */
+/** One run of a tool's `run` function. */
 export interface SteppedRun {
   readonly call: Call;
   readonly core: FeatureParts;
-  /** The validated and guarded input. */
+  /** The input, after validation and guards. */
   readonly input: unknown;
   /** Runs the function, or the inner step. */
   readonly next: () => unknown;
-  /** Whether the function has asked its client or used `ctx.once`. */
+  /** Whether the function has sent a request to the client or used `ctx.once`. */
   readonly usesRounds: () => boolean;
 }
 
-/** Creates a step for the option `name`. `bind` throws if the step cannot be used with a tool. */
+/** Creates a step for the tool option `name`. `bind` throws if the step cannot be used with a tool. */
 export function makeStep<Name extends StepName>(
   name: Name,
   bind: (tool: SteppedTool) => (run: SteppedRun) => unknown,
@@ -30,7 +30,7 @@ export function makeStep<Name extends StepName>(
     const step = bind(tool);
     return (input, ctx) => {
       const call = toCall(ctx);
-      // Safe, because the calls of a server have the parts of the server's core.
+      // Safe, because the host of a server's call always has the parts of the server's core.
       const core = call.host.parts as FeatureParts;
       const { watched, usesRounds } = watchRounds(ctx, call);
       return step({ call, core, input, next: () => run(input, watched), usesRounds });
@@ -40,22 +40,22 @@ export function makeStep<Name extends StepName>(
   return { [INTERNALS]: { [name]: wrap } } as unknown as Step<Name>;
 }
 
-// Returns the call of a context. A context with services is another object, which refers to its call.
+// Returns the call of a context. A context with services is a separate object that refers to the call.
 function toCall(ctx: Context<never>): Call {
   return Reflect.get(ctx, CALL) ?? ctx;
 }
 
-/** The methods with which a handler asks its client, or stores a value for its next run. */
+/** The methods that send a request to the client, or store a value for the next run. */
 const ROUNDS: readonly unknown[] = ["elicit", "elicitUrl", "sample", "roots", "forward", "once"];
 
-/** Returns a context that records whether the handler asks its client or uses `ctx.once`. */
+/** Returns a context that records whether the handler sends a request to the client or uses `ctx.once`. */
 function watchRounds(ctx: Context<never>, call: Call): { watched: Context<never>; usesRounds: () => boolean } {
   let used = false;
   const note = (method: (...args: unknown[]) => unknown) => (...args: unknown[]) => {
     used = true;
     return method(...args);
   };
-  // Reading a resource may ask the client too.
+  // The resource that is read may also send a request to the client.
   const read: Context["readResource"] = async (uri) => {
     try {
       return await call.readResource(uri);

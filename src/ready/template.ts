@@ -1,14 +1,14 @@
 /**
- * Text templates: `{{name}}` is replaced by an argument of a call, and `${NAME}` by an environment variable.
+ * Text templates: `{{name}}` stands for an argument of a call, and `${NAME}` for an environment variable.
  *
  * @module
  */
 
 /** A template whose environment variables have been replaced. */
 export interface Template {
-  /** The names of its arguments, without duplicates. */
+  /** Names of the arguments in the template, without duplicates. */
   readonly names: readonly string[];
-  /** The name of the argument, if the template consists only of one argument. */
+  /** Name of the argument, if the template consists only of one argument. */
   readonly onlyArgument?: string;
   /** Whether the template begins with an argument. */
   readonly startsWithArgument: boolean;
@@ -22,8 +22,8 @@ export type ReadEnv = (name: string) => string | undefined;
 const PLACEHOLDER = /\\(\{\{|\$\{)|\{\{\s*([\w.-]+)\s*\}\}|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}|\{\{|\$\{/g;
 
 /**
- * Parses a template. `\{{` and `\${` are escapes. In `${NAME:-default}`, the default is used if the variable is not
- * set. Without `readEnv`, `${…}` is plain text.
+ * Parses a template. `\{{` and `\${` are escapes. In `${NAME:-default}`, `default` is used if the variable is not set.
+ * Without `readEnv`, `${…}` is plain text.
  *
  * @throws {TypeError} if a placeholder is malformed, or a variable is not set and has no default.
  */
@@ -63,14 +63,14 @@ export function listVariables(text: string): string[] {
 
 function explainMalformed(start: string): string {
   return start === "{{"
-    ? "{{ begins an argument, such as {{name}}; write \\{{ for the two characters themselves"
-    : "${ begins an environment variable, such as ${NAME} or ${NAME:-default}; write \\${ for the two characters themselves";
+    ? "{{ begins an argument, such as {{name}}; write \\{{ for a literal {{"
+    : "${ begins an environment variable, such as ${NAME} or ${NAME:-default}; write \\${ for a literal ${";
 }
 
 function readVariable(name: string, fallback: string | undefined, readEnv: ReadEnv): string {
   const value = readEnv(name) ?? fallback;
   if (value !== undefined) return value;
   throw new TypeError(
-    `the environment variable ${name} is not set; set it, or write \${${name}:-default} to give a default`,
+    `the environment variable ${name} is not set; set it, or use a default with \${${name}:-default}`,
   );
 }

@@ -1,5 +1,5 @@
 /**
- * The input schema of a tool, and its arguments with their defaults.
+ * Reads the input schema of a tool, and adds defaults to the arguments.
  *
  * @module
  */
@@ -7,31 +7,31 @@ import type { JsonSchema } from "../library.ts";
 import { isObject } from "../kit/json.ts";
 import type { Template } from "./template.ts";
 
-/** The arguments of a call, by name. */
+/** The arguments of a call, keyed by name. */
 export type Arguments = Readonly<Record<string, unknown>>;
 
-/** The values that an argument may have according to its schema. */
+/** The kinds of values that the schema of an argument allows. */
 export interface ArgumentKind {
   /**
-   * Whether the argument may be any text. `false` if the argument must be a number, a boolean, or one of several listed
+   * Whether the argument can be any text. `false` if the argument must be a number, a boolean, or one of several listed
    * values.
    */
   readonly isText: boolean;
-  /** Whether the argument may be a list. */
+  /** Whether the argument can be a list. */
   readonly isList: boolean;
-  /** Whether a listed value begins with `-`. */
+  /** Whether a value in `enum` or `const` begins with `-`. */
   readonly namesOption: boolean;
 }
 
 export interface ToolInput {
   readonly schema: JsonSchema | undefined;
-  /** The names of all properties. */
+  /** Names of all properties. */
   readonly names: readonly string[];
-  /** The names of properties that are required or have a default. */
+  /** Names of the properties that are required or have a default. */
   readonly alwaysPresent: readonly string[];
-  /** Returns the values that an argument may have. */
+  /** Returns the kinds of values that an argument can have. */
   readKind(name: string): ArgumentKind;
-  /** Adds the defaults of missing arguments. */
+  /** Returns the arguments, with the defaults of missing arguments. */
   addDefaults(args: Arguments): Arguments;
 }
 
@@ -55,9 +55,11 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
   };
 }
 
-/** Returns the values that a schema allows. If the values cannot be determined, the result allows any text. */
+/**
+ * Returns the kinds of values that a schema allows. If the schema does not determine them, the result allows any text.
+ */
 function readKind(schema: unknown): ArgumentKind {
-  // Ignore the keywords beside a reference, as draft-07 requires.
+  // Ignore the keywords next to a reference, as draft-07 requires.
   if (!isObject(schema) || "$ref" in schema) return { isText: true, isList: true, namesOption: false };
   const listed = Array.isArray(schema.enum) ? schema.enum : "const" in schema ? [schema.const] : undefined;
   if (listed) {
@@ -72,7 +74,7 @@ function readKind(schema: unknown): ArgumentKind {
   return { isText: !types.every((type) => LIMITED_TYPES.has(type)), isList, namesOption: false };
 }
 
-/** Types whose values a caller cannot choose freely as text. */
+/** Types that do not allow arbitrary text. */
 const LIMITED_TYPES = new Set<unknown>(["number", "integer", "boolean", "null"]);
 
 /**
@@ -92,7 +94,7 @@ export function findUnfillable(
       return `{{${name}}} is not a property of input; ${remedy}`;
     }
     if (!input.alwaysPresent.includes(name) && !present.includes(name)) {
-      return `{{${name}}} is optional; add ${name} to required in input, or give it a default`;
+      return `{{${name}}} is optional; add ${name} to required in input, or set a default for ${name}`;
     }
   }
 }

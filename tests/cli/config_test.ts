@@ -414,7 +414,10 @@ Deno.test({
         const input = toRequest("tools/call", { name: "read", arguments: { path: "b/c.md" } }) +
           toRequest("resources/list", {});
         const results = toResults(await run(words, { cwd: "/", input }));
-        assertEquals(results["tools/call"].content, [{ type: "text", text: "Cannot read b/c.md: it may not be read" }]);
+        assertEquals(results["tools/call"].content, [{
+          type: "text",
+          text: "Cannot read b/c.md: reading it is not permitted",
+        }]);
         assertEquals(results["resources/list"].resources.length, 1);
         await Deno.chmod(`${cwd}/f/b`, 0o755);
       },

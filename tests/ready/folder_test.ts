@@ -316,7 +316,7 @@ Deno.test("invalid options throw", () => {
   assertThrows(make({ dir: "/a" }), TypeError, "did you mean path?");
   assertThrows(make({ path: "/a", uri: "notes" }), TypeError, "must begin with a scheme and end with a slash");
   assertThrows(make({ path: "/a", uri: "notes://{x}/" }), TypeError, "must begin with a scheme and end with a slash");
-  assertThrows(make({ path: "/a", tools: "a b" }), TypeError, "nor a prefix of names");
+  assertThrows(make({ path: "/a", tools: "a b" }), TypeError, "or a prefix for tool names");
   assertThrows(make({ path: "/a", maxBytes: 0 }), TypeError, "maxBytes is 0; use a positive number of bytes");
   assertThrows(make({ path: "/a", exclude: ["{a"] }), TypeError, 'Cannot make folder "/a": exclude: the braces of {a');
   assertThrows(makeFile({ path: "/a/" }), TypeError, "path names a folder; name a file, or use folder()");

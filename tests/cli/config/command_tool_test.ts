@@ -272,7 +272,7 @@ for (
       title: "a variable that is not set",
       tool: { run: ["x", "${MCP_NOT_SET}"] },
       message:
-        "tools.it.run[1]: the environment variable MCP_NOT_SET is not set; set it, or write ${MCP_NOT_SET:-default}",
+        "tools.it.run[1]: the environment variable MCP_NOT_SET is not set; set it, or use a default with ${MCP_NOT_SET:-default}",
     },
     {
       title: "a variable that is not set",

@@ -185,7 +185,9 @@ Deno.test("an unreadable file is an error and does not affect other files", asyn
       const { text, isError } = toOutcome(await client.callTool("read", { path: "b/c.md" }));
       assertEquals(
         { text, isError },
-        isRoot ? { text: "C", isError: false } : { text: "Cannot read b/c.md: it may not be read", isError: true },
+        isRoot
+          ? { text: "C", isError: false }
+          : { text: "Cannot read b/c.md: reading it is not permitted", isError: true },
       );
       assertEquals(toOutcome(await client.callTool("read", { path: "x" })).isError, true);
     } finally {

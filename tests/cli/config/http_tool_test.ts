@@ -242,11 +242,17 @@ Deno.test("redirect targets are checked too, and other origins get no headers", 
         ) {
           const { text, isError } = await call(303, to);
           assert(isError, to);
-          assertStringIncludes(text, "is an address of this machine or its network; to allow it, set allowPrivate");
+          assertStringIncludes(
+            text,
+            "is an address of this machine or its network; to allow this host, set allowPrivate",
+          );
         }
         assertMatch((await call(302, "file:///etc/passwd")).text, /: its scheme is not allowed; use http or https$/);
-        assertMatch((await call(302, "http://")).text, /: it is not a URL$/);
-        assertMatch((await call(302, "/302")).text, /there were more than 5 redirects$/);
+        assertMatch((await call(302, "http://")).text, /: the target is not a URL$/);
+        assertMatch(
+          (await call(302, "/302")).text,
+          /there were more than 5 redirects; use the URL of the final target$/,
+        );
       },
     );
     // An allowed host of another origin does not get the headers either.
@@ -284,7 +290,7 @@ Deno.test("requests reach this machine and its network only if the config file a
       assert(isError);
       assertMatch(
         text,
-        /is an address of this machine or its network; to allow it, set allowPrivate: \["[^"]+"\]$/,
+        /is an address of this machine or its network; to allow this host, set allowPrivate: \["[^"]+"\]$/,
         host,
       );
     });
@@ -377,9 +383,9 @@ for (
     {
       title: "an invalid URL",
       fetch: { url: "http://a b/" },
-      message: "it is not a URL; write it as https://host/path",
+      message: "it is not a valid URL; write a URL such as https://host/path",
     },
-    { title: "a password", fetch: { url: "https://me:secret@api.com/" }, message: "it contains a name or password" },
+    { title: "a password", fetch: { url: "https://me:secret@api.com/" }, message: "it contains credentials" },
     {
       title: "a variable that is not set",
       fetch: { url: "https://${MCP_NOT_SET}/" },
@@ -398,7 +404,7 @@ for (
     {
       title: "a body for GET",
       fetch: { url: "https://a.b/", method: "GET", body: {} },
-      message: "tools.it.fetch.body: a GET request has no body",
+      message: "tools.it.fetch.body: a GET request must not have a body",
     },
     {
       title: "an unknown argument in the body",
@@ -448,7 +454,7 @@ for (
         assertEquals(seen.map(({ url }) => url), url === undefined ? [] : [url]);
         assertEquals(outcome.isError, url === undefined);
         if (url === undefined) {
-          assertStringIncludes(outcome.text, "an argument is empty, which changes the path");
+          assertStringIncludes(outcome.text, "an argument is empty, but a path segment must not be empty");
         }
       },
     );
@@ -487,7 +493,7 @@ for (const status of [301, 302, 303, 307, 308]) {
             if (!becomesGet) {
               assertMatch(
                 text,
-                /^Cannot follow the redirect of http:\S+ to http:\S+: the request is not sent to another origin/,
+                /^Cannot follow the redirect of http:\S+ to http:\S+: the request must not be sent to another origin/,
               );
             }
             for (const { body, headers } of others) {

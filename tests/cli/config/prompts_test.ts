@@ -185,7 +185,7 @@ for (
     },
     {
       text: "one\ntwo {{three four}}",
-      message: "2: {{ begins an argument, such as {{name}}; write \\{{ for the two characters themselves",
+      message: "2: {{ begins an argument, such as {{name}}; write \\{{ for a literal {{",
     },
   ]
 ) {

@@ -1,24 +1,41 @@
-// The callers and their permissions. Each tenant has its own path, and a token is valid for a single path.
+// The callers and their permissions. Each tenant has its own path, and a token is valid for the path of one tenant.
 import type { Context } from "@x/mcp";
-import { findPrincipal } from "@x/mcp/auth";
+import { findPrincipal, refuseRequest } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";
+import type { AdmitFacts } from "@x/mcp/types";
 import { z } from "zod";
 import { config } from "./config.ts";
 
 export const path = "/tenants/:tenant/mcp";
 export const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
-const roles = z.array(z.enum(["agent", "manager"]));
-
 export const people = oauth({
   resource: ({ tenant }) => `${config.origin}/tenants/${tenant}/mcp`,
   issuers: [config.issuer],
   scopes: ["tickets:read"], // Clients request these scopes first. Each handler lists the scopes that it needs.
-  claims: z.looseObject({ roles: roles.default([]) }),
+  claims: z.looseObject({ roles: z.array(z.string()).default([]) }),
 });
 
-type Role = z.infer<typeof roles>[number];
+type Role = "agent" | "manager";
+type Caller = Pick<Context, "principal" | "route">;
+
+/**
+ * Returns the caller's roles at the tenant of the path. The role "agent" at the tenant "acme" is the text "acme:agent"
+ * in the claim `roles`. The claim may contain other texts, because authorization servers add roles of their own.
+ */
+function readRoles({ principal, route }: Caller): readonly string[] {
+  const { tenant } = route(params);
+  const all = findPrincipal({ principal }, people)?.claims.roles ?? [];
+  return all.filter((role) => role.startsWith(`${tenant}:`)).map((role) => role.slice(tenant.length + 1));
+}
+
+/**
+ * Admits callers with at least one role at the tenant, such as "acme:member". A caller without a principal is the user
+ * who runs the command line on this machine: over HTTP, `auth` rejects such requests first.
+ */
+export const admit = (caller: AdmitFacts) =>
+  !caller.principal || readRoles(caller).length > 0 ||
+  refuseRequest(403, { reason: "you are not a member of this tenant" });
 
 /** Returns a function for the option `allow` of a handler. It tests whether the caller has a role. */
-export const has = (role: Role) => (ctx: Pick<Context, "principal">): boolean =>
-  findPrincipal(ctx, people)?.claims.roles.includes(role) === true;
+export const has = (role: Role) => (caller: Caller): boolean => readRoles(caller).includes(role);

@@ -1,32 +1,39 @@
-// The settings that differ between installations. They are read from the environment and checked before anything
-// starts.
+// The settings that differ between deployments. They are read from the environment, and checked before anything starts.
 import process from "node:process";
 import { z } from "zod";
+
+const words = z.string().transform((text) => text.split(" ").filter(Boolean));
 
 const Environment = z.object({
   /** URL at which clients reach the server, without a path. */
   PUBLIC_URL: z.url(),
   /** URL of the authorization server. */
   ISSUER: z.url(),
-  /** All processes must use the same secret, because it seals sessions, cursors and the values in the store. */
-  MCP_SECRET: z.string().min(32),
-  /** The folder of the databases. */
+  /** The secret that all processes share, and after it the previous secret during a rotation. Separated by spaces. */
+  MCP_SECRET: words.pipe(z.array(z.string().min(32)).min(1)),
+  /** Token of the program that collects metrics. */
+  METRICS_TOKEN: z.string().min(16),
+  /** Folder of the databases. */
   DATA: z.string().default("data"),
   /** Addresses of the proxies in front of the server, separated by spaces. */
-  PROXIES: z.string().default(""),
+  PROXIES: words.default([]),
+  /** Address to listen on. Use 0.0.0.0 in a container only: other machines could bypass the proxy. */
+  HOST: z.string().default("127.0.0.1"),
   PORT: z.coerce.number().int().default(8000),
 });
 
 const read = Environment.safeParse(process.env);
-if (!read.success) throw new Error(`Cannot start: the environment is wrong\n${z.prettifyError(read.error)}`);
-const { PUBLIC_URL, ISSUER, MCP_SECRET, DATA, PROXIES, PORT } = read.data;
+if (!read.success) throw new Error(`Cannot start: the environment is invalid\n${z.prettifyError(read.error)}`);
+const { PUBLIC_URL, ISSUER, MCP_SECRET, METRICS_TOKEN, DATA, PROXIES, HOST, PORT } = read.data;
 
 export const config = {
   origin: new URL(PUBLIC_URL).origin,
-  host: new URL(PUBLIC_URL).hostname,
+  hosts: [new URL(PUBLIC_URL).hostname],
   issuer: ISSUER,
   secret: MCP_SECRET,
+  metricsToken: METRICS_TOKEN,
   data: DATA,
-  proxies: PROXIES.split(" ").filter(Boolean),
+  proxies: PROXIES,
+  hostname: HOST,
   port: PORT,
 };

@@ -1,4 +1,5 @@
-// The tickets of all tenants in one SQLite file. SQL is only in this file, and every statement contains the tenant.
+// The tickets of all tenants in one SQLite file. SQL is only in this file, and every statement contains the tenant. The
+// methods are asynchronous, so that a database on another machine can replace SQLite without changes in other files.
 import { DatabaseSync } from "node:sqlite";
 import { service } from "@x/mcp";
 import { params } from "./access.ts";
@@ -10,6 +11,16 @@ export interface Ticket {
   readonly state: string;
 }
 
+/** The tickets of one tenant. */
+export interface Tickets {
+  list(state: string): Promise<readonly Ticket[]>;
+  find(id: number): Promise<Ticket | undefined>;
+  /** Opens a ticket. Returns its number. */
+  open(title: string): Promise<number>;
+  /** Returns `false` if no open ticket has this number. */
+  close(id: number): Promise<boolean>;
+}
+
 /** Opens a database that other processes may open at the same time. */
 export function openDatabase(name: string): DatabaseSync {
   const db = new DatabaseSync(`${config.data}/${name}.db`);
@@ -17,7 +28,7 @@ export function openDatabase(name: string): DatabaseSync {
   return db;
 }
 
-// Opened when the server starts, and closed after its last call.
+// Opened when the server starts, because `tickets` lists it in `uses`, and closed after the last call.
 const database = service("database", () => {
   const db = openDatabase("tickets");
   db.exec(`CREATE TABLE IF NOT EXISTS tickets (
@@ -25,47 +36,32 @@ const database = service("database", () => {
   return db;
 }, { dispose: (db) => db.close() });
 
-/** The tickets of the tenant to which the caller's path belongs. */
-export class Tickets {
-  readonly db: DatabaseSync;
-  readonly tenant: string;
+/** The tickets of the tenant to which the path of the call belongs. */
+export const tickets = service("tickets", async ({ get, ctx }) => {
+  return toTickets(await get(database), ctx.route(params).tenant);
+}, { per: "call", uses: [database] });
 
-  constructor(db: DatabaseSync, tenant: string) {
-    this.db = db;
-    this.tenant = tenant;
-  }
-
-  list(state: string): readonly Ticket[] {
-    const rows = this.db.prepare("SELECT id, title, state FROM tickets WHERE tenant = ? AND state = ? ORDER BY id");
-    return rows.all(this.tenant, state).map(toTicket);
-  }
-
-  find(id: number): Ticket | undefined {
-    const row = this.db.prepare("SELECT id, title, state FROM tickets WHERE tenant = ? AND id = ?").get(
-      this.tenant,
-      id,
-    );
-    return row && toTicket(row);
-  }
-
-  open(title: string): number {
-    const { lastInsertRowid } = this.db.prepare("INSERT INTO tickets (tenant, title) VALUES (?, ?)")
-      .run(this.tenant, title);
-    return Number(lastInsertRowid);
-  }
-
-  close(id: number): boolean {
-    const update = this.db.prepare(
-      "UPDATE tickets SET state = 'closed' WHERE tenant = ? AND id = ? AND state = 'open'",
-    );
-    return update.run(this.tenant, id).changes === 1;
-  }
+function toTickets(db: DatabaseSync, tenant: string): Tickets {
+  const columns = "SELECT id, title, state FROM tickets WHERE tenant = ?";
+  const close = "UPDATE tickets SET state = 'closed' WHERE tenant = ? AND id = ? AND state = 'open'";
+  return {
+    async list(state) {
+      return await db.prepare(`${columns} AND state = ? ORDER BY id`).all(tenant, state).map(toTicket);
+    },
+    async find(id) {
+      const row = await db.prepare(`${columns} AND id = ?`).get(tenant, id);
+      return row && toTicket(row);
+    },
+    async open(title) {
+      const insert = db.prepare("INSERT INTO tickets (tenant, title) VALUES (?, ?)");
+      return Number((await insert.run(tenant, title)).lastInsertRowid);
+    },
+    async close(id) {
+      return (await db.prepare(close).run(tenant, id)).changes === 1;
+    },
+  };
 }
 
 function toTicket({ id, title, state }: Record<string, unknown>): Ticket {
   return { id: Number(id), title: String(title), state: String(state) };
 }
-
-export const tickets = service("tickets", async ({ get, ctx }) => {
-  return new Tickets(await get(database), ctx.route(params).tenant);
-}, { per: "call" });

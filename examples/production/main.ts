@@ -3,5 +3,5 @@ import { serve } from "@x/mcp/serve";
 import { config } from "./config.ts";
 import server from "./server.ts";
 
-const { url } = await serve(server, { hostname: "0.0.0.0", port: config.port });
+const { url } = await serve(server, { hostname: config.hostname, port: config.port });
 console.log(`Serving ${url}`);

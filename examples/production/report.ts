@@ -19,7 +19,7 @@ export const report = tool({
     const counts: Record<string, number> = {};
     for (const [at, state] of ["open", "closed"].entries()) {
       await ctx.progress(at, { total: 2, message: `Counting ${state} tickets` });
-      counts[state] = await ctx.once(state, () => ctx.services.tickets.list(state).length);
+      counts[state] = await ctx.once(state, async () => (await ctx.services.tickets.list(state)).length);
     }
     return `${counts.open} open, ${counts.closed} closed`;
   },

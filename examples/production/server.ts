@@ -5,13 +5,13 @@ import { audit, health, jsonLog, prometheus } from "@x/mcp/observe";
 import { openTelemetry } from "@x/mcp/observe/opentelemetry";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { tasks } from "@x/mcp/tasks";
-import { params, path, people } from "./access.ts";
+import { admit, params, path, people } from "./access.ts";
 import { config } from "./config.ts";
 import { openDatabase } from "./database.ts";
 import { report } from "./report.ts";
 import { close, list, open, ticket } from "./tickets.ts";
 
-const metrics = prometheus({ token: config.secret });
+const metrics = prometheus({ token: config.metricsToken });
 
 export default createServer({
   name: "tickets",
@@ -19,14 +19,16 @@ export default createServer({
   path,
   params,
   auth: people,
-  hosts: [config.host],
+  admit,
+  hosts: config.hosts,
   proxies: config.proxies,
   secret: config.secret,
   // All processes share tasks, ended sessions and one-time links in this store.
   store: sqliteStore(() => openDatabase("state")),
-  limits: { perTenant: { running: 50 } }, // In each process, a tenant cannot use up the calls of all tenants.
+  limits: { perTenant: { running: 50 } }, // In each process, one tenant cannot occupy the calls of the other tenants.
   handlers: [ticket, list, open, close, report, tasks()],
   use: [audit({ write: (record) => console.log(JSON.stringify(record)) })],
   observer: [openTelemetry(), metrics, jsonLog()],
-  routes: [health(), metrics],
+  // All processes share the store, so no process is better than another while the store fails.
+  routes: [health({ store: "optional" }), metrics],
 });

@@ -27,7 +27,7 @@ export const list = tool({
   input: z.object({ state: z.enum(["open", "closed"]).default("open").describe("The state of the tickets") }),
   output: z.object({ tickets: z.array(Ticket) }),
   services: { tickets },
-  run: ({ state }, { services: { tickets } }) => ({ tickets: [...tickets.list(state)] }),
+  run: async ({ state }, { services: { tickets } }) => ({ tickets: [...await tickets.list(state)] }),
 });
 
 // The quota allows ten tickets a minute, which stops a model that calls the tool in a loop.
@@ -38,7 +38,7 @@ export const open = tool({
   input: z.object({ title: z.string().min(3).max(200).describe("What is wrong, in one line") }),
   quota: quota({ rate: { calls: 10, perMs: 60_000 }, timeoutMs: 5000 }),
   services: { tickets },
-  run: ({ title }, { services: { tickets } }) => resourceLink(uriOf(tickets.open(title))),
+  run: async ({ title }, { services: { tickets } }) => resourceLink(uriOf(await tickets.open(title))),
 });
 
 // Only agents can see and call this tool.
@@ -50,10 +50,10 @@ export const close = tool({
   allow: has("agent"),
   input: z.object({ id: z.number().int().describe("The number of the ticket") }),
   services: { tickets },
-  run: ({ id }, ctx) => {
+  run: async ({ id }, ctx) => {
     const { tickets } = ctx.services;
-    if (!tickets.find(id)) throw new ToolError("There is no such ticket.");
-    if (!tickets.close(id)) return "The ticket was closed already.";
+    if (!await tickets.find(id)) throw new ToolError("There is no such ticket.");
+    if (!await tickets.close(id)) return "The ticket is already closed.";
     ctx.server.resourceUpdated(uriOf(id));
     return `Closed ticket ${id}.`;
   },

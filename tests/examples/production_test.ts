@@ -21,20 +21,33 @@ const { log, error } = console;
 Object.assign(console, { log: (line: string) => printed.push(line), error: (line: string) => printed.push(line) });
 const folder = await mkdtemp(`${tmpdir()}/mcp-production-`);
 const origin = "https://tickets.example.com";
-const secret = "a secret of at least thirty-two characters";
-const variables = { PUBLIC_URL: origin, ISSUER: issuer.name, MCP_SECRET: secret, DATA: folder };
+const secrets = ["a-secret-of-at-least-thirty-two-characters", "the-secret-before-the-rotation-of-secrets"];
+const metricsToken = "a token of the scraper";
+const variables = {
+  PUBLIC_URL: origin,
+  ISSUER: issuer.name,
+  MCP_SECRET: secrets.join(" "),
+  METRICS_TOKEN: metricsToken,
+  DATA: folder,
+};
 const { default: server } = await withEnvironment(variables, () => import("../../examples/production/server.ts"));
 
 interface Person {
   readonly tenant?: string;
   readonly sub?: string;
   readonly scope?: string;
+  /** Roles at the tenant. */
   readonly roles?: readonly string[];
+  /** Other texts in the claim `roles`. */
+  readonly others?: readonly string[];
 }
 
 const toPath = (tenant: string) => `/tenants/${tenant}/mcp`;
-const toToken = ({ tenant = "acme", scope = "tickets:read tickets:write", ...claims }: Person = {}, at = origin) =>
-  issuer.sign({ claims: { aud: at + toPath(tenant), scope, ...claims } });
+const toToken = (person: Person = {}, at = origin) => {
+  const { tenant = "acme", scope = "tickets:read tickets:write", roles = ["member"], others = [], sub } = person;
+  const all = [...roles.map((role) => `${tenant}:${role}`), ...others];
+  return issuer.sign({ claims: { aud: at + toPath(tenant), scope, roles: all, ...sub === undefined ? {} : { sub } } });
+};
 const toHeaders = async (person?: Person, at?: string) => ({ authorization: `Bearer ${await toToken(person, at)}` });
 
 /** The HTTP status of a refusal. Only session clients send a request when they connect. */
@@ -87,9 +100,17 @@ for (const era of ["modern", "legacy"] as const) {
     const { content: [link] } = await agent.callTool("open_ticket", { title: "Close me" });
     const id = Number(String((link as { readonly uri: string }).uri).split("/").at(-1));
     assertEquals(textOf(await agent.callTool("close_ticket", { id })), `Closed ticket ${id}.`);
-    assertEquals(textOf(await agent.callTool("close_ticket", { id })), "The ticket was closed already.");
+    assertEquals(textOf(await agent.callTool("close_ticket", { id })), "The ticket is already closed.");
     assertEquals((await agent.callTool("close_ticket", { id: 1e9 })).isError, true);
-    assertEquals(await statusOf(() => open({ roles: ["owner"] })), 401);
+  });
+
+  Deno.test(`production: only members of a tenant are admitted, and roles count only at their tenant (${era})`, async () => {
+    const others = ["offline_access", "globex:manager", "acme-2:manager"];
+    await using member = await open({ others, sub: `member-${era}` });
+    assertEquals((await member.listTools()).map(({ name }) => name).sort(), ["list_tickets", "open_ticket"]);
+    for (const others of [[], ["offline_access"], ["globex:manager"], ["acme"], ["acme-2:manager"]]) {
+      assertEquals(await statusOf(() => open({ roles: [], others })), 403, `${others}`);
+    }
   });
 
   Deno.test(`production: a client that repeats a call can open ten tickets a minute, and other clients are not affected (${era})`, async () => {
@@ -118,7 +139,7 @@ Deno.test("production: health, metrics and refusals without a token", async () =
   };
   assertEquals([await get("/health"), await get("/ready")], [[200, "{}"], [200, "{}"]]);
   assertEquals((await get("/metrics"))[0], 401);
-  const [status, text] = await get("/metrics", { authorization: `Bearer ${secret}` });
+  const [status, text] = await get("/metrics", { authorization: `Bearer ${metricsToken}` });
   assertEquals(status, 200);
   assertMatch(text, /mcp_server_operation_duration_seconds_count\{.*open_ticket/);
   assertEquals((await get(toPath("acme")))[0], 401);
@@ -176,7 +197,7 @@ for (const runtime of ["deno", "bun"]) {
       await using running = await start([...words, `${root}examples/production/main.ts`], { env, timeoutMs: 60_000 });
       await until(isHealthy(port), "the server listens");
       const token = await issuer.sign({
-        claims: { aud: origin + toPath("acme"), scope: "tickets:read tickets:write" },
+        claims: { aud: origin + toPath("acme"), scope: "tickets:read tickets:write", roles: ["acme:member"] },
       });
       const headers = { authorization: `Bearer ${token}` };
       for (const era of ["modern", "legacy"] as const) {
@@ -190,6 +211,15 @@ for (const runtime of ["deno", "bun"]) {
     });
   });
 }
+
+testProcesses("production: the program does not start with a database that cannot be opened", async () => {
+  await withFiles({ "tickets.db/file": "" }, async (data) => {
+    const env = { ...variables, DATA: data, PORT: `${findFreePort()}` };
+    const { code, stdout, stderr } = await run(["deno", "run", "-A", `${root}examples/production/main.ts`], { env });
+    assertEquals([code, stdout.includes("Serving")], [1, false]);
+    assertStringIncludes(stderr, "unable to open database file");
+  });
+});
 
 testProcesses(
   "production: the commands of the Dockerfile run in an empty folder, and a trace arrives at the collector",
@@ -231,7 +261,9 @@ testProcesses(
       });
       const [program, ...args] = health.map((word: string) => word.replace("8000", `${port}`));
       assertEquals((await run([program, ...args], home)).code, 0);
-      const token = await issuer.sign({ claims: { aud: origin + toPath("acme"), scope: "tickets:read" } });
+      const token = await issuer.sign({
+        claims: { aud: origin + toPath("acme"), scope: "tickets:read", roles: ["acme:member"] },
+      });
       await using client = await connect(origin + toPath("acme"), { headers: { authorization: `Bearer ${token}` } });
       await client.callTool("list_tickets");
       running.kill("SIGTERM");

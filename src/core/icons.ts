@@ -1,20 +1,24 @@
 /**
- * Checks icons and links to web pages that clients show.
+ * Validates the icons and web page URLs that clients show.
  *
  * @see specification/2026-07-28/basic (Icons)
  * @module
  */
+import { quote } from "../protocol/errors.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 import type { Icon } from "../protocol/types.ts";
 import { type OptionRule, show } from "./call/known_options.ts";
 
 /**
- * The fields of an icon, with a test for each. Only `https:` and `data:` URLs are allowed, because clients refuse other
- * schemes, such as `javascript:` and `file:`.
+ * The fields of an icon, each with a test and a remedy for the error message. `src` may only be an `https:` or `data:`
+ * URL, because clients must reject other schemes, such as `javascript:` and `file:`.
  */
 const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => boolean, state: string]>> = {
-  src: [isSource, "use an https URL, or data:image/png;base64,… and such"],
-  mimeType: [(value) => typeof value === "string" && /^image\/[\w.+-]+$/i.test(value), "use image/png or such"],
+  src: [isSource, "use an https URL, or an image data URL such as data:image/png;base64,…"],
+  mimeType: [
+    (value) => typeof value === "string" && /^image\/[\w.+-]+$/i.test(value),
+    "use an image type such as image/png",
+  ],
   sizes: [
     (value) => Array.isArray(value) && value.every((size) => /^(\d+x\d+|any)$/.test(size)),
     'use a list such as ["48x48"] or ["any"]',
@@ -22,10 +26,10 @@ const FIELDS: Readonly<Record<keyof Icon, readonly [test: (value: unknown) => bo
   theme: [(value) => value === "light" || value === "dark", 'use "light" or "dark"'],
 };
 
-/** The rule for options that contain icons. */
+/** The rule for an `icons` option. */
 export const ICONS: OptionRule = { findProblem };
 
-/** The rule for options that contain the URL of a web page. */
+/** The rule for an option that is the URL of a web page. */
 export const WEB_PAGE: OptionRule = {
   findProblem: (value) =>
     typeof value === "string" && /^https?:\/\/\S+$/i.test(value) && URL.canParse(value)
@@ -34,23 +38,23 @@ export const WEB_PAGE: OptionRule = {
 };
 
 /**
- * Removes invalid icons from an entry, because clients must not show invalid icons. Reports the problem to the
- * observer.
+ * Removes all icons from a list entry if an icon is invalid, because clients must not receive invalid icons. Reports
+ * the problem to the observer.
  */
-export function withoutUnsafeIcons<E extends { readonly icons?: readonly Icon[] }>(
+export function withoutUnsafeIcons<E extends { readonly uri: string; readonly icons?: readonly Icon[] }>(
   entry: E,
   report: (error: unknown) => unknown,
 ): E {
   const problem = entry.icons === undefined ? undefined : findProblem(entry.icons);
   if (problem === undefined) return entry;
-  report(new TypeError(`Cannot list a resource with its icons: icons ${problem}`));
+  report(new TypeError(`Cannot list the icons of resource ${quote(entry.uri)}: icons ${problem}`));
   return { ...entry, icons: undefined };
 }
 
 function findProblem(icons: unknown): string | undefined {
-  if (!Array.isArray(icons)) return `is ${show(icons)}; it must be a list; write it in brackets`;
+  if (!Array.isArray(icons)) return `is ${show(icons)}; it must be a list; write the value in brackets`;
   for (const icon of icons) {
-    if (!isObject(icon)) return `contains ${show(icon)}; it must be a list of { src }`;
+    if (!isObject(icon)) return `contains ${show(icon)}; each icon must be an object such as { src: "https://…" }`;
     for (const [name, [test, state]] of Object.entries(FIELDS)) {
       const value = icon[name];
       if ((value !== undefined || name === "src") && !test(value)) {
@@ -59,7 +63,7 @@ function findProblem(icons: unknown): string | undefined {
     }
     const unknown = Object.keys(icon).find((name) => !Object.hasOwn(FIELDS, name));
     if (unknown !== undefined) {
-      return `contains the unknown field ${unknown}; an icon has ${Object.keys(FIELDS).join(", ")}`;
+      return `contains the unknown field ${unknown}; use only ${Object.keys(FIELDS).join(", ")}`;
     }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Reads resources on behalf of handlers. Loaded with the first such read.
+ * Implements `ctx.readResource`. Loaded when a handler first reads a resource.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { type Question, requireCapabilities } from "./call/question.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { requireScopes } from "./call/scopes.ts";
 
-/** Parts of a server that read a resource. */
+/** The parts of the server that are required to read a resource. */
 export interface ReadParts {
   readonly core: Core;
   readonly scheduler: Scheduler;
@@ -23,11 +23,12 @@ export interface ReadParts {
   readonly method: Method | undefined;
 }
 
-// Limits the nesting, because resources that read each other in a circle would never end.
+// Resources may read each other up to this depth. Without the limit, resources that read each other in a cycle would
+// never return.
 const MAX_DEPTH = 8;
 
 /**
- * Reads a resource on behalf of the caller of `outer`. The read takes no slot. If the resource has a `timeoutMs`, that
+ * Reads a resource for the caller of `outer`. The read takes no slot. If the resource's quota has a `timeoutMs`, this
  * timeout applies to the read in addition to the timeout of `outer`.
  */
 export async function readInner(
@@ -53,13 +54,14 @@ export async function readInner(
     const runner = await method.find(call);
     if (runner.scopes) requireScopes(core, call, runner.scopes);
     if (runner.requires) requireCapabilities(client.capabilities, runner.requires, "read the resource");
-    // Check the rate of the resource, because otherwise a tool that reads any URI its client names would bypass it.
+    // Check the resource's rate limit. Otherwise clients could bypass the limit with a tool that reads a URI from its
+    // arguments.
     runner.check?.(call);
     const { observed } = call;
     observed?.start();
     const run = () => scheduler.runWithin(call, runner);
     const result = observed && core.observer.around ? observed.around(run) : run();
-    // The quota of the resource sets the timeout when the handler starts.
+    // Read the timeout here, because the resource's quota sets the timeout when the handler starts.
     const { timeoutMs = Infinity } = call;
     if (timeoutMs !== Infinity) startDeadline(call, core.ticker, timeoutMs);
     return await result;
@@ -67,12 +69,12 @@ export async function readInner(
   try {
     const result = await Promise.race([cancelled, read()]);
     const { contents } = result;
-    if (!Array.isArray(contents)) throw new TypeError(`Cannot read ${quote(uri)}: its result has no contents`);
+    if (!Array.isArray(contents)) throw new TypeError(`Cannot read ${quote(uri)}: its result has no list of contents`);
     call.observed?.succeed(result);
     return contents;
   } catch (error) {
-    // Do not report the error here, because the handler that reads receives the error, and the server reports it if the
-    // handler throws it.
+    // Do not report the error here. The handler of the outer call receives the error, and the server reports the error
+    // if this handler throws it.
     call.observed?.fail(isMcpError(error) ? error : new McpError(INTERNAL_ERROR, "Internal error"));
     throw error;
   } finally {
@@ -83,8 +85,8 @@ export async function readInner(
 }
 
 /**
- * The call for a resource that a handler reads. Its messages go to the client of the outer call. Its progress is
- * dropped, because the read has no progress token.
+ * The call that reads a resource for the handler of an outer call. Messages from the resource's handler are sent to the
+ * client of the outer call. Progress is dropped, because the read has no progress token.
  */
 class InnerRead extends Call {
   readonly #outer: Call;
@@ -111,7 +113,7 @@ class InnerRead extends Call {
     return this.#outer.notify(method, params);
   }
 
-  // Add the URI to the key, because several resources may ask under the same key.
+  // Add the URI to the key, because several resources may ask questions with the same key.
   askClient(key: string, question: Question): Promise<unknown> {
     return this.#outer.askClient(`${this.#uri} ${key}`, question);
   }
@@ -123,7 +125,8 @@ class InnerRead extends Call {
 
 function toHome(outer: Call, uri: string, depth: number): CallHome {
   const host: CallHost = Object.create(outer.host, {
-    // Pass deferred work to the outer call, because the scheduler ends that call.
+    // Defer functions to the end of the outer call, because the scheduler runs only the outer call, and therefore only
+    // its deferred functions.
     defer: { value: (_inner: Call, run: Deferred) => outer.host.defer(outer, run) },
     outer: { value: outer },
     readDepth: { value: depth },

@@ -1,5 +1,5 @@
 /**
- * Calls that a server makes to its own handlers, without a request of a client.
+ * Runs handlers for server extensions, without a client's request.
  *
  * @module
  */
@@ -37,8 +37,8 @@ const REQUEST: KnownOptions<keyof InternalRequest> = {
 };
 
 /**
- * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but not admission and rates.
- * The call counts towards `calls.detached`.
+ * Runs a handler for a caller. Checks `allow`, scopes and capabilities as for a client, but does not check `admit` and
+ * rate limits. The call counts towards `calls.detached`.
  */
 export async function callInternally(engine: Engine, request: InternalRequest): Promise<Result> {
   checkOptions("call a handler", request, REQUEST);
@@ -72,7 +72,7 @@ export async function callInternally(engine: Engine, request: InternalRequest): 
   }
 }
 
-/** The parts that run a call. */
+/** The lookup and the timeout of an internal call. */
 interface Run {
   readonly find: () => Runner | Promise<Runner>;
   readonly timeoutMs?: number;
@@ -86,7 +86,7 @@ async function run(engine: Engine, call: Call, { find, timeoutMs }: Run): Promis
   if (call.reason) throw call.reason;
   call.allowQuestions();
   const running = Promise.withResolvers<Result>();
-  // Reserve a place before the handler starts, because the pot of detached calls may be full.
+  // Call `detach` before the handler starts, because `detach` throws if the limit on detached calls is reached.
   const ending = scheduler.detach(call, running.promise, timeoutMs);
   call.observed?.start();
   running.resolve(runWithin(engine, call, runner));
@@ -104,16 +104,16 @@ function toMessage(reason: unknown): string | undefined {
   return reason instanceof Error ? reason.message : undefined;
 }
 
-/** A call without a request. Messages of its handler are dropped, unless an attribute redirects them. */
+/** A call without a request. The handler's messages are dropped, unless an attribute redirects the messages. */
 class InternalCall extends Call {
   readonly #made: OnceValues;
 
   constructor(engine: Engine, { method, params = {}, principal, client = NOBODY, data }: InternalRequest) {
-    // Copy the parameters, because the handler may change them.
+    // Copy the parameters, because the handler may change its input.
     const text = JSON.stringify(params);
     const weight = toWeight(text, { max: 0, indexes: countIndexes(text) });
     const link = new InternalLink(engine, principal === undefined ? undefined : readPrincipal(principal, "call()"));
-    // NaN equals no other id, so a client cannot cancel the call.
+    // NaN equals no other id, so no client can cancel the call.
     super(toHome(engine), link, { kind: "request", id: NaN, method, params: JSON.parse(text), weight }, client);
     this.markInternal(data);
     this.#made = new OnceValues({ limits: engine.core.limits.calls });
@@ -122,7 +122,8 @@ class InternalCall extends Call {
   notify(): undefined {}
 
   askClient(key: string, _question: Question): Promise<unknown> {
-    const state = "no client waits for this call; answer its questions with next({ ask })";
+    const state =
+      "an extension made the call, so there is no client to ask; answer the question in the extension's wrap, with next({ ask })";
     return Promise.reject(new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: ${state}`));
   }
 
@@ -131,7 +132,7 @@ class InternalCall extends Call {
   }
 }
 
-/** The link of a call without a request. */
+/** The link of an internal call. Messages that are sent over this link are dropped. */
 class InternalLink implements Link {
   readonly transport = "internal";
   readonly inFlight: InFlight = new InFlight();

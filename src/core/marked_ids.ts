@@ -1,11 +1,11 @@
 /**
- * Remembers which ids have ended or were used, in a limited amount of memory. A marked id never becomes unmarked.
+ * Records ended or used ids in a limited amount of memory. A marked id never becomes unmarked.
  *
  * @module
  */
 import { isObject } from "../protocol/jsonrpc.ts";
 
-/** An id to mark. */
+/** An id that can be marked, with the client and the creation time. */
 export interface Mark {
   /** Hash of the client for which the id was created, as returned by {@linkcode toClientHash}. */
   readonly client: string;
@@ -15,7 +15,8 @@ export interface Mark {
 }
 
 /**
- * Whether an id was marked itself (`marked`), or counts as marked because it is as old as dropped marks (`cut off`).
+ * Why an id counts as marked: the id itself was marked (`marked`), or the id was created at or before the cut-off (`cut
+ * off`).
  */
 export type Found = "marked" | "cut off";
 
@@ -23,10 +24,7 @@ export type Found = "marked" | "cut off";
 export interface Marking {
   /** The reason why the id counts as marked. `undefined` if the id does not count as marked. */
   readonly found?: Found;
-  /**
-   * Cut-off of the client: all of its ids that were created at or before this time count as marked. In milliseconds
-   * since 1970.
-   */
+  /** All of the client's ids that were created at or before this time count as marked. In milliseconds since 1970. */
   readonly cutoff: number;
 }
 
@@ -44,16 +42,16 @@ export const MARKS_PER_CLIENT = 256;
 const MARKS = 512;
 
 /**
- * A set of marked ids of limited size. When the set is full, a cut-off replaces the oldest marks: from then on, all ids
- * of the client that are at least as old as these marks count as marked. The set may therefore contain ids that were
- * not marked, but never lacks a marked id.
+ * A set of marked ids with a maximum size. When the set is full, a cut-off replaces a client's oldest marks. A cut-off
+ * is a time: all of the client's ids that were created at or before this time count as marked. The set may therefore
+ * contain ids that were not marked, but never loses a marked id.
  */
 export class MarkedIds {
-  /** Marks, keyed by client. The client that least recently marked an id comes first. */
+  /** The marks by client hash. The client that least recently marked an id comes first. */
   readonly #clients = new Map<string, Marks>();
-  /** All ids of any client that were created at or before this time count as marked. */
+  /** For every client, all ids that were created at or before this time count as marked. */
   #cutoff: number;
-  /** Number of clients and marks. */
+  /** Number of clients plus number of marks. */
   #size = 0;
 
   /** Creates a set in which all ids that were created at or before `cutoff` count as marked. */
@@ -61,7 +59,7 @@ export class MarkedIds {
     this.#cutoff = cutoff;
   }
 
-  /** Reads a set from its JSON value. Returns `undefined` for any other value. */
+  /** Reads a set from the value that `toJSON` has returned. Returns `undefined` for any other value. */
   static read(value: unknown): MarkedIds | undefined {
     if (!isObject(value) || !isTime(value.cutoff) || !Array.isArray(value.clients)) return;
     const read = new MarkedIds(value.cutoff);
@@ -75,7 +73,7 @@ export class MarkedIds {
     return read;
   }
 
-  /** Returns the JSON value of the set. */
+  /** Returns the set as a JSON value. See {@linkcode MarkedIds.read}. */
   toJSON(): unknown {
     return {
       cutoff: this.#cutoff,
@@ -83,19 +81,19 @@ export class MarkedIds {
     };
   }
 
-  /** Returns the state of an id. */
+  /** Returns whether an id counts as marked, and the client's cut-off. */
   find({ client, at, id }: Mark): Marking {
     const cutoff = this.toCutoff(client);
     const isMarked = this.#clients.get(client)?.ids.some((entry) => entry[1] === id);
     return { cutoff, found: isMarked ? "marked" : at <= cutoff ? "cut off" : undefined };
   }
 
-  /** Returns the time at or before which all ids of a client count as marked. */
+  /** Returns the client's cut-off. */
   toCutoff(client: string): number {
     return Math.max(this.#cutoff, this.#clients.get(client)?.cutoff ?? 0);
   }
 
-  /** Marks an id. */
+  /** Marks an id. If the set is full, drops the oldest mark of the client with the most marks. */
   add({ client, at, id }: Mark): void {
     const marks = this.#clients.get(client) ?? { cutoff: 0, ids: [] };
     if (!this.#clients.delete(client)) this.#size++;
@@ -113,8 +111,8 @@ export class MarkedIds {
     this.#size--;
   }
 
-  // Drop a mark of the client with the most marks. If all clients have only one mark, drop the client that least
-  // recently marked an id, which moves the cut-off for all clients.
+  // Drops a mark of the client with the most marks. If no client has more than one mark, drops the client that least
+  // recently marked an id, and raises the cut-off for all clients.
   #makeRoom(): void {
     let fullest: Marks | undefined;
     for (const marks of this.#clients.values()) {
@@ -131,18 +129,18 @@ export class MarkedIds {
 }
 
 /**
- * Returns a hash for the client with this key, such as its principal or its address. Clients without a key cannot be
- * distinguished, so they share one hash.
+ * Returns a hash of a client's key, such as its principal or its address. All clients without a key share one hash,
+ * because these clients cannot be distinguished.
  */
 export async function toClientHash(key: string | undefined): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key ?? ""));
   const hex = Array.from(new Uint8Array(digest, 0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  // Hash addresses and principals differently, so that they are in different sets. An attacker with many addresses must
-  // not move the cut-off for principals.
+  // Use different prefixes for principals and addresses, so that their marks are in different sets. Otherwise an
+  // attacker with many addresses could raise the cut-off for principals.
   return (key?.startsWith("principal ") ? "p" : "a") + hex;
 }
 
-/** Returns the name of the set that contains the marks of a client: one of 512 names. */
+/** Returns the name of the set that contains a client's marks. There are 512 names. */
 export function toSetName({ client }: Pick<Mark, "client">): string {
   return client.slice(0, 3);
 }

@@ -1,5 +1,5 @@
 /**
- * Marks ids in memory, and in a store that several instances share.
+ * Marks ids in memory, or in a store that several instances share.
  *
  * @module
  */
@@ -7,48 +7,48 @@ import { type Mark, MarkedIds, type Marking, toSetName } from "./marked_ids.ts";
 import type { SetOptions } from "./store.ts";
 import type { Clock } from "./capacity/timers.ts";
 
-/** A set in memory. */
+/** A set of marked ids in memory. */
 interface KnownSet {
   readonly ids: MarkedIds;
-  /** Time after which all ids in the set have expired, in milliseconds of the monotonic clock. */
+  /** Time at which all ids in the set have expired, in milliseconds of the monotonic clock. */
   until: number;
 }
 
-/** Marked ids in memory: at most 512 sets, each of bounded size. */
+/** Marked ids in memory: at most 512 sets, each with a maximum size. */
 export class KnownMarks {
   readonly #clock: Clock;
   readonly #ttlMs: number;
-  /** Sets by name. The set that was least recently changed comes first. */
+  /** The sets by name. The set that was least recently changed comes first. */
   readonly #sets = new Map<string, KnownSet>();
-  /** Cut-offs by client, as found in a store, newest last. */
+  /** Cut-offs that were found in a store, by client, newest last. */
   readonly #told = new Map<string, number>();
 
-  /** Creates an empty memory. `ttlMs` is the lifetime of an id in milliseconds. */
+  /** `ttlMs` is the lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
     this.#clock = clock;
     this.#ttlMs = ttlMs;
   }
 
-  /** Number of sets. */
+  /** Number of sets in memory. */
   get size(): number {
     return this.#sets.size;
   }
 
-  /** Returns the state of an id. */
+  /** Returns whether an id counts as marked, and the client's cut-off in memory. */
   find(mark: Mark): Marking {
     return this.#sets.get(toSetName(mark))?.ids.find(mark) ?? { cutoff: 0 };
   }
 
   /**
-   * Returns the creation time for a new id, in milliseconds since 1970. It is always after the cut-off, even if the
-   * clock was set back, so that no cut-off applies to a new id.
+   * Returns the creation time for a new id, in milliseconds since 1970. The time is after the client's cut-off even if
+   * the clock was set back, so that a new id never counts as marked.
    */
   toTime(client: string): number {
     const cutoff = this.#sets.get(toSetName({ client }))?.ids.toCutoff(client) ?? 0;
     return Math.max(this.#clock.date(), cutoff + 1, (this.#told.get(client) ?? 0) + 1);
   }
 
-  /** Remembers the cut-off of a client that was found in a store. */
+  /** Records a client's cut-off that was found in a store. */
   tell(client: string, cutoff: number): void {
     this.#told.delete(client);
     this.#told.set(client, cutoff);
@@ -58,7 +58,7 @@ export class KnownMarks {
     }
   }
 
-  /** Marks an id. */
+  /** Marks an id in memory, and drops expired sets. */
   add(mark: Mark): void {
     const name = toSetName(mark);
     const set = this.#sets.get(name) ?? { ids: new MarkedIds(), until: 0 };
@@ -79,37 +79,38 @@ export class KnownMarks {
   }
 }
 
-/** Maximum number of clients whose cut-off from a store is remembered. */
+/** Maximum number of clients whose cut-off from a store is in memory. */
 const MAX_TOLD = 1000;
 
-/** A store whose values are sealed when written and opened when read. */
+/** A store that seals values when it writes them, and opens values when it reads them. */
 export interface MarkStore {
   get(key: string): Promise<{ readonly value: unknown; readonly version: string } | undefined>;
   set(key: string, value: unknown, options: SetOptions): Promise<string | undefined>;
 }
 
-/** The place in a store where marks are kept. */
+/** A set of marked ids in a store. */
 export interface MarkPlace {
   readonly store: MarkStore;
-  /** The key of a set. */
+  /** The key of the set in the store. */
   readonly key: string;
   /** Milliseconds after which all ids in the set have expired. */
   readonly ttlMs: number;
-  /** The wall-clock time in milliseconds since 1970. */
+  /** The current wall-clock time in milliseconds since 1970. */
   readonly date: number;
 }
 
-/** Returns the state of an id in a store. Rejects if the store fails. */
+/** Resolves to whether an id counts as marked in a store, and to the client's cut-off. Rejects if the store fails. */
 export async function findStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   const { ids, version, isRepaired } = await read(place);
-  // Write the cut-off, so that ids that are created from now on do not count as marked.
+  // Write the new cut-off. Otherwise the next read would choose a later cut-off, and ids that are created from now on
+  // would count as marked.
   if (isRepaired) await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version });
   return ids.find(mark);
 }
 
 /**
- * Marks an id in a store, and returns the previous state of the id. If several calls run at the same time, in any
- * process, only one of them finds that the id was not marked. Rejects if the store fails.
+ * Marks an id in a store, and resolves to the state of the id before the change. If several processes mark the same id
+ * concurrently, only one process finds that the id was not marked. Rejects if the store fails.
  */
 export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking> {
   for (let left = ATTEMPTS; left; left--) {
@@ -119,7 +120,7 @@ export async function markStored(mark: Mark, place: MarkPlace): Promise<Marking>
     if (!known.found) ids.add(mark);
     if (await place.store.set(place.key, ids, { ttlMs: place.ttlMs, version })) return known;
   }
-  throw new Error(`Cannot mark the id: ${ATTEMPTS} other changes came first`);
+  throw new Error(`Cannot mark the id: other instances changed the set during each of ${ATTEMPTS} attempts`);
 }
 
 interface Read {
@@ -132,19 +133,19 @@ async function read({ store, key, date }: MarkPlace): Promise<Read> {
   const found = await store.get(key);
   if (!found) return { ids: new MarkedIds(), version: null, isRepaired: false };
   const ids = MarkedIds.read(found.value);
-  // If the set cannot be read, treat all existing ids as marked, because the set may have contained any of them.
+  // If the set cannot be read, treat all existing ids as marked, because the set may have contained any id.
   return { ids: ids ?? new MarkedIds(date), version: found.version, isRepaired: !ids };
 }
 
-/** Number of attempts to change a set that other instances change at the same time. */
+/** Number of attempts to change a set that other instances change concurrently. */
 const ATTEMPTS = 40;
 
-/** Longest time to live of a value in a store, in milliseconds: a year. */
+/** Maximum time to live of a value in a store, in milliseconds: one year. */
 const MAX_TTL_MS = 31_536_000_000;
-/** Milliseconds by which the clock of an instance may be set back without a mark being dropped too early. */
+/** Additional milliseconds for which a mark is stored, because an instance's clock may be set back. */
 const SKEW_MS = 3_600_000;
 
-/** Returns the milliseconds for which a mark is kept, for an id that expires after `ms` milliseconds. */
+/** Returns the milliseconds for which the mark of an id is stored. The id expires after `ms` milliseconds. */
 export function toMarkTtl(ms: number): number {
   return Math.min(Math.ceil(ms) + SKEW_MS, MAX_TTL_MS);
 }

@@ -1,5 +1,5 @@
 /**
- * Builds the events of an observed server. Loaded with its first request, because most servers have no observer.
+ * Builds the events for a server's observers. Loaded on the first request, because most servers have no observer.
  *
  * @module
  */
@@ -41,7 +41,7 @@ type Trace = Pick<StartEvent, "traceparent" | "tracestate" | "baggage">;
 
 const NO_TRACE: Trace = { traceparent: undefined, tracestate: undefined, baggage: undefined };
 
-/** Creates the builder of events for a server. */
+/** Creates the object that builds events for a server. */
 export function createObserving(core: Core): Observing {
   return new ServerObserving(core);
 }
@@ -62,8 +62,8 @@ class ServerObserving implements Observing {
 
   observe(message: Request, origin: Origin): RequestReport | undefined {
     if (!this.#handlesRequests) return;
-    // Read the clock only for events that have a time, because reading the clock takes as long as the rest of the
-    // report.
+    // Read the clock only if an observer handles events that contain a time, because reading the clock takes as long as
+    // the rest of the report.
     return new ObservedCall(this, message, origin, { since: this.now() });
   }
 
@@ -109,7 +109,8 @@ class ServerObserving implements Observing {
   reachNamed(message: string): string | undefined {
     const [, list = ""] = /\(([a-z]+\.\w+(?:, [a-z]+(?:\.\w+)?)*)\)/.exec(message) ?? [];
     const names = list.split(", ").filter((name) => this.#isLimit(name));
-    // Skip limits that were already reported when they were reached, because a handler may rethrow their errors.
+    // Skip limits in `REPORTED`, because they were already reported when they were reached, and a handler may rethrow
+    // the error.
     if (names.length === 1 && !REPORTED.test(names[0])) this.reach(names[0]);
     return names.find((name) => name === this.#reached) ?? names[0];
   }
@@ -128,12 +129,12 @@ class ServerObserving implements Observing {
 /** Matches the names of limits that are reported when they are reached. */
 const REPORTED = /^(?:calls\.answerMs|handler\.(?!timeoutMs$).*)$/;
 
-/** Returns the source of a message. */
+/** Returns the fields of an event that the source of its message determines. */
 function toSource({ transport, principal }: Origin): EventSource {
   return { transport, principal: principal?.id };
 }
 
-/** One observed request. Keeps no parameters, because a subscription may last for days. */
+/** The report of one request. Does not refer to the request's parameters, because a subscription may last for days. */
 class ObservedCall implements RequestReport {
   why?: CancelReason;
   reason?: RefusalReason;
@@ -148,19 +149,20 @@ class ObservedCall implements RequestReport {
   #client?: ClientFacts;
   #session?: string;
   #subject?: string;
-  /** Milliseconds that the call waited. Set when it has started. */
+  /** Milliseconds that the call has waited. Set when the call starts. */
   #waitedMs?: number;
-  /** Time since which the call waits. Set while it waits. */
+  /** Time at which the call began to wait in a queue, in milliseconds. Set while the call waits. */
   #waitsSince?: number;
   #hasEnded = false;
-  /** Address of the client. Set when the call has started. */
+  /** Address of the client. Set when the call starts. */
   #peer?: string;
   /**
-   * The start event, if `around` needs it too. Building the event again would take as long as the rest of the report.
+   * The start event, if `around` also needs the event. Building the event again would take as long as the rest of the
+   * report.
    */
   #started?: StartEvent;
 
-  /** Creates the report of a request that has just been received. */
+  /** `since` is the time at which the request was received, in milliseconds. `parent` is the id of the outer call. */
   constructor(
     observing: ServerObserving,
     { id, method, params }: Pick<Request, "method" | "params"> & { readonly id?: Id },
@@ -169,7 +171,7 @@ class ObservedCall implements RequestReport {
   ) {
     this.#observing = observing;
     this.#origin = origin;
-    // A call without a request has the id NaN, so it cannot be found by its id.
+    // NaN is the id of a call without a request.
     this.#request = Number.isNaN(id) ? undefined : id;
     this.#parent = parent;
     this.#method = method;
@@ -222,7 +224,7 @@ class ObservedCall implements RequestReport {
     const hasStarted = this.#waitedMs !== undefined;
     this.#waitedMs = this.#countWait();
     if (hasStarted) return;
-    // Read the address now, because runtimes drop the headers of a request whose client has disconnected.
+    // Read the address now, because a runtime drops the request's headers when the client disconnects.
     this.#peer = this.#origin.peer;
     const { start, around } = this.#observing.core.observer;
     if (!start && !around) return;
@@ -240,7 +242,8 @@ class ObservedCall implements RequestReport {
     return before + now;
   }
 
-  // Write each event as one literal, because merging several objects takes longer than the rest of the report.
+  // Create each event with one object literal, because merging several objects takes longer than the rest of the
+  // report.
   #describe(): StartEvent {
     const { transport, principal } = this.#origin;
     const { traceparent, tracestate, baggage } = this.#trace;
@@ -265,8 +268,8 @@ class ObservedCall implements RequestReport {
     };
   }
 
-  // Read the header only if an observer has `around`, because only tracing uses the header, and reading it takes as
-  // long as the rest of the event.
+  // Read the header only if an observer has `around`. Only tracing uses the header, and reading it takes as long as
+  // building the rest of the event.
   #readHeader(): string | undefined {
     return this.#observing.core.observer.around && toTrace(this.#origin.headers?.get("traceparent"), 100);
   }
@@ -330,7 +333,7 @@ class ObservedCall implements RequestReport {
   }
 }
 
-/** Returns the trace context of a request, without its other metadata. */
+/** Returns only the trace context from a request's metadata. */
 function readTrace(meta: unknown): Trace {
   if (!isObject(meta)) return NO_TRACE;
   const { traceparent, tracestate, baggage } = meta;
@@ -342,7 +345,7 @@ function readTrace(meta: unknown): Trace {
   };
 }
 
-/** Returns a field of the trace context. Ignores text that is longer than the standard allows. */
+/** Returns a field of the trace context, or `undefined` if the text is longer than `max` characters. */
 function toTrace(value: unknown, max: number): string | undefined {
   return typeof value === "string" && value.length <= max ? value : undefined;
 }
@@ -351,7 +354,7 @@ function toMessage(error: unknown): string {
   try {
     return error instanceof Error ? `${error.message}` : "";
   } catch {
-    // A handler may throw any value, such as a proxy that throws when it is read.
+    // A handler may throw any value, such as a proxy whose properties cannot be read.
     return "";
   }
 }
@@ -359,7 +362,7 @@ function toMessage(error: unknown): string {
 /** Maximum length of a name from a client, in characters. */
 const MAX_NAME = 200;
 
-/** Reasons for rejecting a request before it becomes a call, by error. */
+/** The reasons why a request was rejected before the start of a call, by error code. */
 const REASONS: Readonly<Record<number, RefusalReason>> = {
   [METHOD_NOT_FOUND]: "method",
   [INVALID_REQUEST]: "session",

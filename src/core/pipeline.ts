@@ -1,7 +1,7 @@
 /**
- * Serves a request. The order of the steps is the same in every era: observe the request, read the client's facts,
- * admit, find the handler (with `allow`), check header parameters, scopes, required capabilities and limits, restore
- * answers, schedule, and reply.
+ * Serves a request. Every era performs the steps in this order: observe the request, read the facts about the client,
+ * run `admit`, look up the handler (and run `allow`), check header parameters, scopes, required capabilities and rate
+ * limits, restore the client's answers, schedule the call, and reply.
  *
  * @module
  */
@@ -20,14 +20,14 @@ import { requireCapabilities } from "./call/question.ts";
 import { toUnknownMethod } from "./visibility/registry.ts";
 import { isScopeError, requireScopes } from "./call/scopes.ts";
 
-/** A call with its runner. */
+/** A call whose runner was found. */
 export interface Found {
   readonly call: Call;
   readonly method: Method;
   readonly runner: Runner;
 }
 
-/** A request that requires a reply. */
+/** The properties of a request that an error response requires. A call has these properties too. */
 export interface Answered {
   readonly id: Id;
   readonly method: string;
@@ -36,31 +36,28 @@ export interface Answered {
   readonly principal?: Principal;
 }
 
-/** The parts of serving a request that differ between the eras. */
+/** The steps of serving a request that differ between the eras. */
 export interface Dialect {
-  /** Finds the runner of a method that handlers serve. */
+  /** Finds the implementation of a method. Returns `undefined` for a method without handlers. */
   find(name: string): Method | undefined;
-  /** Reads the facts about the client. Throws the error for the client. */
+  /** Reads the facts about the client. Throws the error that the client receives if a fact is missing or invalid. */
   read(message: Request, link: Link, method: Method | undefined): ClientFacts;
-  /** Creates the call of a request. */
+  /** Creates the call for a request. */
   open(message: Request, link: Link, client: ClientFacts): Call;
-  /**
-   * Serves a method without handlers, such as a subscription. Returns `undefined` if the dialect does not have the
-   * method.
-   */
+  /** Serves a method without handlers, such as `ping`. Returns `undefined` if the method does not exist in the era. */
   serve(call: Call): Reply | Promise<Reply> | undefined;
-  /** Checks the parameters that clients repeat in HTTP headers. */
+  /** Checks parameters that the client must repeat in HTTP headers. Throws if a header does not match. */
   checkParams?(call: Call, wanted: readonly HeaderParam[], headers: HeaderReader): void;
   /**
-   * Returns the cache key for the text of the result. Calls with the same result text have the same key. Returns
-   * `undefined` if the text cannot be shared.
+   * Returns the cache key for the JSON text of the call's result. Calls with the same key share the text of the same
+   * result. Returns `undefined` if the text cannot be shared.
    */
   toTextName(call: Call): string | undefined;
-  /** Converts a result to the client's revision. */
+  /** Converts a result to the client's protocol revision. */
   translate?(call: Call, result: Result): unknown;
-  /** Adds the fields that every result of the revision has to the JSON text of a result. */
+  /** Adds the fields that the protocol revision requires in every result to the JSON text of a result. */
   stamp?(found: Found, result: Result, text: string): string;
-  /** Writes an error, and reports it. */
+  /** Converts an error to a reply, and reports the error to the observer. */
   writeError(request: Answered, error: McpError): Reply;
 }
 
@@ -70,12 +67,11 @@ export class Pipeline {
   /** Cached JSON text of results, by the cache key that the dialect returns. */
   readonly #texts = new Map<string, WeakMap<Result, string>>();
 
-  /** Creates the pipeline of an era. */
   constructor(engine: Engine) {
     this.#engine = engine;
   }
 
-  /** Serves a request. */
+  /** Serves a request from its receipt to its reply. Never throws. */
   answer(dialect: Dialect, message: Request, link: Link): Reply | Promise<Reply> {
     const { core } = this.#engine;
     const observed = core.observing?.observe(message, link);
@@ -92,21 +88,21 @@ export class Pipeline {
     }
   }
 
-  /** Runs a call whose runner was found. */
+  /** Checks and runs a call whose runner was found. */
   run(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, runner } = found;
     if (runner.headers && call.link.headers) dialect.checkParams?.(call, runner.headers, call.link.headers);
     return this.#check(dialect, found);
   }
 
-  // A separate method, because a closure keeps all variables of its method in memory: here the message would stay in
-  // memory as long as its subscription.
+  // A separate method, because a closure in `answer` would keep all variables of `answer` in memory. The message of a
+  // subscription would then stay in memory until the subscription ends.
   #guard(dialect: Dialect, call: Call, reply: Promise<Reply>): Promise<Reply> {
     return reply.catch((error) => this.#fail(dialect, call, error));
   }
 
   #admit(dialect: Dialect, call: Call, admitted: Promise<void>): Promise<Reply> {
-    // Find the method again, because handlers may have changed in the meantime.
+    // Look up the method again, because handlers may have changed while `admit` ran.
     const find = () => this.#find(dialect, call, dialect.find(call.method));
     return this.#engine.scheduler.prepare(call, admitted).then(find);
   }
@@ -120,7 +116,8 @@ export class Pipeline {
       throw toUnknownMethod(call.method);
     }
     const { scheduler } = this.#engine;
-    // Fast path: if no asynchronous lookup of a runner is in progress, expect this lookup to be synchronous.
+    // Fast path: while no asynchronous lookup is in progress, this lookup is probably synchronous too, and takes no
+    // slot.
     const isSlow = scheduler.preparing > 0;
     const runner = isSlow ? scheduler.find(call, method) : method.find(call);
     if (!(runner instanceof Promise)) return this.run(dialect, { call, method, runner });
@@ -128,8 +125,8 @@ export class Pipeline {
     return finding.then((runner) => this.run(dialect, { call, method, runner }));
   }
 
-  // Errors before this point set the HTTP status. From here on, the response may be a stream, which always has status
-  // 200.
+  // An error in this method can still set the HTTP status. Once the call is scheduled, the response may become a
+  // stream, which has status 200.
   #check(dialect: Dialect, found: Found): Reply | Promise<Reply> {
     const { call, method, runner } = found;
     if (runner.scopes) requireScopes(this.#engine.core, call, runner.scopes);
@@ -148,7 +145,8 @@ export class Pipeline {
     return outcome.then((outcome) => this.#reply(dialect, found, outcome));
   }
 
-  // Send open questions first, because a handler that has no answer yet ends with an outcome that must not be sent.
+  // If there are open questions, send the questions instead of the outcome, because the handler ended only to wait for
+  // the answers.
   #reply(dialect: Dialect, found: Found, outcome: Outcome): Reply | Promise<Reply> {
     const { call, method } = found;
     if (!outcome) {
@@ -159,7 +157,7 @@ export class Pipeline {
     if (asking) return asking.then((result) => this.#succeed(call, result, this.#write(dialect, found, result)));
     const { result, error } = outcome;
     if (error) throw error;
-    // A result can be shared only if no middleware can change it.
+    // Share the text of a result only if no middleware can change the result.
     const isShared = method.stable && !this.#engine.core.hasMiddleware;
     const name = isShared ? dialect.toTextName(call) : undefined;
     return this.#succeed(

@@ -1,5 +1,5 @@
 /**
- * Checks a call again after it has waited.
+ * Checks a call again after the call has waited in a queue.
  *
  * @module
  */
@@ -11,19 +11,19 @@ import { type Registry, toUnknownMethod } from "./visibility/registry.ts";
 import { requireScopes } from "./call/scopes.ts";
 
 /**
- * Checks, before a handler starts, that the handler still exists for the caller and that the caller still meets its
- * requirements. Throws the error for the client. Cancels the call if the check exceeds the call's timeout.
+ * Throws the error that the client receives if the handler no longer exists for the caller, or if the caller lacks a
+ * required scope or capability. Cancels the call if the check takes longer than `calls.timeoutMs`.
  */
 export async function recheck(call: Call, core: Core, registry: Registry): Promise<void> {
   const method = registry.methods.get(call.method);
   if (!method) throw toUnknownMethod(call.method);
-  // As in the first lookup, `allow` must not ask the client.
+  // Disable questions, because `allow` must not ask the client, as in the first lookup.
   const { scopes, requires } = await call.withoutQuestions(() => find(call, method, core));
   if (scopes) requireScopes(core, call, scopes);
   if (requires) requireCapabilities(call.client.capabilities, requires, "run the call");
 }
 
-// Limit the time, because an `allow` that never settles must not hold a slot forever.
+// Limit the duration, because an `allow` that never settles would hold a slot forever.
 async function find(call: Call, method: Method, { ticker, limits: { calls: { timeoutMs } } }: Core): Promise<Runner> {
   const timeout = ticker.startTimeout(timeoutMs, () => call.timeOut(timeoutMs, "calls.timeoutMs"));
   try {

@@ -1,5 +1,5 @@
 /**
- * Runs calls within the limits on slots, memory and time. Each call has exactly one outcome.
+ * Runs calls, and enforces the limits on slots, memory and time. Each call has exactly one outcome.
  *
  * @module
  */
@@ -20,11 +20,11 @@ import { startDeadline } from "./call/deadline.ts";
 import type { Sweep } from "./capacity/timers.ts";
 
 /**
- * Runs every call of a server. Fast path: a call that ends before its first `await` needs no slot, no memory check and
- * no timeout, because nothing can interrupt it.
+ * Runs every call on a server. Fast path: a call that ends before its first `await` needs no slot, no memory charge and
+ * no timeout, because no other code runs during the call.
  */
 export class Scheduler implements Executor {
-  /** Whether new calls are accepted. */
+  /** Whether the server accepts new calls. `false` while the server is closing. */
   isOpen = true;
   readonly limits: Bounds["calls"];
   /** Number of calls whose runner is being looked up asynchronously. */
@@ -32,8 +32,9 @@ export class Scheduler implements Executor {
   readonly #core: Core;
   readonly #accounts: Accounts;
   readonly #waiting: Pot;
-  /** Numbers of running calls and of bytes below which no client can exceed its limits. */
+  /** Number of running calls below which no client can exceed its limit on running calls. */
   readonly #uncontendedCalls: number;
+  /** Bytes of memory below which no client can exceed its limit on memory. */
   readonly #uncontendedBytes: number;
   /**
    * Runs a call through the middleware, if any. In development, also watches the run. Takes no slot and sets no
@@ -41,7 +42,7 @@ export class Scheduler implements Executor {
    */
   invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
   #isWatched = false;
-  /** Calls that have a slot of their client and wait for a slot of the process, oldest first. */
+  /** Calls that already have one of their client's slots, and wait for one of the process's slots, oldest first. */
   readonly #queue = new Map<Start, Account>();
   /** Connections with running or waiting calls. */
   readonly #busy = new Set<InFlight>();
@@ -52,15 +53,16 @@ export class Scheduler implements Executor {
   };
   #isAging = false;
   readonly #idlers: (() => void)[] = [];
-  /** Deferred work that has not ended. */
+  /** Runs of deferred functions that have not ended. */
   readonly #deferred = new Set<Promise<void>>();
   #running = 0;
-  /** Number of running calls that are not charged, and an upper bound of their bytes. See {@linkcode Scheduler.run}. */
+  /** Number of running calls that are not charged to a client. See {@linkcode Scheduler.run}. */
   #uncharged = 0;
+  /** Upper bound of the memory that these calls use, in bytes. */
   #unchargedBytes = 0;
   #isStarting = false;
 
-  /** Creates a scheduler that runs all calls through `middleware`. */
+  /** Runs all calls through `middleware`. */
   constructor(core: Core, accounts: Accounts, middleware: readonly Middleware[] = []) {
     this.#core = core;
     this.#accounts = accounts;
@@ -68,13 +70,13 @@ export class Scheduler implements Executor {
     const { memory, running } = accounts;
     this.limits = calls;
     this.#waiting = accounts.pot({ name: "calls.waiting", total: calls.waiting, share: Math.ceil(calls.waiting / 4) });
-    // If other instances count the calls of a tenant too, every call must be charged.
+    // If tenants are limited across all instances, charge every call, because the calls of other instances count too.
     this.#uncontendedCalls = perTenant.shared ? 0 : Math.min(running.share, running.common, perTenant.running);
     this.#uncontendedBytes = Math.min(memory.share, memory.common, perTenant.bytes);
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
-  /** Watches all calls from now on. */
+  /** Runs all later calls inside `watch`. Has an effect only once. */
   watch(watch: RunWatch): void {
     if (this.#isWatched) return;
     this.#isWatched = true;
@@ -82,12 +84,12 @@ export class Scheduler implements Executor {
     this.invoke = (call, runner) => watch.run(call, () => invoke(call, runner));
   }
 
-  /** Number of running calls, including deferred work. */
+  /** Number of running calls, including runs of deferred functions. */
   get running(): number {
     return this.#running;
   }
 
-  /** Upper bound of the bytes of running calls that are not charged. */
+  /** Upper bound of the memory that uncharged running calls use, in bytes. */
   get unchargedBytes(): number {
     return this.#unchargedBytes;
   }
@@ -98,14 +100,15 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Runs a call, and returns its outcome.
+   * Runs a call within all limits, and returns the outcome. A queued call waits first.
    *
-   * Fast path: while all calls together stay below the limits of one client, no client can exceed its limits. Calls are
-   * then not charged, which saves looking up the client (a tenth of the time of a small call). The first call that
-   * exceeds these limits charges all running calls.
+   * Fast path: while all calls together stay below the per-client limits, no client can exceed its limits. Such calls
+   * are not charged, which saves the lookup of the client's account (a tenth of the time that a small call takes). The
+   * first call that exceeds a limit charges all running calls to their clients.
    */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome> {
-    // Check the connection, because preparing the call may have taken long, for example to load the code of its era.
+    // Check whether the client is still connected, because preparing the call may have taken a while, for example if
+    // the code of the era had to be loaded.
     if (call.inFlight.over) call.cancel(call.inFlight.over);
     if (call.ended) return;
     if (!this.isOpen) return { error: refuse("the server is closing") };
@@ -114,7 +117,10 @@ export class Scheduler implements Executor {
     return isUncontended ? this.#start(call, runner) : this.#admit(call, runner);
   }
 
-  /** Finds the runner of a call while other runners are being looked up. See {@linkcode prepare}. */
+  /**
+   * Looks up the runner of a call while other lookups are in progress. The call takes a slot during the lookup. See
+   * {@linkcode prepare}.
+   */
   find(call: Call, method: Method): Runner | Promise<Runner> {
     const account = this.#takeSlot(call);
     let runner;
@@ -130,8 +136,8 @@ export class Scheduler implements Executor {
   }
 
   /**
-   * Waits for the runner of a call whose `allow` is asynchronous. Meanwhile, the call holds a slot and is charged, so
-   * that the limits of its client apply.
+   * Waits for an asynchronous step before the handler starts, such as `allow`. During this step, the call holds a slot
+   * and is charged, so that the client's limits apply.
    */
   async prepare<T = Runner>(call: Call, runner: Promise<T>, account: Account = this.#takeSlot(call)): Promise<T> {
     this.preparing++;
@@ -143,7 +149,7 @@ export class Scheduler implements Executor {
     }
   }
 
-  /** Runs a function for a call that has a slot. If there is no slot, rejects without running the function. */
+  /** Runs a function while the call holds a slot. If no slot is free, rejects without calling the function. */
   async prepareWith<T>(call: Call, run: () => Promise<T>): Promise<T> {
     const account = this.#takeSlot(call);
     return await this.prepare(call, run(), account);
@@ -154,28 +160,28 @@ export class Scheduler implements Executor {
     this.isOpen = false;
   }
 
-  /** Settles when no call runs or waits, and all deferred work is done. */
+  /** Resolves when no call runs or waits, and all deferred functions have ended. */
   async idle(): Promise<void> {
-    // Remove idle connections here, because a subscription that ends does not remove its connection.
+    // Remove connections without calls here, because the end of a subscription does not remove its connection.
     for (const inFlight of this.#busy) if (!inFlight.size) this.#busy.delete(inFlight);
     if (this.#busy.size) await new Promise<void>((resolve) => this.#idlers.push(resolve));
     await Promise.all(this.#deferred);
   }
 
-  /** Returns the `host.server` of all endpoints that have calls. */
+  /** Returns `host.server` of each endpoint that has running or waiting calls. */
   busyServers(): Set<object> {
     const servers = new Set<object>();
     for (const inFlight of this.#busy) inFlight.addServers(servers);
     return servers;
   }
 
-  /** Runs a function after a call. */
+  /** Runs a function after a call. If the call has already ended, runs the function immediately. */
   defer(call: Call, run: Deferred): void {
     if (call.ended) this.#runDeferred(call, [run]);
     else (call.deferred ??= []).push(run);
   }
 
-  /** Cancels all calls with this error as their reason. */
+  /** Cancels all running and waiting calls because the server is closing. */
   cancelAll(): void {
     // Do not start waiting calls, because they would be cancelled immediately.
     this.#isStarting = true;
@@ -184,8 +190,8 @@ export class Scheduler implements Executor {
     for (const inFlight of this.#busy) inFlight.cancelAll(reason);
   }
 
-  // Count deferred work as a running call of the client, so that the client's next calls wait if there is too much
-  // deferred work.
+  // Counts deferred functions as a running call of the client, so that the client's next calls wait if too many
+  // deferred functions run.
   #runDeferred(call: Call, all: readonly Deferred[], outcome?: Outcome): void {
     const { account } = call.link;
     account.charge(call.weigh());
@@ -216,7 +222,8 @@ export class Scheduler implements Executor {
     this.#release(call, account);
   }
 
-  // Reject calls when the queue is full. A longer queue would take memory for calls whose clients give up anyway.
+  // Rejects the call if the queue is full. A longer queue would use memory for calls whose clients time out before the
+  // calls start.
   #admit(call: Call, runner: Runner): Outcome | Promise<Outcome> {
     this.#chargeAll();
     const { account } = call.link;
@@ -233,7 +240,8 @@ export class Scheduler implements Executor {
     return full ? this.#wait(call, account, () => this.#start(call, runner)) : this.#start(call, runner);
   }
 
-  // Queue the call. A queued call can be cancelled; otherwise it would run later for a client that has disconnected.
+  // Queues the call. A queued call can be cancelled, so that the handler does not run for a client that has
+  // disconnected.
   #wait(call: Call, account: Account, start: () => Outcome | Promise<Outcome>): Promise<Outcome> {
     const { isFull } = account;
     call.observed?.wait();
@@ -250,8 +258,8 @@ export class Scheduler implements Executor {
         const outcome = end();
         account.finish();
         this.#leave(call);
-        // A call that ended synchronously released its memory while it still held this slot, so look for the next call
-        // again.
+        // Start the next call here. If `end` has ended the call synchronously, its own attempt to start the next call
+        // failed, because the call still held this slot.
         this.#next(account);
         resolve(outcome);
       };
@@ -300,7 +308,7 @@ export class Scheduler implements Executor {
     return result instanceof Promise ? this.attend(call, result) : this.#endAtOnce(call, { result });
   }
 
-  /** Runs a call within the attributes of its handler and the middleware. Takes no slot and sets no deadline. */
+  /** Runs a call through the handler's attributes and the middleware. Takes no slot and sets no deadline. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result> {
     const { extensions } = runner;
     if (extensions?.run) return extensions.run(call, runner, this);
@@ -319,7 +327,10 @@ export class Scheduler implements Executor {
     return ended;
   }
 
-  /** Gives a call a slot, a charge and a timeout, and waits for its result. */
+  /**
+   * Waits for the result of a call. Until the result arrives, the call holds a slot, its memory is counted, and its
+   * timeout runs.
+   */
   attend(call: Call, result: Promise<Result>): Promise<Outcome> {
     if (call.account) call.account.start();
     else {
@@ -329,13 +340,14 @@ export class Scheduler implements Executor {
     return this.#finish(call, result);
   }
 
-  // Take no slot, because otherwise a client could neither answer nor cancel the handlers that it has started.
+  // Takes no slot. Otherwise a client whose detached handlers use all slots could not make the calls that answer or
+  // cancel these handlers.
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome> {
     if (!this.isOpen) throw refuse("the server is closing");
     const { account } = call.link;
     const { detached } = this.limits;
     const places = account.pot({ name: "calls.detached", total: detached, share: Math.ceil(detached / 4) });
-    if (!places.take(account)) throw refuse("too many handlers go on after their response (calls.detached)");
+    if (!places.take(account)) throw refuse("too many handlers continue after their response (calls.detached)");
     account.charge(call.weigh());
     call.account = account;
     return this.#finish(call, result, { timeoutMs, places });
@@ -346,8 +358,8 @@ export class Scheduler implements Executor {
     const timeoutMs = ownMs ?? call.timeoutMs ?? this.#core.limits.calls.timeoutMs;
     call.inFlight.add(call);
     this.#busy.add(call.inFlight);
-    // Fast path: one sweep finds the rare calls that exceed the default timeout. A timeout per call would have to read
-    // the clock.
+    // Fast path: one sweep finds all calls that exceed the default timeout. With a timeout per call, each call would
+    // have to read the clock.
     if (timeoutMs !== DEFAULT_MS) { if (timeoutMs !== Infinity) startDeadline(call, this.#core.ticker, timeoutMs); }
     else if (!this.#isAging) this.#startAging();
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -362,8 +374,8 @@ export class Scheduler implements Executor {
       this.#end(call, places);
       resolve(ended);
     };
-    // Assign a constant, because V8 allocates a function that is directly assigned to a field as a long-lived object,
-    // which would keep the whole request in memory until a full garbage collection.
+    // Assign a constant instead of a function literal. V8 allocates a function literal that is assigned to a field as a
+    // long-lived object, which would keep the whole request in memory until a full garbage collection.
     const onCancel = () => settle();
     call.onCancel = onCancel;
     result.then((result) => settle({ result }), (error) => settle({ error: this.toError(error, call) }));
@@ -391,15 +403,15 @@ export class Scheduler implements Executor {
     this.#uncharged = this.#unchargedBytes = 0;
   }
 
-  // Returns the name of the limit that leaves no free slot, and reports the limit to the observer.
+  // If no slot is free, reports the reached limit to the observer, and returns the limit's name.
   #findFull(account: Account): string | undefined {
     const full = account.isFull ? "calls.runningPerClient" : this.#hasSlot(account, 1) ? undefined : "calls.running";
     if (full) this.#core.observing?.reach(full, account.key);
     return full;
   }
 
-  // Tests for a free slot. The reserve is only for clients with few resources in use. A call that waits for a slot of
-  // the process already counts as a running call of its client.
+  // Tests whether the process has a free slot for a client. Only a client that uses few resources may use a slot from
+  // the reserve. `amount` is 0 for a queued call, which already counts as a running call of its client.
   #hasSlot(account: Account, amount: number): boolean {
     return this.#accounts.running.hasRoom(account, amount, this.#running + 1);
   }
@@ -421,8 +433,8 @@ export class Scheduler implements Executor {
     if (!this.#busy.size && this.#idlers.length) this.#idlers.splice(0).forEach((idle) => idle());
   }
 
-  // Gives free slots to waiting calls: first the slots of the client, then the slots of the process. The oldest call
-  // comes first.
+  // Assigns the client's free slots to the client's oldest waiting calls, and then the process's free slots to the
+  // oldest calls in the queue.
   #next(account: Account): void {
     if (!this.waiting) return;
     for (const [begin, waiting] of account.waiting) {
@@ -431,8 +443,8 @@ export class Scheduler implements Executor {
       waiting.start();
       this.#queue.set(begin, waiting);
     }
-    // Use a single loop, because a call that ends synchronously calls this method again, and the stack would grow with
-    // each call.
+    // Return if an outer loop is already starting calls. A call that ends synchronously calls this method again, so a
+    // nested loop would make the stack deeper with each call.
     if (this.#isStarting) return;
     this.#isStarting = true;
     for (const [begin, client] of this.#queue) {
@@ -460,25 +472,29 @@ export class Scheduler implements Executor {
   }
 }
 
-/** Parameters of a call that continues after its response. */
+/** How a call is finished. The fields are set for a call that continues after its response. */
 interface Detached {
   readonly timeoutMs?: number;
-  /** The pot in which the call has a place. `undefined` for a call with a slot. */
+  /** The pot that counts detached calls. `undefined` for a call with a slot. */
   readonly places?: Pot;
 }
 
 const ATTACHED: Detached = {};
 
 /**
- * Number of calls that may run without being weighed. The number is low, because a JavaScript engine may keep a whole
- * chunk of input in memory for the text of one call, and these bytes would not be counted.
+ * Number of uncharged calls that may run before the server computes the exact weight of each further call. The number
+ * is low, because a JavaScript engine may keep a whole chunk of input in memory for the text of one call, and the
+ * memory of the chunk would not be counted.
  */
 const UNWEIGHED = 16;
 
-/** Default of `calls.timeoutMs`. */
+/** Default of `calls.timeoutMs`, in milliseconds. */
 const DEFAULT_MS = LIMITS.calls.timeoutMs;
 
-/** Interval in milliseconds at which the default timeout is checked. A call may exceed its timeout by this much. */
+/**
+ * Interval in milliseconds at which the default timeout is checked. A call may exceed the default timeout by this
+ * interval.
+ */
 const AGING_MS = DEFAULT_MS / 8;
 
 function toCancelled({ reason }: Call): Outcome {
@@ -490,10 +506,10 @@ function refuse(state: string): McpError {
   return toBusy(`run the call: ${state}`);
 }
 
-/** Runs the deferred functions of a call in order, after its response has been sent. Never rejects. */
+/** Runs a call's deferred functions in order, after the response has been sent. Never rejects. */
 async function runDeferred(core: Core, call: Call, all: readonly Deferred[], outcome: Outcome): Promise<void> {
   const end = toEnd(call, outcome);
-  // Wait for one turn of the event loop, because the response must pass through the era and the transport first.
+  // Wait for one turn of the event loop, so that the era and the transport can send the response first.
   await new Promise((resolve) => setTimeout(resolve));
   for (const run of all) {
     try {

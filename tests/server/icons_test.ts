@@ -70,14 +70,14 @@ Deno.test("an icon with another invalid field throws with a remedy", () => {
   const [src] = SAFE;
   const cases: readonly (readonly [icons: unknown, message: string])[] = [
     [[{}], "icons contains the src undefined; use an https URL"],
-    [[src], `icons contains ${JSON.stringify(src)}; it must be a list of { src }`],
-    [[null], "it must be a list of { src }"],
+    [[src], `icons contains ${JSON.stringify(src)}; each icon must be an object such as { src: "https://…" }`],
+    [[null], 'each icon must be an object such as { src: "https://…" }'],
     [[{ src: [src] }], "icons contains the src a list"],
-    [[{ src, mimeType: "text/html" }], 'icons contains the mimeType "text/html"; use image/png'],
+    [[{ src, mimeType: "text/html" }], 'icons contains the mimeType "text/html"; use an image type such as image/png'],
     [[{ src, sizes: "48x48" }], 'icons contains the sizes "48x48"; use a list'],
     [[{ src, sizes: ["big"] }], "icons contains the sizes a list; use a list such as"],
     [[{ src, theme: "blue" }], 'icons contains the theme "blue"; use "light" or "dark"'],
-    [[{ src, onload: "x" }], "icons contains the unknown field onload; an icon has src, mimeType, sizes, theme"],
+    [[{ src, onload: "x" }], "icons contains the unknown field onload; use only src, mimeType, sizes, theme"],
   ];
   for (const [icons, message] of cases) {
     assertStringIncludes(

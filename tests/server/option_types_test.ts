@@ -149,7 +149,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
         "store is not a store; create a store with customStore()",
       ],
       [() => createServer({ ...about, auth: untyped(none) }), "auth"],
-      [() => createServer({ ...about, limits: untyped(none) }), "Cannot set limits: they are not an object"],
+      [() => createServer({ ...about, limits: untyped(none) }), "Cannot set limits: limits is not an object"],
       [() => createServer({ ...about, observer: untyped(none) }), "observer is"],
     ] as const);
   }),

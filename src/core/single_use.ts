@@ -1,5 +1,5 @@
 /**
- * Spends ids that may be used only once, such as the id of an answer to a question.
+ * Implements ids that can be used only once, such as the id of an answer to a question.
  *
  * @module
  */
@@ -7,39 +7,45 @@ import { type Found, type Mark, type Marking, toClientHash } from "./marked_ids.
 import { KnownMarks } from "./marking.ts";
 import type { Clock } from "./capacity/timers.ts";
 
-/** A permission to do something once. It travels in sealed form. */
+/** An id that a client can use once. Clients receive the id only in sealed form. */
 export interface SingleUse extends Mark {
-  /** The place where the use is recorded: `store`, or the id of the process that records it in memory. */
+  /** Where the use is recorded: `store`, or the id of the process that records the use in memory. */
   readonly by: string;
 }
 
-/** The result of spending an id. Only `spent` is a permission. */
+/** The result of using an id. Only `spent` means that the id was valid and unused. */
 export type Spending = "spent" | Found | "elsewhere" | "lost";
 
-/** Spends an id in a store that several processes share. Resolves to `undefined` if the store did not respond. */
+/**
+ * Marks an id as used in a store that several processes share. Resolves to the id's state before the change, or to
+ * `undefined` if the store did not respond.
+ */
 export type SpendShared = (use: Mark) => Promise<Marking | undefined>;
 
-/** Spent ids, in the memory of this process or in a store. */
+/** Records used ids in the memory of this process or in a store. */
 export class SpentIds {
   readonly #process: string;
   readonly #known: KnownMarks;
 
-  /** Creates an empty memory. `ttlMs` is the lifetime of an id in milliseconds. */
+  /** `ttlMs` is the lifetime of an id in milliseconds. */
   constructor(clock: Clock, ttlMs: number) {
     this.#process = crypto.randomUUID();
     this.#known = new KnownMarks(clock, ttlMs);
   }
 
-  /** Creates an id that a client can spend once. `key` is the key of the client. */
+  /**
+   * Creates an id that a client can use once. `key` is the client's key. If `isShared` is `true`, the use is recorded
+   * in a store.
+   */
   async make(key: string | undefined, isShared: boolean): Promise<SingleUse> {
     const client = await toClientHash(key);
     const id = crypto.randomUUID().slice(0, 18);
     return { client, at: this.#known.toTime(client), id, by: isShared ? STORE : this.#process };
   }
 
-  /** Spends an id, in the store if there is one. */
+  /** Marks an id as used. Pass `shared` if the server has a store. */
   async spend(use: SingleUse, shared?: SpendShared): Promise<Spending> {
-    // Refuse the id, because another process may have spent it, and only that process knows.
+    // Refuse the id. Another process may have recorded a use that this process cannot see.
     if (use.by !== (shared ? STORE : this.#process)) return "elsewhere";
     const known = shared ? await shared(use) : this.#known.find(use);
     if (!known) return "lost";

@@ -387,7 +387,7 @@ behaviour("ctx.get returns services that the handler does not declare", async (c
   assertEquals(log.slice(-2), ["make tx", "dispose tx result"]);
   await client.callTool("narrow");
   assertEquals(takeFaults().map(({ error }) => Object(error).message), [
-    'Cannot get service "tx" here: it lives for one call; declare it in services, and use it in run or read',
+    'Cannot get service "tx" here: its value lives for one call; declare the service in services, and use the value in run or read',
   ]);
 }, { perInstance: "services" });
 

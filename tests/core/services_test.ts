@@ -111,12 +111,19 @@ Deno.test("services: ready() reports a cycle, wherever it starts", async () => {
     from("c", "a", waits);
     const { server } = make({ handlers: [tool({ name: "t", services: { ...parts }, run: () => "" })] });
     const { message } = await assertRejects(() => server.ready(), TypeError);
-    assert(/^Cannot make service "(.)": it needs itself: \1 → . → . → \1; get one/.test(message), message);
+    assert(
+      /^Cannot make service "(.)": its dependencies form a cycle \(\1 → . → . → \1\); get one/.test(message),
+      message,
+    );
     await server.close();
   }
   const self = service("self", ({ get }): Promise<unknown> => get(self));
   const { server } = make({ handlers: [tool({ name: "t", services: { self }, run: () => "" })] });
-  await assertRejects(() => server.ready(), TypeError, 'Cannot make service "self": it needs itself: self → self');
+  await assertRejects(
+    () => server.ready(),
+    TypeError,
+    'Cannot make service "self": its dependencies form a cycle (self → self)',
+  );
   await server.close();
 });
 
@@ -194,7 +201,7 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   const second = await ask(server, "tools/call", { name: "t", arguments: { key: "b" } });
   assertEquals(
     second.error?.message,
-    'Cannot open service "cart": all 1 values are in use (max of the service); try again later',
+    'Cannot open service "cart": all 1 values are in use (the service\'s max option); try again later',
   );
   assertEquals([second.status, log], [503, []]);
   open();
@@ -213,13 +220,15 @@ Deno.test("services: a key that is not a string is an error, and an undefined ke
   const e = tool({ name: "e", services: { empty }, run: () => "" });
   const { server, faults } = make({ handlers: [t, h, e] });
   await textIn(server, "t");
-  assertEquals(faults.splice(0), ['Cannot find the key of service "bad": per returned "number"; return a string']);
+  assertEquals(faults.splice(0), ['Cannot get the key of service "bad": per returned "number"; return a string']);
   await textIn(server, "e");
   // All callers without an id would otherwise share the value.
-  const state = "per returned an empty text; return a key, or undefined for a value that lives for one call";
-  assertEquals(faults.splice(0), [`Cannot find the key of service "empty": ${state}`]);
+  const state = "per returned an empty string; return a key, or undefined for a value that lives for one call";
+  assertEquals(faults.splice(0), [`Cannot get the key of service "empty": ${state}`]);
   assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
-  assert(faults[0].startsWith('Cannot get service "none" here: its key is undefined, so it would live for one call'));
+  assert(
+    faults[0].startsWith('Cannot get service "none" here: its key is undefined, so its value would live for one call'),
+  );
   await server.close();
 });
 
@@ -377,7 +386,7 @@ Deno.test("services: a service that is requested while another service is dispos
   const { server } = make({ handlers: [t] });
   await textIn(server, "t");
   await server.close();
-  assertEquals(states, ['Cannot get service "late": the handler has ended; get the service while it runs']);
+  assertEquals(states, ['Cannot get service "late": the handler has ended; await get() before the handler returns']);
 });
 
 Deno.test("services: two servers with the same service have separate values", async () => {
@@ -467,11 +476,11 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   for (const uses of [{}, [5], [undefined], "db"]) {
     assertThrows(options({ uses }), TypeError, 'Cannot make service "db": uses must be a list of services');
   }
-  assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is not a number of 1 or more");
-  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is not a number of milliseconds");
+  assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is below 1 or not a number");
+  assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is negative or not a number");
   // A number plus a string is a string, and the value would never be disposed.
-  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, "idleMs is not a number of milliseconds");
-  assertThrows(options({ per: () => "", max: "10" }), TypeError, "max is not a number of 1 or more");
+  assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, "idleMs is negative or not a number");
+  assertThrows(options({ per: () => "", max: "10" }), TypeError, "max is below 1 or not a number");
   assertThrows(
     () => tool({ name: "t", services: { db: 5 as never }, run: () => "" }),
     TypeError,

@@ -264,7 +264,7 @@ Deno.test("an extension calls a handler for a caller without admission and rate 
   await assertRejects(() => call("asks"), McpError, "elicitation");
   assertStringIncludes(
     await call("lonely", { client: { version: "", capabilities: { roots: {} } } }).catch(String),
-    "no client waits",
+    "there is no client to ask",
   );
   assertEquals(await call("secret", { principal: ada }), "secret");
   await assertRejects(() => call("secret"), McpError, "Unknown tool");

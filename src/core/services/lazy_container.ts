@@ -1,6 +1,6 @@
 /**
- * The container of a server. Loads the code that creates services on first use, so that the start of a server does not
- * wait for code that most servers do not need.
+ * A container that loads the code for creating services on first use, so that the startup of a server without services
+ * is not delayed.
  *
  * @module
  */
@@ -9,22 +9,21 @@ import type { Container, ContainerParts, ServiceCall } from "../call/container.t
 import type { Service } from "../call/service.ts";
 import type { Injection, ServiceContainer } from "./service_container.ts";
 
-/** The container of one server. */
+/** A container whose code is loaded on first use. */
 export class LazyContainer implements Container {
   readonly #parts: ContainerParts;
   /** Services that were added before the container code was loaded. */
   readonly #added: Service[] = [];
   readonly #room: Room<ServiceContainer> = new Room(() => this.#open());
-  /** Whether a service has been requested. */
+  /** Whether the container code was loaded or is being loaded. */
   #isUsed = false;
   #isClosing = false;
 
-  /** Creates a container without loading its code. */
   constructor(parts: ContainerParts) {
     this.#parts = parts;
   }
 
-  /** Adds services of a handler. `ready` creates them. */
+  /** Adds a handler's services. `ready` creates the services that live as long as the server. */
   add(services: readonly Service[]): void {
     const { loaded } = this.#room;
     if (loaded) loaded.add(services);
@@ -38,7 +37,7 @@ export class LazyContainer implements Container {
   start(): void {
     const { loaded } = this.#room;
     if (loaded) loaded.start();
-    // Ignore the error, because the next call that needs a service reports it.
+    // Ignore a loading error, because the next call that needs a service reports the error.
     else this.#room.open().then((container) => container.start(), () => {});
   }
 
@@ -51,7 +50,7 @@ export class LazyContainer implements Container {
     if (this.#isUsed) await (await this.#room.open()).close();
   }
 
-  /** Runs a function with services. Fast path: see {@linkcode ServiceContainer.run}. */
+  /** Runs a function with its services. {@linkcode ServiceContainer.run} describes the fast path. */
   run<C extends ServiceCall, A extends readonly unknown[], R>(
     call: C,
     injection: Injection<C, A, R>,
@@ -69,7 +68,7 @@ export class LazyContainer implements Container {
     return await (await this.#room.open()).run(call, injection, rest);
   }
 
-  /** Returns the value of a service for a handler that does not declare it. */
+  /** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
   async get(call: ServiceCall, service: Service): Promise<unknown> {
     return await (await this.#room.open()).getForCall(call, service);
   }

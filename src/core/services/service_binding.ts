@@ -1,5 +1,5 @@
 /**
- * Binds services to handlers: gives each run of a handler a context with the values of the services that it declares.
+ * Binds services to handlers. Each run of a handler gets a context with the values of the handler's services.
  *
  * @module
  */
@@ -42,12 +42,12 @@ function inject<C extends ServiceCall, A extends readonly unknown[], R>(
   const injection = { run, needs, isShared };
   return (call, _, ...rest) => {
     const { host } = call;
-    // The fake context of a test already has its services.
+    // Only the fake context of a test has no `parts`. The fake context already contains the services.
     return host.parts ? openContainer(host).run(call, injection, rest) : run(call, call, ...rest);
   };
 }
 
-/** Returns the value of a service for `ctx.get` of a handler that declares no services. */
+/** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
 export async function getService(call: ServiceCall, service: Service): Promise<unknown> {
   return await openContainer(call.host).get(call, service);
 }
@@ -55,7 +55,12 @@ export async function getService(call: ServiceCall, service: Service): Promise<u
 function openContainer(host: ContainerHost): LazyContainer {
   const root = findRoot(host);
   const { parts } = root;
-  if (!parts) throw new TypeError("Cannot get a service: the context is a fake; add it to services of fakeContext");
-  // The cast is safe, because only this function creates containers, perhaps in another copy of the library.
+  if (!parts) {
+    throw new TypeError(
+      "Cannot get a service: the context is a fake; pass the service's value in the services option of fakeContext",
+    );
+  }
+  // The cast is safe, because only this function creates containers. Another copy of the library may have created the
+  // container.
   return (root.container ??= new LazyContainer(parts)) as LazyContainer;
 }

@@ -1,5 +1,5 @@
 /**
- * The container of a server: creates services on first use, shares them, and disposes them in reverse order.
+ * Creates services on first use, shares the services among handlers, and disposes the services in reverse order.
  *
  * @module
  */
@@ -20,10 +20,13 @@ import { ServiceContext } from "./service_context.ts";
 import { Entry, type EntryKey, findDisposer, findPath, readKey } from "./service_entry.ts";
 import { Scope } from "./service_scope.ts";
 
-/** Timeouts in milliseconds: for disposing one value, and for disposing all values when the server closes. */
+/** Maximum duration of the disposal of one value, and of all values when the server closes, in milliseconds. */
 const DISPOSE_MS = 10_000;
 
-/** Milliseconds for which a cancelled handler may still use its values. */
+/**
+ * Milliseconds after a call's cancellation until the values that live for the call are disposed, if the handler is
+ * still running.
+ */
 const CANCEL_MS = 1000;
 
 const WORDS: Readonly<Record<Lifetime, string>> = {
@@ -38,7 +41,7 @@ export interface Needs {
   readonly isLasting: boolean;
 }
 
-/** A function that runs with services. */
+/** A handler's function, and the services that the function needs. */
 export interface Injection<C, A extends readonly unknown[], R> {
   readonly run: Injectable<C, A, R>;
   readonly needs: Needs;
@@ -46,12 +49,13 @@ export interface Injection<C, A extends readonly unknown[], R> {
   readonly isShared: boolean;
 }
 
-/** The container of one server. */
+/** The services of one or more endpoints, and their values. */
 export class ServiceContainer implements Container {
-  // These objects keep their hidden classes in memory, as in `Call`. Their constructors do not read the arguments. They
-  // are not static members, because a bundler could not drop static members.
-  readonly #scope: Scope = new Scope({} as ServiceCall, false); // Not read.
-  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // Not read.
+  // These objects keep the hidden classes of scopes and contexts in memory, like `#model` in subclasses of `Call`. They
+  // are not static, because a bundler cannot remove a class with such static members. The casts are safe, because the
+  // constructors do not read these arguments.
+  readonly #scope: Scope = new Scope({} as ServiceCall, false); // See above.
+  readonly #context: ServiceContext<object> = new ServiceContext({} as Context, {}, { // See above.
     container: this,
     scope: this.#scope,
   });
@@ -60,13 +64,13 @@ export class ServiceContainer implements Container {
   readonly #lasting = new Map<Definition, Service>();
   readonly #added = new Set<Definition>();
   readonly #entries = new Map<Definition, Entry>();
-  /** Entries by key, for each service. The least recently used entry comes first. */
+  /** For each service with a key, the entries by key. The least recently used entry comes first. */
   readonly #keyed = new Map<Definition, Map<string, Entry>>();
-  /** Values that outlive calls, in the order of their creation. */
+  /** Values that live longer than a call, in the order of their creation. */
   readonly #made = new Set<Entry>();
   /**
-   * Values for handlers whose services all exist and live as long as the server. Weak, because the handlers of a path
-   * may be dropped.
+   * The `ctx.services` object for handlers whose services all exist and live as long as the server. The map is weak,
+   * because a path's handlers may be evicted.
    */
   #values = new WeakMap<Needs, object>();
   readonly #scopes = new Set<Scope>();
@@ -108,14 +112,17 @@ export class ServiceContainer implements Container {
       entry = this.#entries.get(toDefinition(service));
       await value;
     } catch (error) {
-      // If a call waits for the service, that call reports the error.
+      // Do not report the error if a call waits for the service, because the call reports the error.
       if (!entry?.isAwaited && !this.#isClosing) {
         this.#parts.report(error, { subject: `service ${quote(service.name)}` });
       }
     }
   }
 
-  /** Runs a function with services. Fast path: uses no promise if all values exist and the function is synchronous. */
+  /**
+   * Runs a function with its services. Fast path: no promise is created if all values exist and the function is
+   * synchronous.
+   */
   run<C extends ServiceCall, A extends readonly unknown[], R>(
     call: C,
     injection: Injection<C, A, R>,
@@ -132,29 +139,31 @@ export class ServiceContainer implements Container {
       return this.#fail(scope, error);
     }
     if (!(values instanceof Promise)) return this.#runWith(values, scope, call, injection, rest);
-    // The cast is safe, because `then` unwraps the promise that the function may return.
+    // The cast is safe, because `then` unwraps a promise that the function returns.
     return values.then(
       (values) => this.#runWith(values, scope, call, injection, rest),
       (error) => this.#fail(scope, error),
     ) as Promise<Awaited<R>>; // See above.
   }
 
-  /** Returns the value of a service for a handler that declares none. */
+  /** Resolves to a service's value, for `ctx.get` in a handler that declares no services. */
   async getForCall(call: ServiceCall, service: Service): Promise<unknown> {
     const scope = new Scope(call, true);
     const value = await this.get(scope, service);
-    // A call that is refused during lookup never ends, so its scope needs no end.
+    // During lookup, end the scope immediately, because deferred functions do not run if the lookup refuses the call.
     if (call.asks && !scope.isEmpty) call.defer((end) => this.endScope(scope, end));
     else await this.endScope(scope, "result");
     return value;
   }
 
-  /** Returns the value of a service within a scope. */
+  /** Resolves to a service's value for one run of a handler. Rejects if the run has ended. */
   async get(scope: Scope, service: Service): Promise<unknown> {
-    if (!findInternals(service)) throw new TypeError("Cannot get a service: it was not made by service()");
+    if (!findInternals(service)) {
+      throw new TypeError("Cannot get a service: the value is not a service; create the service with service()");
+    }
     if (scope.end) {
       throw new Error(
-        `Cannot get service ${quote(service.name)}: the handler has ended; get the service while it runs`,
+        `Cannot get service ${quote(service.name)}: the handler has ended; await get() before the handler returns`,
       );
     }
     const found = this.#resolve(service, scope);
@@ -177,7 +186,7 @@ export class ServiceContainer implements Container {
     { run, isShared }: Injection<C, A, R>,
     rest: A,
   ): R | Promise<Awaited<R>> {
-    // The call may have been cancelled while a service was being created.
+    // Check again, because the call may have been cancelled while a service was being created.
     if (call.ended && !isShared) return this.#fail(scope, call.reason);
     let result: R;
     try {
@@ -205,13 +214,13 @@ export class ServiceContainer implements Container {
     return result;
   }
 
-  /** Ends a scope without values, such as the scope of a call whose services have failed. */
+  /** Ends a scope without values to dispose, such as the scope of a call whose services could not be created. */
   #endEmpty(scope: Scope, end: ServiceEnd): void {
     scope.end = end;
     if (this.#scopes.delete(scope)) scope.closed.resolve();
   }
 
-  /** Ends a scope whose function threw, and throws the same error. */
+  /** Ends the scope of a function that threw an error, and throws the same error. */
   #fail(scope: Scope, error: unknown): Promise<never> {
     if (scope.isEmpty) {
       this.#endEmpty(scope, "error");
@@ -222,8 +231,8 @@ export class ServiceContainer implements Container {
     });
   }
 
-  // End the scope of a cancelled call after a while, because a handler that ignores its signal must not keep its values
-  // forever.
+  // Ends the scope `CANCEL_MS` after the call was cancelled, so that a handler that ignores its signal does not use its
+  // values forever.
   #watch(scope: Scope): void {
     const { ticker } = this.#parts;
     const { call: { signal }, closed } = scope;
@@ -247,8 +256,8 @@ export class ServiceContainer implements Container {
   }
 
   /**
-   * Disposes the values of a scope. Throws if disposing fails after a result, because the work is then not finished,
-   * such as a commit.
+   * Disposes the values of a scope. Throws if disposal fails after a result, because the handler's work is not
+   * complete, for example if a transaction was not committed.
    */
   async endScope(scope: Scope, planned: ServiceEnd): Promise<void> {
     if (scope.end) return scope.isEmpty ? undefined : await scope.closed.promise;
@@ -258,9 +267,9 @@ export class ServiceContainer implements Container {
     scope.end = end;
     let failure: { readonly error: unknown } | undefined;
     try {
-      // A value that is still being created was requested by a handler that did not wait for the value.
+      // If a value is still being created, the handler has requested the value, but did not await it.
       for (const entry of scope.entries.values()) {
-        this.#abandon(entry, "the handler has ended; get the service while it runs");
+        this.#abandon(entry, "the handler has ended; await get() before the handler returns");
       }
       for (const entry of scope.made.reverse()) {
         try {
@@ -285,7 +294,7 @@ export class ServiceContainer implements Container {
       const value = this.#resolve(service, scope);
       if (value instanceof Promise) {
         const wait = value.then((value) => values[name] = value);
-        // Handle the rejection, because nothing waits for it if the next service fails at once.
+        // Handle the rejection here, because nothing awaits the promise if the next service fails immediately.
         wait.catch(() => {});
         waits.push(wait);
       } else values[name] = value.value;
@@ -295,14 +304,17 @@ export class ServiceContainer implements Container {
       return values;
     };
     if (!waits.length) return finish();
-    // Wait until all services have settled, so that none of them is still being created after another one has failed.
+    // Wait for all services, so that no service is still being created after another service has failed.
     return Promise.allSettled(waits).then((outcomes) => {
       for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
       return finish();
     });
   }
 
-  /** Returns a value, wrapped in an object because the value may be a thenable. */
+  /**
+   * Returns a service's value, or a promise for the value if it does not exist yet. The value is wrapped in an object,
+   * because the value may be a thenable.
+   */
   #resolve(service: Service, scope?: Scope): { readonly value: unknown } | Promise<unknown> {
     const entry = this.#find(service, scope);
     entry.start?.();
@@ -326,8 +338,8 @@ export class ServiceContainer implements Container {
         throw new TypeError(
           `Cannot get service ${
             quote(name)
-          } here: its key is undefined, so it would live for one call; return a key, ` +
-            "or use it in run or read",
+          } here: its key is undefined, so its value would live for one call; return a key from per, ` +
+            "or get the service in run or read",
         );
       }
     }
@@ -351,7 +363,7 @@ export class ServiceContainer implements Container {
       throw new TypeError(
         `Cannot get service ${
           quote(service.name)
-        } here: it lives for one call; declare it in services, and use it in ` +
+        } here: its value lives for one call; declare the service in services, and use the value in ` +
           "run or read",
       );
     }
@@ -370,7 +382,7 @@ export class ServiceContainer implements Container {
       return this.#make(entry, entries, fullKey);
     }
     this.#hold(entry, holds);
-    // Move the entry to the end, so that the least recently used entry stays first.
+    // Move the entry to the end of the map, so that the least recently used entry is first.
     entries.delete(fullKey);
     entries.set(fullKey, entry);
     return entry;
@@ -400,7 +412,7 @@ export class ServiceContainer implements Container {
     for (const entry of entries.values()) {
       if (!entry.users && entry.state === "made") return this.#evict(entry);
     }
-    throw toBusy(`open service ${quote(name)}: all ${entries.size} values are in use (max of the service)`);
+    throw toBusy(`open service ${quote(name)}: all ${entries.size} values are in use (the service's max option)`);
   }
 
   #evict(entry: Entry): void {
@@ -423,7 +435,7 @@ export class ServiceContainer implements Container {
     return next === Infinity ? undefined : next;
   }
 
-  /** Adds a new entry. Its `make` runs when the entry is started. */
+  /** Adds an entry for a new value. `entry.start` runs the service's `make` function. */
   #make<K>(entry: Entry, entries: Map<K, Entry>, key: K, scope?: Scope): Entry {
     if (this.#isClosing) throw toBusy(`get ${entry.place}: the server is closing`);
     entries.set(key, entry);
@@ -474,10 +486,12 @@ export class ServiceContainer implements Container {
     return made as never; // The cast is safe, because the lifetime determines the type of `make`.
   }
 
-  /** Returns a value that the `make` of an entry requested. */
+  /** Resolves to another service's value that the `make` function of `entry` has requested. */
   async #getFor(entry: Entry, service: Service, scope?: Scope): Promise<unknown> {
     if (!findInternals(service)) {
-      throw new TypeError(`Cannot make ${entry.place}: it gets a value that was not made by service()`);
+      throw new TypeError(
+        `Cannot make ${entry.place}: the argument of get() is not a service; create the other service with service()`,
+      );
     }
     const needed = this.#find(service, scope, entry);
     if (needed.state === "made") return needed.value;
@@ -485,7 +499,9 @@ export class ServiceContainer implements Container {
       const path = findPath(needed, entry);
       if (path) {
         const names = [entry, ...path].map(({ name }) => name).join(" → ");
-        throw new TypeError(`Cannot make ${entry.place}: it needs itself: ${names}; get one of them in the handler`);
+        throw new TypeError(
+          `Cannot make ${entry.place}: its dependencies form a cycle (${names}); get one of these services in the handler instead`,
+        );
       }
       entry.waitsFor.add(needed);
     }
@@ -497,7 +513,9 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /** Gives up a value that is being created. If `make` still returns the value later, the value is disposed. */
+  /**
+   * Rejects the promise for a value that is being created. If `make` returns the value later, the value is disposed.
+   */
   #abandon(entry: Entry, state: string): void {
     if (entry.state !== "making") return;
     entry.state = "gone";
@@ -505,7 +523,7 @@ export class ServiceContainer implements Container {
     entry.settled.reject(McpError.busy(`Cannot get ${entry.place}: ${state}`));
   }
 
-  /** Disposes a value. Throws if disposing fails or takes too long. */
+  /** Disposes a value. Rejects if the disposal fails or takes longer than `ms` milliseconds. */
   async #dispose(entry: Entry, end: ServiceEnd, ms: number = DISPOSE_MS): Promise<void> {
     const { ticker: { clock }, observer } = this.#parts;
     const { name, value, definition: { dispose } } = entry;
@@ -532,7 +550,7 @@ export class ServiceContainer implements Container {
     }
   }
 
-  /** Disposes all values, the newest first. */
+  /** Disposes all values, newest first, within `DISPOSE_MS`. */
   async #disposeAll(): Promise<void> {
     const { ticker: { clock } } = this.#parts;
     const deadline = clock.now() + DISPOSE_MS;
@@ -540,19 +558,19 @@ export class ServiceContainer implements Container {
     const wait = (all: readonly Promise<unknown>[]) => this.#limit(Promise.all(all), left()).catch(() => {});
     await wait([...this.#scopes].map(({ closed }) => closed.promise));
     await wait([...this.#scopes].map((scope) => this.#endReported(scope)));
-    // Clear the maps first: later calls create new values, unless the server has closed.
+    // Clear the maps before the disposal, so that calls that arrive during the disposal create new values.
     const all = [...this.#entries.values(), ...[...this.#keyed.values()].flatMap((entries) => [...entries.values()])];
     const made = [...this.#made].reverse();
     this.#values = new WeakMap();
     for (const known of [this.#entries, this.#keyed, this.#made]) known.clear();
     for (const entry of all) this.#abandon(entry, "the server is closing; try again later");
-    // Wait for values that are being created, because they may use values that exist.
+    // Wait for values that are being created, because their `make` functions may use existing values.
     await wait(all.map(({ over }) => over.promise));
     for (const entry of made) await this.#disposeReported(entry, "result", left());
     await wait([...this.#disposing]);
   }
 
-  /** Waits for a promise. Rejects after `ms` milliseconds. */
+  /** Waits for a disposal. Rejects if it takes longer than `ms` milliseconds. */
   #limit(promise: Promise<unknown>, ms: number, entry?: Entry): Promise<unknown> {
     const { ticker } = this.#parts;
     return new Promise((resolve, reject) => {

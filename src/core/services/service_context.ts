@@ -8,19 +8,19 @@ import { CALL, HAS_SCOPES } from "../call/internals.ts";
 import type { Service } from "../call/service.ts";
 import type { Scope } from "./service_scope.ts";
 
-/** The source of services that a handler does not declare. */
+/** The container and the scope from which `ctx.get` reads services. */
 export interface ServiceSource {
   readonly container: { get(scope: Scope, service: Service): Promise<unknown> };
   readonly scope: Scope;
 }
 
-/** A context with services. All other members come from its call. */
+/** A context with services. The call provides all other members. */
 export class ServiceContext<S> implements Context<S> {
   readonly services: S;
   readonly #call: Context;
   readonly #source: ServiceSource;
 
-  /** Adds services to the context of a call. */
+  /** `services` are the values for `ctx.services`. `source` provides further services for `ctx.get`. */
   constructor(call: Context, services: S, source: ServiceSource) {
     this.#call = call;
     this.services = services;
@@ -29,7 +29,7 @@ export class ServiceContext<S> implements Context<S> {
 
   get get(): Context["get"] {
     const { container, scope } = this.#source;
-    // The cast is safe, because the value was created by its service.
+    // The cast is safe, because `service` created the value.
     return async <T>(service: Service<T>) => await container.get(scope, service) as T;
   }
 

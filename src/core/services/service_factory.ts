@@ -1,5 +1,5 @@
 /**
- * Creates services.
+ * Implements `service()`, which creates services.
  *
  * @module
  */
@@ -11,41 +11,42 @@ import { checkOptions, type KnownOptions } from "../call/known_options.ts";
 import type { Lifetime, Service, ServiceEnd } from "../call/service.ts";
 import { bind, getService } from "./service_binding.ts";
 
-/** The parameter of `make`. Its members work when destructured. */
+/** The argument of `make`. The members can be destructured. */
 export interface ServiceScope {
   /**
-   * Returns the value of another service, which is disposed after this value. The other service must live at least as
-   * long as this service.
+   * Resolves to the value of another service, which must live at least as long as this service. The server disposes the
+   * other value after this value.
    */
   readonly get: <T>(service: Service<T>) => Promise<T>;
-  /** Aborts when the lifetime of this value ends, even while the value is being created. */
+  /** Aborts when the lifetime of this value ends, even if `make` has not returned yet. */
   readonly signal: AbortSignal;
 }
 
-/** The parameter of `make`, for a service that lives for one call. */
+/** The argument of `make` for a service that lives for one call. */
 export interface CallServiceScope extends ServiceScope {
-  /** The context of the call. */
+  /** The context of the call that uses the value. */
   readonly ctx: Context;
 }
 
-/** The parameter of `make`, for a service by key. */
+/** The argument of `make` for a service with a key. */
 export interface KeyedServiceScope extends ServiceScope {
   /** The key for which the value is created. `undefined` for a value that lives for one call. */
   readonly key: string | undefined;
 }
 
-/** Options of all services. */
+/** Options of a service. Other lifetimes have further options. */
 export interface ServiceOptions<T> {
   /** Lifetime of a value. Defaults to `"server"`. */
   readonly per?: "server";
   /**
-   * Disposes a value. `end` states how the call ended. Defaults to the value's `Symbol.asyncDispose` or
-   * `Symbol.dispose`.
+   * Disposes a value. `end` is the outcome of the call that used the value. Defaults to the value's
+   * `Symbol.asyncDispose` or `Symbol.dispose` method.
    */
   readonly dispose?: (value: T, end: ServiceEnd) => unknown;
   /**
-   * Services that `make` gets. The server creates the server-wide services of this list when it starts, as it does for
-   * the services of handlers. Without the list, such a service is created on first use. Defaults to none.
+   * The services that `make` gets. The server creates the services in this list that live as long as the server when it
+   * starts, like the services of handlers. A service that is not in the list is created on first use. Defaults to an
+   * empty list.
    */
   readonly uses?: readonly Service[];
 }
@@ -56,17 +57,18 @@ export interface CallServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
   readonly per: "call";
 }
 
-/** Options of a service with a value for each key. */
+/** Options of a service with one value per key. */
 export interface KeyedServiceOptions<T> extends Omit<ServiceOptions<T>, "per"> {
   /**
-   * Returns the key of a call, such as the id of its caller. If it returns `undefined`, the value lives for one call.
+   * Returns the key for a call, such as the caller's id. If the function returns `undefined`, the value lives for one
+   * call.
    */
   readonly per: (ctx: Context) => string | undefined;
   /** Milliseconds after which an unused value is disposed. Defaults to 600,000. */
   readonly idleMs?: number;
   /**
-   * Maximum number of values. At the limit, the value that was idle longest is disposed. If calls use all values, a
-   * call that needs another value fails. Defaults to 1000.
+   * Maximum number of values. If the maximum is reached, the longest idle value is disposed. If all values are in use,
+   * a call that needs another value fails. Defaults to 1000.
    */
   readonly max?: number;
 }
@@ -128,13 +130,13 @@ export function service<T>(
   make: (scope: CallServiceScope) => T | Promise<T>,
   options: CallServiceOptions<T>,
 ): Service<T, "call">;
-/** Creates a service with a value for each key, such as a caller or a tenant. */
+/** Creates a service with one value per key, such as per caller or per tenant. */
 export function service<T>(
   name: string,
   make: (scope: KeyedServiceScope) => T | Promise<T>,
   options: KeyedServiceOptions<T>,
 ): Service<T, "key">;
-/** Creates a service with one value for the whole server. */
+/** Creates a service with one value for the server. */
 export function service<T>(
   name: string,
   make: (scope: ServiceScope) => T | Promise<T>,
@@ -154,14 +156,16 @@ export function service<T>(
   if (per !== "server" && per !== "call" && typeof per !== "function") {
     throw refuse(`per is ${quote(per)}; it must be "server", "call" or a function that returns a key`);
   }
-  // Check the type, because adding a string to a time gives a string, and the value would never be disposed.
-  if (!(typeof idleMs === "number" && idleMs >= 0)) throw refuse("idleMs is not a number of milliseconds");
-  if (!(typeof max === "number" && max >= 1)) throw refuse("max is not a number of 1 or more");
+  // Check the type, because the sum of a time and a string is a string, and the value would never be disposed.
+  if (!(typeof idleMs === "number" && idleMs >= 0)) {
+    throw refuse("idleMs is negative or not a number; use a number of milliseconds");
+  }
+  if (!(typeof max === "number" && max >= 1)) throw refuse("max is below 1 or not a number; use a number from 1");
   const definition: Definition = {
     lifetime: typeof per === "function" ? "key" : per,
     key: typeof per === "function" ? per : undefined,
     make,
-    // The cast is safe, because the value was created by `make`.
+    // The cast is safe, because `make` created the value.
     dispose: dispose && ((value, end) => dispose(value as T, end)),
     uses,
     idleMs,
@@ -169,5 +173,5 @@ export function service<T>(
     bind,
     get: getService,
   };
-  return { name, [INTERNALS]: definition as Definition & { readonly lifetime: never } }; // The overloads name it.
+  return { name, [INTERNALS]: definition as Definition & { readonly lifetime: never } }; // The cast is safe, because the overloads declare the lifetime.
 }

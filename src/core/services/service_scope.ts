@@ -1,5 +1,5 @@
 /**
- * The values of services that one run of a handler uses.
+ * The service values that one run of a handler uses.
  *
  * @module
  */
@@ -7,12 +7,12 @@ import type { Definition, ServiceCall } from "../call/container.ts";
 import type { ServiceEnd } from "../call/service.ts";
 import type { Entry } from "./service_entry.ts";
 
-/** The values that one run of a handler uses. */
+/** The service values that one run of a handler, or of `allow` or `list`, uses. */
 export class Scope {
   readonly call: ServiceCall;
-  /** Whether the run is `allow` or `list`, which have no values that live for one call. */
+  /** Whether this is a run of `allow` or `list`, which cannot use services that live for one call. */
   readonly isShared: boolean;
-  /** How the run ended. */
+  /** The outcome of the run. `undefined` while the function runs. */
   end?: ServiceEnd;
   #entries?: Map<Definition, Entry>;
   #made?: Entry[];
@@ -24,7 +24,7 @@ export class Scope {
     this.isShared = isShared;
   }
 
-  // Created on first use, because most runs use only values that live as long as the server.
+  // The getters create the collections on first use, because most runs use only values that live as long as the server.
 
   get entries(): Map<Definition, Entry> {
     return this.#entries ??= new Map();
@@ -35,7 +35,7 @@ export class Scope {
     return this.#made ??= [];
   }
 
-  /** The values by key that the run uses. */
+  /** Values with a key that the run uses. */
   get holds(): Set<Entry> {
     return this.#holds ??= new Set();
   }

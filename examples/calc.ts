@@ -1,4 +1,4 @@
-// A server in ten lines: `deno serve examples/calc.ts`, `bun examples/calc.ts`, or `deno run -A mod.ts
+// A server in ten lines. Start it with `deno serve examples/calc.ts`, `bun examples/calc.ts`, or `deno run -A mod.ts
 // examples/calc.ts`.
 import { createServer, tool } from "@x/mcp";
 import { z } from "zod";

@@ -5,7 +5,7 @@
 // it requires access tokens. Calls, reads and prompts then need the scopes in `MCP_SCOPES`.
 //
 // With `MCP_STORE` (`memory`, `redis://host:port/db`, `sqlite:path` or `denokv:path`) and `MCP_SECRET`, several
-// instances act as one server, and four more tools show that they do.
+// instances act as one server. Four additional tools then test this.
 import { existsSync } from "node:fs";
 import process from "node:process";
 import {
@@ -29,7 +29,9 @@ import { redisStore } from "@x/mcp/stores/redis";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
 import { z } from "zod";
 
-/** Reads the words of an environment variable. Without permission to read variables, the variable counts as not set. */
+/**
+ * Returns the words in an environment variable. Returns an empty list if the variable is not set or may not be read.
+ */
 function readWords(variable: string): readonly string[] {
   try {
     return process.env[variable]?.split(" ").filter((word) => word !== "") ?? [];
@@ -52,7 +54,7 @@ function admitAll(): Principal {
   return { id: "everybody", scopes: [] };
 }
 
-/** Opens the store at a URL. Its client is loaded with the first operation. */
+/** Opens the store at a URL. The client library of the store loads with the first operation. */
 function openStore(url: string): Store {
   const [, kind, path] = /^(\w+):?(.*)$/s.exec(url) ?? [];
   switch (kind) {
@@ -97,7 +99,7 @@ function toText(text: string): { readonly type: "text"; readonly text: string } 
   return { type: "text", text };
 }
 
-/** A sampling request to the client's model. */
+/** Returns a sampling request with this text. */
 function toQuestion(text: string): Parameters<Context["sample"]>[1] {
   return { messages: [{ role: "user", content: toText(text) }], maxTokens: 100 };
 }
@@ -413,7 +415,7 @@ const askers: readonly Handler[] = [
   }),
 ];
 
-// The resources and prompts.
+// Resources and prompts.
 
 const resources: readonly Handler[] = [
   resource({
@@ -638,7 +640,7 @@ function createClusterTools(store: Store): readonly Handler[] {
       description: "Adds one to a counter, once for each key, and tells the new value",
       input: z.object({ key: z.string() }),
       idempotency: { key: ({ key }) => key, rerun: true, ttlMs: 3_600_000 },
-      // `token` makes a repeated run safe: the entry is appended once, and always has the same number.
+      // With `token`, a repeated run does not append a second entry, and returns the number of the first entry.
       run: async (_, { idempotencyToken: token }) =>
         `${await store.append("cluster_count", "", { token, ttlMs: 3_600_000, max: 10_000 })}`,
     }),
@@ -667,8 +669,8 @@ const server = createServer({
 
 /**
  * Makes the server respond to `?cap=2025-06-18` as if the client had proposed that revision. The suite always proposes
- * its newest revision, and would not test older revisions. Its client still supports the forms of its newest revision,
- * and declares them.
+ * its newest revision, so it would not test older revisions. The suite's client still declares the elicitation forms of
+ * the newest revision.
  */
 async function cap(request: Request): Promise<Request> {
   const newest = /[?&]cap=([\d-]+)/.exec(request.url)?.[1];

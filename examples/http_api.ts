@@ -1,22 +1,22 @@
-// A tool that calls an HTTP API with its own rate limit. The tool stays below that limit, and retries requests that the
-// API rejects. Run it with `mcp examples/http_api.ts`, with the API's address in WEATHER_API.
+// A tool that calls an HTTP API. The tool stays below the rate limit of the API, and retries requests that the API
+// rejects. Set WEATHER_API to the URL of the API, and run `mcp examples/http_api.ts`.
 import { createServer, tool, ToolError } from "@x/mcp";
 import { quota } from "@x/mcp/quota";
 import process from "node:process";
 import { z } from "zod";
 
-/** The number of attempts, and the delays between them. */
+/** Number of attempts, and limits on the delays between attempts. */
 interface Retries {
   readonly attempts: number;
   readonly firstDelayMs: number;
   readonly maxDelayMs: number;
 }
 
-/** Creates the server for an API at this address. */
+/** Creates the server. `api` is the URL of the API. */
 export function createWeatherServer(api: string, retries: Partial<Retries> = {}) {
   const { attempts = 4, firstDelayMs = 250, maxDelayMs = 10_000 } = retries;
 
-  /** Sends a request until it succeeds. Network errors and the statuses 429, 502, 503 and 504 are worth a retry. */
+  /** Sends a request, and retries it after network errors and after the statuses 429, 502, 503 and 504. */
   async function request(url: URL, signal: AbortSignal): Promise<Response> {
     for (let attempt = 1;; attempt++) {
       const response = await fetch(url, { signal }).catch((error) => {
@@ -28,7 +28,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
         throw new ToolError(`The weather service is busy (${response?.status}); try again later`);
       }
       const delayMs = readRetryAfter(response) ?? jitter(Math.min(maxDelayMs, firstDelayMs * 2 ** (attempt - 1)));
-      // Tell the model to wait, because it can wait longer than this call.
+      // Let the model wait instead, because this call cannot wait so long.
       if (delayMs > maxDelayMs) {
         throw new ToolError(`The weather service is busy; try again in ${Math.ceil(delayMs / 1000)} seconds`);
       }
@@ -40,7 +40,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
     name: "forecast",
     description: "Returns the weather of a city",
     input: z.object({ city: z.string() }),
-    // One client alone cannot use up the rate limit of the API, and at most two requests run at a time.
+    // The rate applies per client, so that no client uses up the API's rate limit. At most two calls run concurrently.
     quota: quota({ timeoutMs: 30_000, concurrency: 2, rate: { calls: 20, perMs: 60_000 } }),
     async run({ city }, { signal }) {
       const url = new URL("forecast", api);
@@ -53,7 +53,7 @@ export function createWeatherServer(api: string, retries: Partial<Retries> = {})
   return createServer({ name: "weather", version: "1.0.0", handlers: [forecast] });
 }
 
-/** Returns the delay in milliseconds that a response asks for. `Retry-After` contains seconds or a date. */
+/** Returns the delay in milliseconds from the header `Retry-After`, which contains seconds or a date. */
 function readRetryAfter(response: Response | undefined | void): number | undefined {
   const value = response?.headers.get("retry-after");
   if (!value) return;
@@ -61,7 +61,7 @@ function readRetryAfter(response: Response | undefined | void): number | undefin
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }
 
-// Returns a random part of a delay, so that clients that failed together do not retry together.
+// Returns a random part of a delay, so that requests that failed at the same time are not retried at the same time.
 function jitter(ms: number): number {
   return ms * (0.5 + Math.random() / 2);
 }

@@ -9,12 +9,12 @@ const notes = new Map<string, string>([
 
 const title = z.string().regex(/^[\w-]+$/).describe("Letters, digits, _ and -");
 
-/** Returns the titles that begin with the typed text. */
+/** Returns all titles that begin with the text that the user has typed. */
 function completeTitle(value: string): string[] {
   return [...notes.keys()].filter((title) => title.startsWith(value));
 }
 
-// Each note is a resource. The list is created when a client requests it.
+// Each note is a resource. The handler creates the list of notes for each list request.
 const note = resource({
   uri: "note://{title}",
   name: "note",
@@ -26,7 +26,7 @@ const note = resource({
 
 const write = tool({
   name: "write",
-  description: "Writes a note. One that exists is only overwritten if the user agrees.",
+  description: "Writes a note. Overwrites an existing note only if the user agrees.",
   input: z.object({ title, text: z.string() }),
   annotations: { destructiveHint: true },
   run: async ({ title, text }, ctx) => {
@@ -35,7 +35,7 @@ const write = tool({
       const answer = await ctx.elicit("overwrite", { message: `There is a note ${title}.`, schema });
       if (answer.action !== "accept" || !answer.content.overwrite) throw new ToolError("The user keeps the old note.");
     }
-    notes.set(title, text); // Write after the last question, because each question makes this function run again.
+    notes.set(title, text); // Write after the last question, because this function runs again after each answer.
     const uri = note.uri({ title });
     ctx.server.resourceUpdated(uri);
     return resourceLink(uri);

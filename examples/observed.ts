@@ -1,5 +1,5 @@
-// A server with everything that its operator needs: metrics at /metrics, health at /health and /ready, a log of JSON
-// lines, and an audit log. METRICS_TOKEN is the token that the scraper must send.
+// A server with metrics at /metrics, health checks at /health and /ready, a JSON log, and an audit log. METRICS_TOKEN
+// is the token that Prometheus must send.
 import process from "node:process";
 import { createServer, tool, ToolError } from "@x/mcp";
 import { audit, type AuditRecord, health, jsonLog, prometheus } from "@x/mcp/observe";
@@ -17,11 +17,11 @@ const transfer = tool({
   },
 });
 
-/** The records of the audit log. A real server would write them to a file or a table. */
+/** The records of the audit log. A real server would write these records to a file or a database. */
 export const kept: AuditRecord[] = [];
 
 const auditLog = audit({
-  // Account numbers are removed from the log, except for their last two characters.
+  // Keeps only the last two characters of account numbers in the log.
   redact(intent) {
     const { cents, from, to } = Object(intent.arguments);
     const hide = (account: unknown) => typeof account === "string" ? `…${account.slice(-2)}` : undefined;

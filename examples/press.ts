@@ -1,6 +1,6 @@
-// A tool that takes a while, and asks the user during its run: `deno run -A mod.ts examples/press.ts`. Clients that
-// support tasks get a handle immediately. With PRESS_DB, tasks are stored in a file, and continue after the server was
-// killed and started again.
+// A long-running tool that asks the user a question: `deno run -A mod.ts examples/press.ts`. Clients that support tasks
+// get a task handle immediately. With PRESS_DB, the server stores tasks in a SQLite file, and continues them after a
+// crash and restart.
 import process from "node:process";
 import { createServer, tool } from "@x/mcp";
 import { sqliteStore } from "@x/mcp/stores/sqlite";
@@ -19,14 +19,14 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 const publish = tool({
   name: "publish",
-  description: "Renders a document page by page, asks, and publishes it",
+  description: "Renders a document page by page, and publishes it if the user agrees",
   input: z.object({ title: z.string(), pages: z.number().int().min(1).max(100).default(3) }),
   extensions: [task({ resume: true, pollIntervalMs: 500, version: "1" })],
   async run({ title, pages }, ctx) {
     const files: string[] = [];
     for (let page = 1; page <= pages; page++) {
       await ctx.progress(page, { total: pages, message: `Rendering page ${page} of ${pages}` });
-      // `once`, so that a finished page is not rendered again.
+      // With `once`, a finished page is not rendered again when this function runs again.
       files.push(
         await ctx.once(`page ${page}`, async () => {
           await pause(300, ctx.signal);
@@ -42,7 +42,7 @@ const publish = tool({
   },
 });
 
-/** Without permission to read variables, tasks are kept in memory. */
+/** Returns `undefined` without permission to read variables. The server then keeps tasks in memory. */
 function readVariable(name: string): string | undefined {
   try {
     return process.env[name];

@@ -1,6 +1,6 @@
-// Visibility by role: users sign in and see the tools of their roles. A script has an API key instead. The claim
-// `roles` of a token contains the roles. The environment contains the public URL of the server, the issuer and the key
-// of the script. Without a key in the environment, no script can call.
+// Visibility by role: users sign in and see the tools of their roles. The claim `roles` of an access token contains the
+// roles. A script uses an API key instead. Environment variables contain the server's public URL, the issuer and the
+// script's API key. Without an API key in the environment, no script can call tools.
 import process from "node:process";
 import { type Context, createServer, tool } from "@x/mcp";
 import { allScopes, apiKey, findPrincipal, requirePrincipal } from "@x/mcp/auth";
@@ -14,7 +14,7 @@ const roles = z.array(z.enum(["support", "finance"]));
 const people = oauth({
   resource: MCP_RESOURCE,
   issuers: [MCP_ISSUER],
-  // Rejects a token without roles, or with an unknown role.
+  // The schema rejects a token without roles, or with an unknown role.
   claims: z.looseObject({ roles, name: z.string().optional() }),
 });
 const scripts = apiKey({

@@ -1,4 +1,4 @@
-// A client of protected servers: it signs the user in when a server requires it, and lists the tools.
+// A client for protected servers. It signs the user in if the server requires authorization, and prints the tools.
 //
 //   deno run -A examples/sign_in.ts https://mcp.example.com/mcp
 //   bun examples/sign_in.ts https://mcp.example.com/mcp

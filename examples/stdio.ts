@@ -1,4 +1,4 @@
-// The calculator over stdio only, for a client that starts `deno run examples/stdio.ts`.
+// The calculator of calc.ts, over stdio only. Clients start it with `deno run examples/stdio.ts`.
 import { serveStdio } from "@x/mcp/stdio";
 import server from "./calc.ts";
 

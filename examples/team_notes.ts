@@ -1,6 +1,6 @@
-// Notes of a team in a SQLite database. Each user has an API key, and can see, change and watch only their own notes.
-// The environment contains the keys and the file of the database. The default keys are only for a demonstration,
-// because they are public.
+// Stores the notes of a team in a SQLite database. Each user has an API key, and can read, change and watch only their
+// own notes. Environment variables contain the keys and the path of the database. The default keys are public, so use
+// them only to try the example.
 import { DatabaseSync } from "node:sqlite";
 import process from "node:process";
 import { type Context, createServer, resource, resourceLink, service, tool, ToolError } from "@x/mcp";
@@ -12,10 +12,10 @@ const keys = { ada: { key: ADA_KEY, user: "ada" }, bob: { key: BOB_KEY, user: "b
 
 function userOf({ principal }: Pick<Context, "principal">): string {
   if (typeof principal?.user === "string") return principal.user;
-  throw new ToolError("These notes belong to users. Connect over HTTP with an API key.");
+  throw new ToolError("Each note belongs to a user. Connect over HTTP with an API key.");
 }
 
-/** The notes of one user. All reads use one connection. */
+/** The notes of one user, read and written through one connection. */
 class Notes {
   constructor(readonly connection: DatabaseSync, readonly user: string) {}
 
@@ -50,8 +50,8 @@ function open(): DatabaseSync {
 }
 
 /**
- * The connection for reading, with the queue of transactions. Transactions take turns, because SQLite allows one writer
- * at a time.
+ * The connection for reads, and the queue for transactions. Transactions run one at a time, because SQLite allows only
+ * one writer.
  */
 export const database = service("database", () => {
   const reader = open();
@@ -59,12 +59,12 @@ export const database = service("database", () => {
   return { reader, last: Promise.resolve() };
 }, { dispose: ({ reader }) => reader.close() });
 
-/** The notes of the caller, only for reading. */
+/** The caller's notes, for reads only. */
 export const mine = service("mine", async ({ get, key = "" }) => new Notes((await get(database)).reader, key), {
   per: userOf,
 });
 
-/** A turn in the queue of transactions. */
+/** This call's turn in the queue of transactions. */
 const turn = service("turn", async ({ get }) => {
   const queue = await get(database);
   const before = queue.last;
@@ -75,8 +75,8 @@ const turn = service("turn", async ({ get }) => {
 }, { per: "call", dispose: (end) => end() });
 
 /**
- * The notes of the caller within a transaction, which ends with the call. Each transaction has its own connection.
- * Otherwise a handler that continues after its call was cancelled could write into the transaction of another call.
+ * The caller's notes within a transaction that ends with the call. Each transaction has its own connection. Otherwise,
+ * a handler that continues after its call was cancelled could write in another call's transaction.
  */
 export const transaction = service("transaction", async ({ get, ctx }) => {
   await get(turn);
@@ -95,7 +95,8 @@ export const note = resource({
   uri: "note://{user}/{title}",
   name: "note",
   services: { mine },
-  // `note` is undefined for lists. For other users, the note does not exist, and they are not notified of its changes.
+  // `note` is undefined for list requests. Other users get the error of a missing note, and no notifications of
+  // changes.
   allow: ({ principal }, note) => !note || note.user === principal?.user,
   list: ({ services: { mine } }) => mine.titles().map((title) => ({ uri: uriOf(mine, title), name: title })),
   read: ({ title }, { services: { mine } }) => mine.read(title),
@@ -103,7 +104,7 @@ export const note = resource({
 
 const uriOf = ({ user }: Notes, title: string): string => note.uri({ user, title });
 
-/** Notifies subscribers after the transaction was committed. Does nothing if it was rolled back. */
+/** Notifies subscribers after the transaction was committed. Does nothing if the transaction was rolled back. */
 function announce(ctx: Pick<Context, "defer" | "server">, uri: string): void {
   ctx.defer((end) => end === "result" && ctx.server.resourceUpdated(uri));
 }
@@ -139,7 +140,7 @@ export const remove = tool({
     if (ctx.services.mine.read(title) === undefined) throw new ToolError("There is no such note.");
     const answer = await ctx.elicit("sure", { message: `Remove the note ${title}?`, schema: z.object({}) });
     if (answer.action !== "accept") return "The user keeps the note.";
-    // Begin the transaction after the question. Otherwise all other transactions would wait for the user.
+    // Begin the transaction after the user's answer. Otherwise, all other transactions would wait for the answer.
     const notes = await ctx.get(transaction);
     notes.remove(title);
     announce(ctx, uriOf(notes, title));

@@ -1,18 +1,19 @@
-// One endpoint for each tenant at /tenants/:tenant/mcp. The notes are in the SQLite file of TENANTS_DB.
+// An endpoint for each tenant at /tenants/:tenant/mcp. Each tenant has its own notes in one SQLite file. TENANTS_DB is
+// the path of the file.
 import { createServer, resource, service, tool } from "@x/mcp";
 import { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
 
 const params = z.object({ tenant: z.string().regex(/^[a-z][a-z0-9-]{0,30}$/) });
 
-// One database for all tenants. Handlers do not use it directly.
+// One database for all tenants. Handlers use the service `notes` instead.
 const db = service("db", () => {
   const db = new DatabaseSync(process.env.TENANTS_DB ?? ":memory:");
   db.exec("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, text TEXT NOT NULL)");
   return db;
 }, { dispose: (db) => db.close() });
 
-// The notes of the tenant whose path the client uses. All SQL is here, and every statement contains the tenant.
+// The notes of the tenant in the path of the call. All SQL is here, and every statement filters by tenant.
 const notes = service("notes", async ({ get, ctx }) => {
   const sql = await get(db);
   const { tenant } = ctx.route(params);
@@ -32,7 +33,7 @@ const notes = service("notes", async ({ get, ctx }) => {
 
 const whoami = tool({
   name: "whoami",
-  description: "Tells which tenant this endpoint serves",
+  description: "Returns the name of the tenant",
   annotations: { readOnlyHint: true },
   run: (_, { route }) => route(params).tenant,
 });
@@ -53,7 +54,7 @@ const listNotes = tool({
   run: (_, { services: { notes } }) => notes.list().join("\n") || "There are no notes.",
 });
 
-// Only the tenant "acme" may remove its notes.
+// Only the tenant "acme" can see and call this tool.
 const clearNotes = tool({
   name: "clear_notes",
   description: "Removes all notes of the tenant",

@@ -19,7 +19,7 @@ const showTime = tool({
   },
 });
 
-/** Only for the app. Hosts hide this tool from the model. */
+/** Only the app calls this tool. Hosts hide it from the model. */
 const readClock = tool({
   name: "read_clock",
   description: "Returns the time of the server",

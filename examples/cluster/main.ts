@@ -87,7 +87,7 @@ async function startInstance(runtime: string, number: number, env: Record<string
   return { ...started, name, port };
 }
 
-/** Sends each request to the next instance that is running, and prints its name. */
+/** Sends each request to the next running instance, and prints the instance's name. */
 function startProxy(instances: readonly Instance[], port: number): Promise<number> {
   let turn = 0;
   const proxy = createHttpServer(async (incoming, outgoing) => {
@@ -104,7 +104,7 @@ function startProxy(instances: readonly Instance[], port: number): Promise<numbe
       answer.once("error", () => outgoing.destroy());
     });
     forwarded.once("error", () => outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end());
-    // Destroy the forwarded request when the client disconnects, which cancels its call.
+    // Destroy the forwarded request when the client disconnects, so that the instance cancels the call.
     outgoing.once("close", () => forwarded.destroy());
     forwarded.end(Buffer.concat(chunks));
   });

@@ -1,5 +1,5 @@
-// A list that a team shares. The instances of this server share a store in Redis, and so act as one server. The list is
-// in Redis too.
+// A shopping list that a team shares. The instances of this server act as one server, because they share a store in
+// Redis. The list is also stored in Redis.
 import process from "node:process";
 import { createServer, resource, tool } from "@x/mcp";
 import { redisStore } from "@x/mcp/stores/redis";
@@ -14,7 +14,7 @@ const ttlMs = 86_400_000;
 
 const add = tool({
   name: "add",
-  description: "Adds something to the shopping list. A repeated call with the same key adds nothing",
+  description: "Adds an item to the shopping list. A repeated call with the same key adds nothing",
   input: z.object({ item: z.string().min(1).max(100), key: z.string().min(1).max(100) }),
   idempotency: { key: ({ key }) => key, rerun: true },
   async run({ item }, { idempotencyToken: token, server }) {
@@ -26,7 +26,7 @@ const add = tool({
 
 const suggest = tool({
   name: "suggest",
-  description: "Asks the user for something to buy",
+  description: "Asks the user for an item, and suggests adding this item",
   async run(_, ctx) {
     const { content } = await ctx.elicit("item", {
       message: "What is missing at home?",
@@ -36,7 +36,11 @@ const suggest = tool({
   },
 });
 
-const where = tool({ name: "where", description: "Tells which instance answers", run: () => instance });
+const where = tool({
+  name: "where",
+  description: "Returns the instance that runs the call",
+  run: () => instance,
+});
 
 const list = resource({
   uri: LIST,

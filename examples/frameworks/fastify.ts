@@ -9,7 +9,7 @@ const listener = getRequestListener(mcp.fetch);
 
 app.get("/", () => "Hello");
 app.register((scope, _options, done) => {
-  // Remove the body parsers, because the server reads the body itself.
+  // Remove the body parsers, because the MCP server reads the body itself.
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser("*", (_request, _body, done) => done(null));
   scope.all("/mcp", async (request, reply) => {

@@ -7,6 +7,8 @@ export interface CollectedSpan {
   readonly spanId: string;
   readonly parentSpanId?: string;
   readonly name: string;
+  /** The attribute `service.name` of the process. */
+  readonly service?: string;
   /** The kind of the span: 1 is internal, 2 is server, 3 is client. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
@@ -53,10 +55,11 @@ export function startCollector(): Collector {
 type Json = any;
 
 function readSpans({ resourceSpans }: Json): CollectedSpan[] {
-  return resourceSpans.flatMap(({ scopeSpans }: Json) =>
+  return resourceSpans.flatMap(({ resource, scopeSpans }: Json) =>
     scopeSpans.flatMap((scope: Json) =>
       scope.spans.map((span: Json) => ({
         ...span,
+        service: readAttributes(resource.attributes)["service.name"],
         parentSpanId: span.parentSpanId || undefined,
         links: span.links ?? [],
         status: span.status ?? {},

@@ -20,6 +20,7 @@ const PACKAGES = [
   "@opentelemetry/core",
   "@opentelemetry/exporter-metrics-otlp-http",
   "@opentelemetry/exporter-trace-otlp-http",
+  "@opentelemetry/resources",
   "@opentelemetry/sdk-metrics",
   "@opentelemetry/sdk-trace",
   "zod",

@@ -1,5 +1,5 @@
 /**
- * An audit log, which records what each caller wanted to do, and how each call ended.
+ * An audit log, which records each call before it runs, and the outcome of the call.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import { isQuestion } from "../core/call/question.ts";
 import { printFault } from "../kit/printable.ts";
 import { isObject } from "../protocol/jsonrpc.ts";
 
-/** The fields that both records of a call have. */
+/** Fields that both records of a call have. */
 export interface AuditSubject {
-  /** Id of the call. Both records of the call have this id. */
+  /** Id of the call, which is the same in both records. */
   readonly id: string;
   /** Time of the record, as an ISO 8601 date in UTC. */
   readonly time: string;
@@ -28,11 +28,11 @@ export interface AuditSubject {
 export interface AuditIntent extends AuditSubject {
   /** Distinguishes the intent from the outcome. */
   readonly phase: "intent";
-  /** Name and version of the client, if it sent them. Name and version are not verified. */
+  /** Name and version of the client, if the client sent them. The server cannot verify them. */
   readonly client?: { readonly name: string; readonly version: string };
-  /** Parameters of the server's path, such as the tenant, if it has any. */
+  /** Parameters of the server's path, such as the tenant, if the path has parameters. */
   readonly route?: unknown;
-  /** A copy of the arguments of the tool or the prompt as the client sent them, before any check. */
+  /** A copy of the arguments of the tool or prompt, as the client sent them, before validation. */
   readonly arguments?: unknown;
 }
 
@@ -41,13 +41,14 @@ export interface AuditOutcome extends AuditSubject {
   /** Distinguishes the outcome from the intent. */
   readonly phase: "outcome";
   /**
-   * How the call ended: with a result, with a result whose `isError` is `true`, with questions to the client, with an error,
-   * or by cancellation. After `input_required`, the client sends the request again, which is a call of its own.
+   * How the call ended: with a result, with a result whose `isError` is `true`, with questions to the client, with an
+   * error, or by cancellation. After `input_required`, the client sends the request again, and that request has its own
+   * records.
    */
   readonly outcome: "result" | "tool_error" | "input_required" | "error" | "cancelled";
   /** Code of the JSON-RPC error, if the call ended with an error. */
   readonly code?: number;
-  /** Milliseconds from the intent to the end. */
+  /** Milliseconds from the intent to the end of the call. */
   readonly durationMs: number;
 }
 
@@ -59,13 +60,13 @@ export interface AuditOptions {
   /** Writes a record. The call waits until the returned promise has settled. */
   readonly write: (record: AuditRecord) => unknown;
   /**
-   * Returns the intent to write, for example without some arguments. The outcome of the call gets the `subject` and the
-   * `principal` of the returned intent.
+   * Returns the intent to write, for example without some arguments. The `subject` and `principal` of the returned
+   * intent are also used in the outcome.
    */
   readonly redact?: (intent: AuditIntent) => AuditIntent;
   /**
-   * What happens if an intent cannot be written. With `fail`, the call fails and its handler does not run. With
-   * `continue`, the error is printed and the handler runs. Defaults to `fail`.
+   * What happens if an intent cannot be written. With `fail`, the call fails without running the handler. With
+   * `continue`, the error is printed, and the handler runs. Defaults to `fail`.
    */
   readonly onError?: "fail" | "continue";
 }
@@ -77,11 +78,11 @@ const OPTIONS: KnownOptions<keyof AuditOptions> = {
 
 /**
  * Creates middleware that records which callers call tools, read resources and get prompts: an intent before the
- * handler runs, and the outcome afterwards. It does not run for lists, because middleware that sees a list makes it
- * private to caches.
+ * handler runs, and an outcome after the call has ended. The middleware does not run for list requests, because
+ * middleware for a list gives the list the cache scope `"private"`.
  *
- * A call fails if its intent cannot be written. If its outcome cannot be written, the error is printed, because the
- * handler has already run.
+ * If the intent of a call cannot be written, the call fails. If the outcome cannot be written, the error is only
+ * printed, because the handler has already run.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -131,7 +132,9 @@ export function audit(options: AuditOptions): Middleware {
 
 class AuditLog {
   readonly #options: AuditOptions;
-  /** Whether the last record could not be written. Only the first of several failures in a row is printed. */
+  /**
+   * Whether the last record could not be written. Of several consecutive failures, only the first failure is printed.
+   */
   #isFailing = false;
 
   constructor(options: AuditOptions) {
@@ -156,7 +159,7 @@ class AuditLog {
     }
   }
 
-  /** Writes the outcome of a call. It never throws. */
+  /** Writes the outcome of a call. Never throws. */
   async end(outcome: AuditOutcome): Promise<void> {
     try {
       await this.#options.write(outcome);
@@ -171,7 +174,7 @@ class AuditLog {
     if (!redact) return intent;
     const redacted: unknown = redact(intent);
     if (!isObject(redacted) || "then" in redacted) {
-      throw new TypeError("Cannot write an audit record: redact must return the record, and not a promise");
+      throw new TypeError("Cannot write an audit record: redact returned a promise; return the record");
     }
     const { id, time, method } = intent;
     return { ...redacted, phase: "intent", id, time, method };

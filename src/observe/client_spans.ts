@@ -14,16 +14,18 @@ import { injectContext } from "./trace_context.ts";
 /** Options of {@linkcode openTelemetryClient}. */
 export interface OpenTelemetryClientOptions {
   /**
-   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
-   * has registered.
+   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer named `@x/mcp` from the registered
+   * provider.
    */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
   /**
-   * The OpenTelemetry meter that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
-   * has registered.
+   * The OpenTelemetry meter that creates the metrics. Defaults to the meter named `@x/mcp` from the registered
+   * provider.
    */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
-  /** URL of a server over HTTP. Its host and port become attributes of the spans. */
+  /**
+   * URL of the server, if the client connects over HTTP. The host and port of the URL become attributes of the spans.
+   */
   readonly url?: string | URL;
 }
 
@@ -36,8 +38,8 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryClientOptions> = {
 };
 
 /**
- * Creates middleware for `use` of a client. It records a span and a metric for each request, and sends the span in
- * `_meta`, so that the span of the server becomes its child.
+ * Creates middleware for the `use` option of a client. It records a span and a metric for each request, and sends the
+ * trace context in `_meta`, so that the server's span becomes a child of the client's span.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -104,7 +106,7 @@ function toErrorType(error: unknown): Attributes {
   const { code, name } = isObject(error) || error instanceof Error ? Object(error) : {};
   if (name === "TimeoutError") return { "error.type": "timeout" };
   if (name === "AbortError") return { "error.type": "cancelled" };
-  // The code of a DOM exception is not a JSON-RPC error code.
+  // Ignore the `code` of a DOM exception, because it is not a JSON-RPC error code.
   if (typeof code !== "number" || code === 0 || error instanceof DOMException) return { "error.type": "_OTHER" };
   return { "error.type": String(code), "rpc.response.status_code": String(code) };
 }

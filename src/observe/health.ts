@@ -18,27 +18,32 @@ export interface HealthOptions {
   /** Path of the readiness check, which shows whether the server is ready for requests. Defaults to `/ready`. */
   readonly readyPath?: string;
   /**
-   * Whether the server is ready while its store does not answer. With `"optional"`, the details show the store, and the
-   * status does not depend on it. Defaults to `"required"`.
+   * Whether the server can be ready while its store does not answer. With `"optional"`, the details contain the state
+   * of the store, but the status does not depend on the store. Defaults to `"required"`.
    */
   readonly store?: "required" | "optional";
-  /** Milliseconds that services and store may take. If they take longer, the server is not ready. Defaults to 2000. */
+  /**
+   * Timeout for the check of the services and the store, in milliseconds. If the check takes longer, the server is not
+   * ready. Defaults to 2000.
+   */
   readonly timeoutMs?: number;
 }
 
 /**
- * The state of one part of a server. `pending` means that the part took longer than `timeoutMs`. `none` means that the
- * server has no such part or is closing.
+ * The state of one part of a server. `pending` means that the check of the part took longer than `timeoutMs`. `none`
+ * means that the server has no such part, or is closing.
  */
 export type HealthState = "ok" | "failed" | "pending" | "none";
 
-/** The body of `/ready` for one server, sent to callers whose credentials the server accepts. */
+/** The details about one server in the body of `/ready`, for callers whose credentials the server accepts. */
 export interface HealthDetails {
   /** Name of the server. */
   readonly name: string;
   /** Whether this server is ready. */
   readonly ready: boolean;
-  /** The services that live as long as the server, its extensions, its authentication and its routes. */
+  /**
+   * State of the services that live as long as the server, and of the server's extensions, authentication and routes.
+   */
   readonly services: HealthState;
   /** The store. */
   readonly store: HealthState;
@@ -58,23 +63,21 @@ const OPTIONS: KnownOptions<keyof HealthOptions> = {
   hints: { path: "alivePath", livenessPath: "alivePath", readinessPath: "readyPath", timeout: "timeoutMs" },
 };
 
-/**
- * Milliseconds for which the state of services and store is cached, so that frequent requests cannot overload a store.
- */
+/** Milliseconds for which the result of a check is cached, so that frequent requests cannot overload a store. */
 const REMEMBER_MS = 1000;
-/** A key that servers never write. Any response about it shows that the store works. */
+/** A key that servers never write. If the store responds to a read of this key, the store works. */
 const UNUSED_KEY = "health";
 
 /**
  * Creates the routes of health checks, for `routes` of `createServer` or `mount`:
  *
- * - `/health`: status 200 as long as the process responds. It checks nothing else.
- * - `/ready`: status 200 if the services of the server are made and its store answers, otherwise 503. Also 503 while
- *   the server closes. The state is cached for one second.
+ * - `/health`: status 200 as long as the process responds. This route checks nothing else.
+ * - `/ready`: status 200 if the services of the server are created and its store answers. Otherwise, and while the
+ *   server is closing, status 503. The result is cached for one second.
  *
- * Both respond to GET and HEAD of any caller with `{}`. A request to `/ready` with credentials that `auth` accepts gets
- * {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, stats }] }`. A request with wrong credentials
- * gets `{}`.
+ * Both routes respond to GET and HEAD requests from any caller with `{}`. A request to `/ready` with credentials that
+ * `auth` accepts gets {@linkcode HealthDetails}: `{ servers: [{ name, ready, services, store, stats }] }`. A request
+ * with invalid credentials gets `{}`.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -101,7 +104,7 @@ export function health(options: HealthOptions = {}): readonly Route[] {
       path: readyPath,
       async fetch(request, facts) {
         if (!isRead(request)) return respond(request, 405, {});
-        // Safe, because only `createServer` and `mount` call routes, and they pass their own server.
+        // Safe, because only the servers of `createServer` and `mount` call routes, and each server passes itself.
         const whole = facts.server as Server;
         const servers = whole[INTERNALS].servers ?? [whole];
         const states = await Promise.all(servers.map((server) => open(server).read()));
@@ -125,7 +128,7 @@ class Probe {
   readonly #server: Server;
   readonly #options: ProbeOptions;
   #parts?: Promise<Parts>;
-  /** Functions that end the wait for a part of the server. */
+  /** Functions that stop waiting for a part of the server. */
   readonly #waits = new Set<() => void>();
   /** Time until which the cached state is used, in milliseconds of the monotonic clock. */
   #until = 0;
@@ -133,13 +136,13 @@ class Probe {
   constructor(server: Server, options: ProbeOptions) {
     this.#server = server;
     this.#options = options;
-    // Stop all waits when the server ends. The ticker, whose timeouts would end the waits, stops with the server.
+    // Stop all waits when the server ends, because the timeouts of the waits stop together with the server's ticker.
     server[INTERNALS].http.ended.then(() => this.#waits.forEach((giveUp) => giveUp()));
   }
 
   async read(): Promise<HealthDetails> {
     const { [INTERNALS]: { name } } = this.#server;
-    // Do not check the parts of a closing server, because the server no longer makes services and has closed its store.
+    // Do not check the parts of a closing server, because it no longer creates services, and has closed its store.
     const isClosing = () => this.#server.stats().isClosing;
     const { services, store }: Parts = isClosing() ? { services: "none", store: "none" } : await this.#ask();
     const isReady = (state: HealthState) => state === "ok" || state === "none";
@@ -147,7 +150,7 @@ class Probe {
     return { name, ready, services, store, stats: this.#server.stats() };
   }
 
-  // Requests that arrive during a check share its result.
+  // Requests that arrive during a check share the result of that check.
   #ask(): Promise<Parts> {
     const { clock } = this.#server[INTERNALS].engine.core.ticker;
     if (this.#parts && clock.now() < this.#until) return this.#parts;
@@ -180,8 +183,9 @@ class Probe {
 }
 
 /**
- * Whether a request has credentials that the server accepts. Without credentials, the authenticator is not called. Host
- * and Origin are checked as for a call. Otherwise a web page could read the details through DNS rebinding.
+ * Whether a request has credentials that the server accepts. Does not call the authenticator for a request without
+ * credentials. Checks Host and Origin as for a call, because otherwise a web page could read the details through DNS
+ * rebinding.
  */
 async function isKnownCaller(server: Server, request: Request, { info }: RouteFacts): Promise<boolean> {
   const { options } = server[INTERNALS].http.endpoint;

@@ -1,5 +1,5 @@
 /**
- * Logs of a server as lines of JSON.
+ * An observer that logs events as newline-delimited JSON.
  *
  * @module
  */
@@ -20,30 +20,30 @@ import type {
 import { toPrintableJson } from "../kit/printable.ts";
 import { toTarget } from "./operation.ts";
 
-/** One record of the log, before it is written as a line of text. */
+/** A log record, before it becomes a line of JSON. */
 export interface LogRecord {
   /** Time of the record, as an ISO 8601 date in UTC. */
   readonly time: string;
   /** Severity of the record. */
   readonly level: "info" | "warn" | "error";
-  /** The event of the observer, such as `call`. */
+  /** Name of the observer event, such as `call`. */
   readonly event: string;
-  /** The fields of the event. */
+  /** Fields of the event. */
   readonly [field: string]: unknown;
 }
 
 /** Options of {@linkcode jsonLog}. */
 export interface JsonLogOptions {
   /**
-   * Returns the record to write, for example without secrets, or with more fields. Returns `undefined` to omit the
-   * line. If it throws, the line is not written.
+   * Returns the record to write, for example without secrets, or with more fields. Return `undefined` to omit the line.
+   * If `redact` throws, the line is not written.
    */
   readonly redact?: (record: LogRecord) => LogRecord | undefined;
-  /** Writes a line, which has no line feed. Defaults to `console.error`. */
+  /** Writes a line, without a line feed at its end. Defaults to `console.error`. */
   readonly write?: (line: string, record: LogRecord) => unknown;
   /**
-   * Whether records contain text that may quote arguments or data: messages of errors, URIs of resources, and the
-   * reason why a credential was rejected. Defaults to `false`.
+   * Whether records contain texts that may quote arguments or data: error messages, URIs of resources, and reasons for
+   * rejected credentials. Defaults to `false`.
    */
   readonly details?: boolean;
 }
@@ -53,9 +53,9 @@ const OPTIONS: KnownOptions<keyof JsonLogOptions> = {
   hints: { filter: "redact", sink: "write", output: "write", verbose: "details" },
 };
 
-/** Maximum number of characters of a text that a client can choose. */
+/** Maximum length of a text that a client can choose, in characters. */
 const MAX_TEXT = 200;
-/** Maximum stack frames of an error. */
+/** Maximum number of stack frames per error. */
 const MAX_FRAMES = 20;
 
 /**
@@ -137,7 +137,7 @@ class JsonLog implements Observer {
 
   auth(event: AuthEvent): unknown {
     const { state, reason, status } = event;
-    // Do not log accepted credentials, because the line of each call contains the id of its caller.
+    // Do not log accepted credentials, because the log line of each call already contains the id of the caller.
     if (state === "accepted") return;
     const detail = this.#details ? event.detail : undefined;
     return this.#log("auth", "warn", { state, reason, detail, status, ...toCaller(event) });
@@ -168,12 +168,15 @@ class JsonLog implements Observer {
     const redacted: LogRecord | undefined = this.#redact ? this.#redact(record) : record;
     if (redacted === undefined) return;
     if (typeof redacted !== "object" || redacted === null || "then" in redacted) {
-      throw new TypeError("Cannot write a log line: redact must return a record or undefined, and not a promise");
+      throw new TypeError("Cannot write a log line: redact returned a promise; return a record or undefined");
     }
     return this.#write(toPrintableJson(JSON.stringify(redacted)), redacted);
   }
 
-  /** Describes an unexpected error. Its message is included only with `details`, because it may quote arguments. */
+  /**
+   * Describes an unexpected error. Includes the error message only if `details` is set, because the message may quote
+   * arguments.
+   */
   #describe(error: unknown): Readonly<Record<string, unknown>> {
     try {
       if (!(error instanceof Error)) return { error: typeof error, message: this.#details ? String(error) : undefined };
@@ -182,7 +185,7 @@ class JsonLog implements Observer {
         .filter(isFrame).slice(0, MAX_FRAMES);
       return { error: `${name}`, message: this.#details ? `${message}` : undefined, stack: frames };
     } catch {
-      // Reading the error failed: code of the author may throw anything, such as a proxy.
+      // Reading the error failed, because the author's code may throw any value, such as a proxy.
       return { error: "an error that cannot be read" };
     }
   }
@@ -208,8 +211,8 @@ function mapValues(
 }
 
 /**
- * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. A frame must end with a position, because
- * a line of a message that was changed later may also begin with "at".
+ * Whether a line of a stack is a frame in the format of V8 or JavaScriptCore. A frame must end with a position. If the
+ * message was changed later, one of its lines may also begin with "at".
  */
 function isFrame(line: string): boolean {
   return /^at (?:.*:\d{1,9}:\d{1,9}\)?|.*\((?:native(?: code)?|<anonymous>|index \d{1,9})\)|<anonymous>)$/.test(line) ||

@@ -1,5 +1,5 @@
 /**
- * Tools for operating a server: health checks, metrics, logs, an audit log and recorded traffic.
+ * Functions for operating a server: health checks, metrics, logs, an audit log and recordings of messages.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

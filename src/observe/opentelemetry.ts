@@ -1,5 +1,5 @@
 /**
- * Traces and metrics with OpenTelemetry, by its conventions for MCP. This entry imports only `@opentelemetry/api`. The
+ * Traces and metrics that follow OpenTelemetry's conventions for MCP. This entry imports only `@opentelemetry/api`. The
  * program or the runtime provides the SDK and its context manager.
  *
  * ```ts

@@ -6,15 +6,15 @@
  */
 import type { CallEvent, EventSource, SessionEvent, StartEvent, TransportName } from "../core/call/observer.ts";
 
-/** Attributes of a span or a metric, by the names of the conventions. */
+/** Attributes of a span or metric, keyed by the names in the conventions. */
 export type Attributes = Record<string, string>;
 
-/** Upper bounds of the buckets of durations, in seconds. */
+/** Upper bounds of the histogram buckets for durations, in seconds. */
 export const BUCKETS: readonly number[] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
 /**
- * Values of `network.transport` and `network.protocol.name` by transport. They do not exist for a client in the same
- * process.
+ * Values of `network.transport` and `network.protocol.name`, keyed by transport. A client in the same process has no
+ * such values.
  */
 const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, protocol?: string]>> = {
   http: ["tcp", "http"],
@@ -25,7 +25,6 @@ const NETWORK: Readonly<Record<TransportName, readonly [transport?: string, prot
   internal: [],
 };
 
-/** The metrics of a server: their names, units and descriptions. */
 export const SERVER_DURATION = {
   name: "mcp.server.operation.duration",
   description: "Duration of MCP requests from their receipt to their response",
@@ -47,12 +46,12 @@ export function addNetwork(attributes: Attributes, { transport }: Pick<EventSour
   return attributes;
 }
 
-/** Returns the name of the tool or the prompt that a request uses, which becomes part of the name of the span. */
+/** Returns the name of the tool or the prompt that a request uses, which becomes part of the span name. */
 export function toTarget({ method, subject }: Pick<StartEvent, "method" | "subject">): string | undefined {
   return method === "tools/call" || method === "prompts/get" ? subject : undefined;
 }
 
-/** Adds the method of a request, and the tool or the prompt that it uses. */
+/** Adds the method of a request, and the name of the tool or prompt that the request uses. */
 export function addTarget(attributes: Attributes, method: string, target: string | undefined): Attributes {
   attributes["mcp.method.name"] = method;
   if (method === "tools/call") attributes["gen_ai.operation.name"] = "execute_tool";
@@ -84,12 +83,12 @@ export function addOutcome(
   return attributes;
 }
 
-/** Maximum number of characters of a text that a client can choose. */
+/** Maximum length of a text that a client can choose, in characters. */
 export const MAX_TEXT = 1000;
 
 /**
- * Returns the URI of a resource for a span: without the password, without the values of its query and without its
- * fragment, because these parts may contain secrets. The conventions for URLs write `REDACTED` instead.
+ * Returns the URI of a resource for a span: without the password, the values of the query and the fragment, because
+ * these parts may contain secrets. As the conventions for URLs require, `REDACTED` replaces the values.
  */
 export function toSpanUri(uri: string): string {
   const [address, query] = uri.slice(0, MAX_TEXT).replace(/#.*$/s, "").split(/\?(.*)/s);

@@ -1,5 +1,5 @@
 /**
- * Metrics of a server as text, for scrapers such as Prometheus.
+ * Metrics of a server, in the text format of Prometheus.
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/
  * @module
@@ -22,8 +22,8 @@ export interface PrometheusOptions {
   /** Path of the endpoint. Defaults to `/metrics`. */
   readonly path?: string;
   /**
-   * Token that scrapers must send as `Authorization: Bearer …`, of at least 16 characters. Without it, any client that
-   * reaches the endpoint can read the metrics.
+   * Token of at least 16 characters that scrapers must send as `Authorization: Bearer …`. Without a token, any client
+   * that can reach the endpoint can read the metrics.
    */
   readonly token?: string;
   /**
@@ -33,7 +33,7 @@ export interface PrometheusOptions {
   readonly handlers?: boolean;
 }
 
-/** An observer that counts calls and sessions, with the endpoint that returns its metrics. */
+/** An observer that counts calls and sessions, and the endpoint that returns the metrics. */
 export interface Prometheus extends Observer {
   /** Path of the endpoint. */
   readonly path: string;
@@ -45,7 +45,10 @@ export interface Prometheus extends Observer {
 
 const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
   names: {
-    path: { findProblem: (path) => typeof path === "string" && path[0] === "/" ? undefined : "must start with a /" },
+    path: {
+      findProblem: (path) =>
+        typeof path === "string" && path[0] === "/" ? undefined : "must start with a slash, such as /metrics",
+    },
     token: {
       findProblem: (token) =>
         typeof token === "string" && token.length >= MIN_TOKEN
@@ -59,11 +62,12 @@ const OPTIONS: KnownOptions<keyof PrometheusOptions> = {
 
 const MIN_TOKEN = 16;
 
-/**
- * The maximum number of values of one label, and of time series of one metric. Further values count as `other`. Each
- * series takes 17 numbers of memory and 17 lines of the response.
- */
+/** Maximum number of values per label. Further values count as `other`. */
 const MAX_VALUES = 500;
+/**
+ * Maximum number of time series per metric. The labels of further series count as `other`. Each series takes 17 numbers
+ * of memory and 17 lines of the response.
+ */
 const MAX_SERIES = 2000;
 
 const OTHER = "other";
@@ -76,12 +80,12 @@ const METHODS = new Set([
 ]);
 
 /**
- * Creates an observer that counts the calls and sessions of a server, and serves its metrics at a path. The metrics
- * follow OpenTelemetry's conventions for MCP: the histograms `mcp_server_operation_duration_seconds` and
+ * Creates an observer that counts the calls and sessions of a server, and an endpoint that returns the metrics. The
+ * metrics follow OpenTelemetry's conventions for MCP: the histograms `mcp_server_operation_duration_seconds` and
  * `mcp_server_session_duration_seconds`.
  *
- * Labels contain only known names: methods of the protocol, outcomes, and, with a `token`, tools and prompts of the
- * server. Any other name counts as `other`, so that clients cannot add time series.
+ * Labels contain only known names: methods of the protocol, outcomes, and, if `handlers` is `true`, tools and prompts
+ * of the server. All other names count as `other`, so that clients cannot add time series.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -147,7 +151,7 @@ class Metrics implements Prometheus {
 class Histogram {
   readonly #name: string;
   readonly #description: string;
-  /** The values of each label seen so far. */
+  /** The values that each label has had so far. */
   readonly #values = new Map<string, Set<string>>();
   readonly #series = new Map<string, Series>();
 
@@ -181,7 +185,7 @@ class Histogram {
   }
 }
 
-/** The numbers of one time series. */
+/** The bucket counts and the sum of one time series. */
 class Series {
   readonly #counts: number[] = Array(BUCKETS.length + 1).fill(0);
   #sum = 0;
@@ -219,7 +223,7 @@ function respond(status: number, body: string, headers: Readonly<Record<string, 
   return new Response(body, { status, headers: { "content-type": type, "cache-control": "no-store", ...headers } });
 }
 
-/** Compares texts in constant time, so that the duration does not reveal how much of a token was correct. */
+/** Compares texts in constant time, so that the duration does not reveal how many characters of a token are correct. */
 function isSame(given: string, expected: string): boolean {
   let difference = given.length ^ expected.length;
   for (let at = 0; at < expected.length; at++) difference |= given.charCodeAt(at) ^ expected.charCodeAt(at);

@@ -1,5 +1,5 @@
 /**
- * Records the messages of a server as a transcript.
+ * An observer that records the messages of a server as a transcript.
  *
  * @module
  */
@@ -9,11 +9,11 @@ import { Transcript } from "../kit/transcript.ts";
 
 /** Options of {@linkcode record}. */
 export interface RecordOptions {
-  /** Writes a line, which has no line feed. */
+  /** Writes a line, without a line feed at its end. */
   readonly write: (line: string) => unknown;
   /**
-   * Returns the message to write, for example without secrets. Returns `undefined` to omit the message. If it throws,
-   * the message is not written.
+   * Returns the message to write, for example without secrets. Return `undefined` to omit the message. If `redact`
+   * throws, the message is not written.
    */
   readonly redact?: (message: unknown) => unknown;
 }
@@ -23,22 +23,22 @@ const OPTIONS: KnownOptions<keyof RecordOptions> = {
   hints: { sink: "write", output: "write", filter: "redact" },
 };
 
-/** Keys whose values are secrets, in any spelling. The pattern does not match `progressToken` and `maxTokens`. */
+/** Matches keys whose values are secrets, ignoring case. Does not match `progressToken` and `maxTokens`. */
 const SECRET =
   /^(?!progressToken$|maxTokens$).*(token|secret|password|passwd|api[-_]?key|authorization|cookie|credential)s?$/i;
-/** Secrets within texts: credentials of headers, JSON Web Tokens, and parameters of URLs. */
+/** Matches secrets in texts: credentials in headers, JSON Web Tokens, and secret URL parameters. */
 const CREDENTIAL =
   /\b(?:bearer|basic|dpop)\s+[\w.~+/=-]{8,}|\beyJ[\w-]+\.[\w-]+\.[\w-]*|(?<=(?:token|secret|password|passwd|api[-_]?key)=)[^\s&"']+/gi;
 
 /**
- * The number of names after which the transcript discards all names and starts again. Each name keeps its value in
- * memory.
+ * Maximum number of names in a transcript. After this number, the transcript discards all names and starts again,
+ * because each name keeps its value in memory.
  */
 const MAX_NAMES = 10_000;
 
 /**
- * Creates an observer that records messages as a transcript: one line for each message, with `→` for messages of
- * clients and `←` for messages of the server. The test kit replays it with `replayTranscript`.
+ * Creates an observer that records messages as a transcript: one line per message, which begins with `→` for messages
+ * from clients and `←` for messages from the server. `replayTranscript` of the test kit replays the transcript.
  *
  * The transcript contains arguments and results, but no headers. Names such as `<state 1>` and `<token 1>` replace each
  * `requestState`, values of keys such as `access_token`, `password` and `authorization`, and credentials in texts.
@@ -82,7 +82,9 @@ class Recorder implements Observer {
     const parsed = parse(text);
     const message = redact && parsed !== undefined ? redact(parsed) : parsed;
     if (message === undefined) return;
-    if (message instanceof Promise) throw new TypeError("Cannot record a message: redact must not return a promise");
+    if (message instanceof Promise) {
+      throw new TypeError("Cannot record a message: redact returned a promise; return the message or undefined");
+    }
     if (this.#transcript.size > MAX_NAMES) this.#transcript = new Transcript();
     return write(`${direction === "in" ? "→" : "←"} ${this.#transcript.toText(this.#hide(message))}`);
   }
@@ -92,7 +94,7 @@ class Recorder implements Observer {
     const transcript = this.#transcript;
     const text = JSON.stringify(message, (key, value) => {
       if (SECRET.test(key) && value !== null && typeof value !== "boolean") {
-        // Keep an object, because the schema of a tool may have a property with this name.
+        // Do not replace an object, because the schema of a tool may have a property with this name.
         return typeof value === "object" && !Array.isArray(value)
           ? value
           : transcript.name("token", JSON.stringify(value));
@@ -103,7 +105,7 @@ class Recorder implements Observer {
   }
 
   #hideInText(text: string): string {
-    // Search JSON within texts too, because the text of a tool result is often JSON.
+    // Also search texts that are JSON, because the text of a tool result is often JSON.
     const inner = /^\s*[[{]/.test(text) ? parse(text) : undefined;
     if (inner === undefined) return text.replace(CREDENTIAL, (found) => this.#transcript.name("token", found));
     const hidden = JSON.stringify(this.#hide(inner));
@@ -111,7 +113,7 @@ class Recorder implements Observer {
   }
 }
 
-/** Parses JSON. Returns `undefined` if the text is not JSON and so has no keys to search for secrets. */
+/** Parses JSON. Returns `undefined` if the text is not JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

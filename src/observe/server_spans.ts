@@ -44,16 +44,16 @@ import { extractContext } from "./trace_context.ts";
 /** Options of {@linkcode openTelemetry}. */
 export interface OpenTelemetryOptions {
   /**
-   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer `@x/mcp` of the provider that the program
-   * has registered.
+   * The OpenTelemetry tracer that creates the spans. Defaults to the tracer named `@x/mcp` from the registered
+   * provider.
    */
   readonly tracer?: { startSpan(name: string, ...rest: never[]): object };
   /**
-   * The OpenTelemetry meter that creates the metrics. Defaults to the meter `@x/mcp` of the provider that the program
-   * has registered.
+   * The OpenTelemetry meter that creates the metrics. Defaults to the meter named `@x/mcp` from the registered
+   * provider.
    */
   readonly meter?: { createHistogram(name: string, ...rest: never[]): object };
-  /** Whether the status of a span contains the message of its error, which may quote arguments. Defaults to `false`. */
+  /** Whether the status of a span contains the error message, which may quote arguments. Defaults to `false`. */
   readonly details?: boolean;
 }
 
@@ -62,20 +62,22 @@ const OPTIONS: KnownOptions<keyof OpenTelemetryOptions> = {
   hints: { tracerProvider: "tracer", meterProvider: "meter" },
 };
 
-/** The name of the tracer and of the meter. */
+/** Name of the default tracer and meter. */
 export const NAME = "@x/mcp";
 
-/** Set in the context of each handler, to recognize code that runs within a call. */
+/** Key that is set in the context of each handler, to detect code that runs within a call. */
 const IN_CALL = createContextKey("@x/mcp call");
 
 /**
- * Creates an observer that records a span and a metric for each call, by OpenTelemetry's conventions for MCP. Spans
- * that start within a handler, such as the span of a `fetch` or a query, become children of the span of the call.
+ * Creates an observer that records a span and a metric for each call, according to OpenTelemetry's conventions for MCP.
+ * Spans that start within a handler, such as the span of a `fetch` or a database query, become children of the call's
+ * span.
  *
  * The parent of a span is the span in the request's `_meta`. The active span, such as the span of the HTTP request, is
  * then a link. Without `_meta`, the parent is the active span, or else the span in the header `traceparent`.
  *
- * Spans contain the URIs of resources, without the values of a query. They contain no arguments, results, tokens or messages of errors.
+ * Spans contain the URIs of resources, without the values of a query. They contain no arguments, results, tokens or
+ * messages of errors.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -94,7 +96,7 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Observer {
 }
 
 /**
- * Reads the tracer and the meter from options.
+ * Reads the tracer and the meter from the options.
  *
  * @throws {TypeError} for an object that is not a tracer or a meter, such as a provider.
  */
@@ -108,16 +110,16 @@ export function readParts(
     throw new TypeError("Cannot create the telemetry: meter is not a meter; use provider.getMeter(name)");
   }
   return {
-    // The public option types contain only the methods that are used, because documentation cannot refer to types of
-    // another package.
+    // Safe, because the checks above found a tracer and a meter. The public option types list only the used methods,
+    // because documentation cannot refer to types of another package.
     tracer: tracer as Tracer | undefined ?? trace.getTracer(NAME),
     meter: meter as Meter | undefined, // The cast is needed for the same reason.
   };
 }
 
 /**
- * A histogram of durations in seconds. It is created at the first record after the program has registered a provider of
- * meters.
+ * A histogram of durations in seconds. The histogram is created when a duration is first recorded after the program has
+ * registered a meter provider.
  */
 export class Durations {
   readonly #metric: { readonly name: string; readonly description: string };
@@ -129,14 +131,14 @@ export class Durations {
     this.#meter = meter;
   }
 
-  /** Records a duration in milliseconds. Does nothing without a provider, not even call `build`. */
+  /** Records a duration in milliseconds. Without a meter provider, does nothing, and does not call `build`. */
   record(ms: number, build: () => MetricAttributes, from?: Context): void {
     this.#histogram ??= this.#create();
     this.#histogram?.record(ms / 1000, build(), from);
   }
 
-  // Get the meter each time until there is a provider, because a provider that is registered later does not change
-  // existing meters.
+  // Until there is a meter provider, get the meter again for each record. A provider that is registered later does not
+  // change existing meters.
   #create(): Histogram | undefined {
     const meter = this.#meter ?? metrics.getMeter(NAME);
     if (meter === NO_METER) return;
@@ -151,14 +153,17 @@ const NO_METER = createNoopMeter();
 /** A call that is running. */
 interface Running {
   readonly span: Span;
-  /** The context in which its handler runs. */
+  /** The context in which the call's handler runs. */
   readonly context: Context;
 }
 
 class ServerSpans implements Observer {
   readonly #tracer: Tracer;
   readonly #details: boolean;
-  /** The running calls by id. An entry is always removed, because each call that starts also ends. */
+  /**
+   * The running calls, keyed by id. Each entry is removed again, because the observer is always notified of the end of
+   * a call.
+   */
   readonly #running = new Map<number, Running>();
   readonly #times = new SessionTimes();
   readonly #calls: Durations;
@@ -183,14 +188,15 @@ class ServerSpans implements Observer {
     const kind = parent === undefined ? SpanKind.SERVER : SpanKind.INTERNAL;
     const span = this.#tracer.startSpan(name, { kind, links }, base);
     if (span.isRecording()) span.setAttributes(addRequest(describeOperation(event), event));
-    // Without an SDK the trace id is invalid. There is then no trace to which spans within the handler could belong.
+    // Without an SDK, the trace id is invalid, so there is no trace to which spans within the handler could belong.
     else if (span.spanContext().traceId === INVALID_TRACEID) return;
     this.#running.set(id, { span, context: trace.setSpan(base, span).setValue(IN_CALL, true) });
   }
 
   around<T>({ id, method }: StartEvent, run: () => T): T {
     const running = this.#running.get(id);
-    // Run outside of the span. A subscription lasts for days, so later work must not become part of its trace.
+    // Run a subscription outside of the span. A subscription can last for days, and later work must not become part of
+    // its trace.
     if (!running || method === "subscriptions/listen") return run();
     return context.with(running.context, run);
   }
@@ -217,7 +223,7 @@ class ServerSpans implements Observer {
     const { parent, method, outcome, durationMs } = event;
     const attributes = addNetwork(addTarget({}, method, undefined), event);
     if (outcome === "failed") attributes["error.type"] = "_OTHER";
-    // An open question was sent as part of the response. No request was sent, so there is no duration to record.
+    // An open question was sent in the response and not in a request, so there is no duration to record.
     if (outcome !== "open") this.#questions.record(durationMs, () => attributes);
     const running = this.#running.get(parent);
     if (!running?.span.isRecording()) return;
@@ -232,7 +238,7 @@ class ServerSpans implements Observer {
     if (seconds !== undefined) this.#sessions.record(seconds * 1000, () => describeSession(event));
   }
 
-  /** Finds the context that contains the parent of a call, and the context of the span to link. */
+  /** Finds the context that contains the parent span of a call, and the context of a span to link to. */
   #findParent(event: StartEvent): { readonly base: Context; readonly link?: Link["context"] } {
     const { parent, httpTraceparent } = event;
     const outer = parent === undefined ? undefined : this.#running.get(parent);
@@ -245,8 +251,9 @@ class ServerSpans implements Observer {
 }
 
 /**
- * Whether the active context belongs to the request of the call. A queued call starts when another call ends, and then
- * the context of that call is active. On Deno, a request may also arrive in the context of an earlier call.
+ * Whether the active context belongs to the request of the call. When a queued call starts, the active context is the
+ * context of the call whose end has freed the slot. On Deno, a request may also arrive in the context of an earlier
+ * call.
  */
 function isAmbient({ waitedMs, transport }: StartEvent): boolean {
   if (waitedMs > 0) return false;
@@ -254,7 +261,7 @@ function isAmbient({ waitedMs, transport }: StartEvent): boolean {
 }
 
 /**
- * Adds attributes that only spans have. In a metric, a value that differs for each request would create a time series
+ * Adds attributes that only spans have. In a metric, a value that differs between requests would create a time series
  * per request.
  */
 function addRequest(attributes: Attributes, event: StartEvent): Attributes {

@@ -5,7 +5,7 @@
  */
 import type { SessionEvent } from "../core/call/observer.ts";
 
-/** The number of sessions whose start is remembered. The duration of further sessions is not measured. */
+/** Maximum number of open sessions whose creation time is kept. The duration of further sessions is not measured. */
 const MAX_SESSIONS = 10_000;
 
 /** The creation times of open sessions. */
@@ -13,8 +13,8 @@ export class SessionTimes {
   readonly #created = new Map<string, number>();
 
   /**
-   * Returns the duration of a session in seconds. Returns `undefined` if the session has not ended, or its start is
-   * unknown.
+   * Returns the duration of a session in seconds. Returns `undefined` if the session has not ended, or if its creation
+   * time is unknown.
    */
   end({ state, transport, id }: SessionEvent): number | undefined {
     // Without an id, a session can be identified only over stdio, which has a single session.

@@ -1,5 +1,5 @@
 /**
- * The trace context of messages.
+ * Reads and writes the trace context in `_meta`.
  *
  * @see specification/2026-07-28/basic#_meta
  * @module
@@ -21,7 +21,7 @@ export function extractContext(base: Context, meta: TraceMeta): Context | undefi
   if (traceparent === undefined) return;
   const extracted = propagation.extract(trace.deleteSpan(base), meta);
   if (trace.getSpanContext(extracted)) return extracted;
-  // Read the format of the protocol here, because the propagator of the program may not know it.
+  // Parse the format that the protocol requires here, because the program's propagator may use another format.
   const [, traceId, spanId, flags] = PARENT.exec(traceparent) ?? [];
   const read: SpanContext | undefined = traceId === undefined ? undefined : {
     traceId,
@@ -33,7 +33,7 @@ export function extractContext(base: Context, meta: TraceMeta): Context | undefi
   return read && trace.isSpanContextValid(read) ? trace.setSpanContext(base, read) : undefined;
 }
 
-/** Returns the span of a context as keys for `_meta`. */
+/** Returns the span of a context as entries for `_meta`. */
 export function injectContext(from: Context): TraceMeta {
   const meta: Record<string, string> = {};
   propagation.inject(from, meta);

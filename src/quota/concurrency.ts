@@ -1,5 +1,5 @@
 /**
- * Limits how many calls of a handler run at once.
+ * Limits the number of calls of a handler that run at the same time.
  *
  * @module
  */
@@ -13,13 +13,14 @@ import type { Runner } from "../core/visibility/feature.ts";
 import type { Timeout } from "../core/capacity/timers.ts";
 import { untilAborted } from "../core/call/until_aborted.ts";
 
-/** Limits on the calls of a handler that run at once, and on the calls that wait. */
+/** Limits on the running calls and on the waiting calls of a handler. */
 export interface Concurrency {
-  /** Number of calls that run at once. */
+  /** Maximum number of calls that run at the same time. */
   readonly calls: number;
   /**
-   * Number of calls that wait for a running call to end. Clients take turns. One client has at most a quarter of the
-   * queue, and the last quarter of the queue is for clients with few waiting calls. Defaults to 64.
+   * Maximum number of calls in the queue. The queue serves clients in round-robin order. A single client can use at
+   * most a quarter of the queue. The last quarter of the queue is reserved for clients with few waiting calls. Defaults
+   * to 64.
    */
   readonly waiting?: number;
 }
@@ -33,13 +34,13 @@ export class Places {
   readonly #calls: number;
   readonly #waiting: number;
   readonly #key: string;
-  /** Waiting calls. Clients take turns, and all addresses of a network count as one client. */
+  /** Waiting calls, in round-robin order of their clients. All addresses of a network count as one client. */
   readonly #queue = new FairQueue<Start>();
   /** Calls that hold a slot. */
   readonly #placed = new WeakSet<Call>();
   #running = 0;
 
-  /** Creates the slots of one server. `key` is the key of the handler. */
+  /** `key` is the key of the handler. */
   constructor({ calls, waiting = 64 }: Concurrency, core: FeatureParts, key: string) {
     this.#core = core;
     this.#key = key;
@@ -47,37 +48,40 @@ export class Places {
     this.#waiting = waiting;
   }
 
-  /** Throws the error for the client if there is no free slot and no room in the queue. */
+  /** Throws the error for the client if the call can neither run immediately nor wait in the queue. */
   check(call: Call, place: string): void {
     if (this.#running < this.#calls && this.#queue.isEmpty || this.#isWithin(call)) return;
     this.#core.observing?.reach("handler.concurrency", call.link.account.key, place);
     this.#requireRoom(call);
   }
 
-  // A nested read shares the slot of its outer call. If the read waited for a separate slot, the outer call would wait
-  // for itself.
+  // A nested read shares the slot of its outer call. If the read waited for another slot, the outer call could wait for
+  // its own slot.
   #isWithin({ host: { outer } }: Call): boolean {
     return !!outer && (this.#placed.has(outer) || this.#isWithin(outer));
   }
 
   #requireRoom({ link: { account, http } }: Call): void {
     const pot = this.#toPot(account);
-    // Each HTTP request of an unknown client has a separate account. Limit all of these requests together to one share;
-    // otherwise unknown clients could fill the queue.
+    // Each HTTP request of an unknown client has a separate account. Limit these requests to one share of the queue for
+    // all of them. Otherwise unknown clients could fill the queue.
     const isUnknown = http && account.key === undefined;
     const hasShare = isUnknown ? account.root.amount(pot) < pot.share : pot.hasShare(account);
     if (hasShare && pot.hasRoom(account)) return;
-    throw toBusy("run the call: too many calls run and wait (handler.concurrency)");
+    throw toBusy("run the call: too many calls are running and waiting (handler.concurrency)");
   }
 
   #toPot(account: Account): Pot {
     const total = this.#waiting;
-    // The handler may be removed and added again with other limits, which need a separate pot.
+    // The name contains the limit, because the handler may be removed and added again with a different limit.
     const of = `${this.#key} ${total}`;
     return account.pot({ name: "handler.waiting", of, total, share: Math.ceil(total / 4) });
   }
 
-  /** Runs a call in a slot. `run` receives a runner that reports when the handler has ended. */
+  /**
+   * Runs a call in a slot, and first waits for a free slot if necessary. `run` receives a runner that reports when the
+   * handler has ended.
+   */
   async run(call: Call, runner: Runner, run: (runner: Runner) => Result | Promise<Result>): Promise<Result> {
     if (this.#isWithin(call)) return await run(runner);
     let recheck: (() => Promise<void>) | undefined;
@@ -97,7 +101,7 @@ export class Places {
       this.#running--;
       this.#next();
     };
-    // A handler may continue after the response or after its cancellation. It keeps its slot until it has ended.
+    // A handler that continues after the response or after its cancellation keeps its slot until the handler has ended.
     let isRunning = false;
     const tracked: Runner = {
       ...runner,
@@ -145,8 +149,8 @@ export class Places {
     });
   }
 
-  // A handler that ignores its cancellation keeps its slot, so that clients cannot start more handlers by cancelling.
-  // The timeout limits how long the slot is kept.
+  // A handler that ignores its cancellation keeps its slot. Otherwise clients could start more handlers by cancelling
+  // calls. The timeout of the call limits the time for which such a handler keeps its slot.
   #limit(call: Call, leave: () => void): () => void {
     const { ticker, limits: { calls } } = this.#core;
     const { signal, timeoutMs = calls.timeoutMs } = call;

@@ -1,5 +1,5 @@
 /**
- * Keeps large results behind links to resources, which clients read in pages.
+ * Keeps large results, and replaces them with links to resources that clients read in pages.
  *
  * @module
  */
@@ -17,7 +17,7 @@ import type { Sweep } from "../core/capacity/timers.ts";
 import { type Definition, resources } from "../handlers/resource_methods.ts";
 import { cutText } from "./text.ts";
 
-/** Options of kept results. */
+/** Options of {@linkcode Keeper}. */
 interface KeeperOptions {
   readonly resultBytes: number;
   readonly keepMs?: number;
@@ -27,9 +27,9 @@ interface KeeperOptions {
 /** A large result that is kept. */
 interface Kept {
   readonly pages: readonly Page[];
-  /** Id of the caller that may read the result. `undefined` if the caller was not authenticated. */
+  /** Id of the only caller that may read the result. `undefined` if the caller was not authenticated. */
   readonly principal?: string;
-  /** The charges for the result: in the pot of this tool, and in the memory of the client. */
+  /** The bytes that the result takes from the limit of the tool, and from the memory limit of the client. */
   readonly held: readonly Holding[];
   /** Time at which the result expires, in milliseconds of the monotonic clock. */
   readonly ends: number;
@@ -44,40 +44,40 @@ interface Page {
 
 /** The kept results of one server. */
 interface Shelf {
-  /** The results by id, the oldest first. */
+  /** The results, keyed by id. The oldest result is the first. */
   readonly results: Map<string, Kept>;
-  /** Drops expired results. Its timer does not keep the process alive. */
+  /** Removes expired results. Its timer does not keep the process alive. */
   readonly sweep: Sweep;
-  /** The store in which other instances find results, if the server has a store. */
+  /** The store through which other instances find the results, if the server has a store. */
   readonly shared?: SharedValues;
 }
 
-/** A stored value: some pages of a result. */
+/** A value in the store, with some pages of a result. */
 interface SharedPages {
   readonly v: 1;
   readonly principal?: string;
-  /** Number of all pages of the result. */
+  /** Total number of pages of the result. */
   readonly count: number;
   readonly pages: readonly Page[];
 }
 
 /** Keeps the large results of one tool. */
 export class Keeper {
-  /** The resource that serves the pages. It does not appear in any list. */
+  /** The resource that serves the pages. Lists do not contain this resource. */
   readonly handler: Handler;
   readonly #shelves = new WeakMap<FeatureParts, Shelf>();
   readonly #start: string;
   readonly #pageBytes: number;
-  /** Number of pages in one value of the store. */
+  /** Number of pages per value in the store. */
   readonly #perValue: number;
   readonly #keepMs: number;
   readonly #keepBytes: number;
 
-  /** Creates the resource of a tool. The resource has the `allow` and the `scopes` of the tool. */
+  /** Creates the resource that serves the results of a tool. The resource has the `allow` and `scopes` of the tool. */
   constructor({ key, allow, scopes }: LimitedHandler, options: KeeperOptions) {
     const { resultBytes, keepMs = 600_000, keepBytes = 16 * 1024 * 1024 } = options;
     this.#start = `result://${key}/`;
-    // Room for the URI, the link to the next page and the structure around the text.
+    // Subtract the space for the URI, the link to the next page and the JSON around the text.
     this.#pageBytes = resultBytes - 512;
     this.#perValue = Math.max(1, Math.floor(VALUE_BYTES / resultBytes));
     this.#keepMs = keepMs;
@@ -98,8 +98,8 @@ export class Keeper {
   }
 
   /**
-   * Keeps content blocks, and returns the result that links to them. Returns `undefined` if the results that are
-   * already kept leave no room. With a store, the link works on all instances once the result is returned.
+   * Keeps content blocks, and returns a result that links to the kept blocks. Returns `undefined` if a limit is
+   * reached. With a store, the link works on all instances once the result is returned.
    */
   keep(
     blocks: readonly Content[],
@@ -114,8 +114,8 @@ export class Keeper {
     // number.
     const id = `${crypto.randomUUID()}-${this.#perValue}`;
     const drop = () => this.#drop(shelf, id);
-    // Charge the client first, because charging the pot may drop results of other clients, which would be pointless if
-    // the client has no room.
+    // Charge the memory limit of the client first. Charging the limit of the tool may evict results of other clients,
+    // which would be pointless if the client exceeds its own limit.
     const charge = account.keep(bytes, drop);
     const place = charge && this.#toPot(account).keep(account, bytes, drop);
     if (!place) return void charge?.end();
@@ -124,8 +124,9 @@ export class Keeper {
     shelf.results.set(id, { pages, principal: principal?.id, held: [charge, place], ends });
     const uri = `${this.#start}${id}/1`;
     const minutes = Math.max(1, Math.round(this.#keepMs / 60_000));
-    const note = `The result has ${size} bytes, which is too much for one answer. Read the resource ${uri}: it has ` +
-      `${pages.length} pages, and each names the next. It is kept for ${minutes} min.`;
+    const note = `The result has ${size} bytes, which is too much for one response. Read the resource ${uri}. It has ` +
+      `${pages.length} pages, and each page names the URI of the next page. The server keeps the result for ` +
+      `${minutes} min.`;
     const link = {
       type: "resource_link",
       uri,
@@ -155,7 +156,7 @@ export class Keeper {
       ));
   }
 
-  /** Returns the numbers of the stored values that contain a result, starting at 0. */
+  /** Returns the numbers of the values that contain a result in the store, starting at 0. */
   #toPlaces(pages: number): readonly number[] {
     return Array.from({ length: Math.ceil(pages / this.#perValue) }, (_, place) => place);
   }
@@ -181,12 +182,12 @@ export class Keeper {
     return shelf;
   }
 
-  // All tenants share this pot.
+  // All tenants share this limit.
   #toPot(account: Account): Pot {
     return account.pot({ name: "handler.keepBytes", of: this.#start, total: this.#keepBytes, isCache: true });
   }
 
-  // Delete a dropped result from the store too; otherwise a client could fill the store.
+  // Delete an evicted result from the store too. Otherwise a client could fill the store.
   #drop(shelf: Shelf, id: string): boolean {
     const kept = this.#forget(shelf, id);
     const { shared } = shelf;
@@ -204,7 +205,7 @@ export class Keeper {
     return kept;
   }
 
-  // To other callers, a result does not exist.
+  // For callers other than its owner, a result does not exist.
   #read(uri: string, call: Call, core: FeatureParts): Result | Promise<Result> {
     const [id, number = "1"] = uri.slice(this.#start.length).split("/");
     const at = Number(number);
@@ -248,11 +249,11 @@ export class Keeper {
   }
 }
 
-/** Splits a text into pieces, after a line break if the lines are short enough. */
+/** Splits a text into pieces of at most `max` bytes. Pieces end after a line break, unless a line is too long. */
 function toPieces(text: string, max: number): string[] {
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {
-    // Each character takes at least one byte, so `max` characters are enough.
+    // Each character takes at least one byte, so a piece has at most `max` characters.
     let piece = cutText(text.slice(at, at + max), max);
     const line = piece.lastIndexOf("\n") + 1;
     if (at + piece.length < text.length && line > piece.length / 2) piece = piece.slice(0, line);
@@ -263,19 +264,19 @@ function toPieces(text: string, max: number): string[] {
   return pieces;
 }
 
-/** A page, and the stored facts about its result. */
+/** A page of a result in the store, with the total number of pages and the owner. */
 interface Found {
   readonly principal?: string;
   readonly count: number;
   readonly page?: Page;
 }
 
-/** Bytes of the pages in one value of the store. After sealing, the value is still smaller than stores allow. */
+/** Maximum bytes of pages per value in the store. The sealed value must not exceed the size that stores accept. */
 const VALUE_BYTES = 262_144;
-/** Maximum length of an id in characters: a UUID and a number. */
+/** Maximum length of an id, which is a UUID and a number, in characters. */
 const MAX_ID = 48;
 
 function toSharedPages(value: unknown): SharedPages | undefined {
   if (!isObject(value) || value.v !== 1 || typeof value.count !== "number" || !Array.isArray(value.pages)) return;
-  return value as unknown as SharedPages; // The cast is safe: only this server seals values.
+  return value as unknown as SharedPages; // Safe, because only this server can seal values.
 }

@@ -1,5 +1,5 @@
 /**
- * Limits the size of results: refuses large results, cuts them, or keeps them behind links to resources.
+ * Limits the size of results: refuses large results, truncates them, or replaces them with links to resources.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { isContent } from "../handlers/content_checks.ts";
 import { Keeper } from "./kept_results.ts";
 import { cutText, toSize } from "./text.ts";
 
-/** Options of large results. */
+/** The quota options for large results. */
 export interface LargeResultsOptions {
   readonly resultBytes?: number;
   readonly onLarge?: "refuse" | "cut" | "link";
@@ -23,16 +23,16 @@ export interface LargeResultsOptions {
   readonly keepBytes?: number;
 }
 
-/** Handles the large results of one handler. */
+/** Limits the size of one handler's results. */
 export interface LargeResults {
-  /** The resource that serves the linked pages. */
+  /** The resource that serves the linked pages, for `onLarge: "link"`. */
   readonly also?: readonly Handler[];
-  /** Returns the result, or a smaller result that replaces it. */
+  /** Returns the result, or a smaller result that replaces a large result. */
   fit(result: Result, call: Call, core: FeatureParts): Result | Promise<Result>;
 }
 
 /**
- * Creates the object that handles large results of a handler. Returns `undefined` if results have no limit.
+ * Reads the options for the large results of a handler. Returns `undefined` if the options set no limit.
  *
  * @throws {TypeError} if `onLarge` or `resultBytes` is not valid for the handler.
  */
@@ -43,10 +43,10 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
   const refuse = (state: string) => new TypeError(`Cannot make ${place}: ${state}`);
   if (onLarge === "link" && kind !== "tool") throw refuse('onLarge "link" is for tools; use "refuse" or "cut"');
   if (onLarge !== "refuse" && hasOutput) {
-    throw refuse(`onLarge ${quote(onLarge)} would break its output schema; use "refuse"`);
+    throw refuse(`onLarge ${quote(onLarge)} would produce results that violate the output schema; use "refuse"`);
   }
   if (onLarge !== "refuse" && kind === "method") {
-    throw refuse('results of extensions can only be refused; use "refuse"');
+    throw refuse('onLarge for methods of extensions must be "refuse"');
   }
   if (onLarge !== "refuse" && resultBytes < MIN_BYTES) {
     throw refuse(`resultBytes is ${resultBytes}; with onLarge ${quote(onLarge)} it must be at least ${MIN_BYTES}`);
@@ -58,7 +58,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
       const size = toSize(JSON.stringify(result));
       if (size <= resultBytes) return result;
       core.observing?.reach("handler.resultBytes", call.link.account.key, place);
-      const state = `the result has ${size} bytes, more than ${resultBytes} (handler.resultBytes)`;
+      const state = `the result has ${size} bytes, but the limit is ${resultBytes} bytes (handler.resultBytes)`;
       if (kind === "tool") {
         const { content } = restoreText(result);
         const blocks: readonly Content[] = Array.isArray(content) ? content.filter(isContent) : [];
@@ -67,7 +67,7 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
         if (kept instanceof Promise) return kept.then((kept) => ({ ...kept, isError }));
         if (kept) return { ...kept, isError };
         if (onLarge === "cut") return { content: cutBlocks(blocks, resultBytes, size), isError: result.isError };
-        const words = `Cannot send the result of ${place}: ${state}. Ask for less.`;
+        const words = `Cannot send the result of ${place}: ${state}. Request less data.`;
         return { content: [toText(words)], isError: true };
       }
       if (onLarge === "cut") return cutOther(result, resultBytes, size);
@@ -76,13 +76,13 @@ export function readLargeResults(options: LargeResultsOptions, handler: LimitedH
   };
 }
 
-/** Bytes reserved for the note and the structure around a cut text. */
+/** Bytes that are reserved for the note, and for the JSON around a truncated text. */
 const NOTE_BYTES = 512;
 
-/** Minimum for `resultBytes`. A lower limit would leave no room for text beside the note. */
+/** Minimum for `resultBytes`. A lower limit would leave no space for text in addition to the note. */
 const MIN_BYTES = 1024;
 
-/** Cuts content blocks, and adds a note. Omits media that exceed the limit. */
+/** Truncates the text of content blocks, and adds a note. Omits media that exceed the limit. */
 function cutBlocks(blocks: readonly Content[], max: number, size: number): Content[] {
   let left = max - NOTE_BYTES;
   const kept: Content[] = [];
@@ -100,7 +100,7 @@ function cutBlocks(blocks: readonly Content[], max: number, size: number): Conte
   return [...kept, toText(toNote(max, size))];
 }
 
-/** Cuts the texts of a prompt or a resource. */
+/** Truncates the texts of a prompt or resource. */
 function cutOther(result: Result, max: number, size: number): Result {
   const { messages, contents } = result;
   let left = max - NOTE_BYTES;
@@ -131,7 +131,7 @@ function cutOther(result: Result, max: number, size: number): Result {
 }
 
 function toNote(max: number, size: number): string {
-  return `[Cut: the whole result has ${size} bytes, and only about ${max} are shown. Ask for less to see the rest.]`;
+  return `[Truncated: the whole result has ${size} bytes, but only about ${max} bytes are shown. Request less data to see the rest.]`;
 }
 
 function toText(text: string): Content {

@@ -1,5 +1,5 @@
 /**
- * Quotas of single handlers: their time, their concurrency, the rate of their calls, and the size of their results.
+ * Quotas of individual handlers: limits on the time, concurrency and rate of calls, and on the size of results.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -34,43 +34,44 @@ export type { Rate } from "./rate.ts";
 /** Options of {@linkcode quota}. All options are optional. */
 export interface QuotaOptions {
   /**
-   * Timeout of the handler and its middleware, in milliseconds. Time in a queue, or waiting for the client's answer to
-   * a question, does not count. `Infinity` means no limit. Defaults to the server's `limits.calls.timeoutMs`.
+   * Timeout of the handler and its middleware, in milliseconds. Time in a queue and time that the handler waits for the
+   * client to answer a question do not count. `Infinity` means no limit. Defaults to the server's
+   * `limits.calls.timeoutMs`.
    */
   readonly timeoutMs?: number;
   /**
-   * Number of calls that run at once, for all clients together. Further calls wait, and fail with code -31503 if the
-   * queue is full. Defaults to no limit.
+   * Maximum number of calls that run at the same time, for all clients together. Further calls wait in a queue. If the
+   * queue is full, calls fail with code -31503. Defaults to no limit.
    */
   readonly concurrency?: number | Concurrency;
   /**
-   * Rate of calls that one client may make. Calls above this rate fail with code -31429 and `data.retryAfterMs`, over
-   * HTTP with status 429 and `Retry-After`. A client is identified by its principal, otherwise by its IP address,
-   * otherwise by its connection. Defaults to no limit.
+   * Maximum rate of calls per client. Calls that exceed the rate fail with code -31429 and `data.retryAfterMs`, and
+   * over HTTP with status 429 and `Retry-After`. A client is identified by its principal. Without a principal, it is
+   * identified by its IP address, or else by its connection. Defaults to no limit.
    */
   readonly rate?: Rate;
   /**
    * Whether `rate` applies to all instances together, if the server has a store. The server then counts calls in fixed
-   * periods of `perMs`, which begin at the same time on all instances, and each call requires one store operation.
-   * While the store does not respond, the rate applies to each instance separately. Defaults to `false`.
+   * periods of `perMs`, which begin at the same time on all instances. Each call requires one store operation. While
+   * the store does not respond, the rate applies to each instance separately. Defaults to `false`.
    */
   readonly shared?: boolean;
   /** Maximum size of a result as JSON, in bytes. Defaults to the server's `limits.calls.resultBytes`. */
   readonly resultBytes?: number;
   /**
-   * How the server treats a larger result. Defaults to `"refuse"`.
+   * What the server does with a result that is larger than `resultBytes`. Defaults to `"refuse"`.
    *
    * - `"refuse"` responds with an error.
-   * - `"cut"` cuts the text, and adds a note for the model.
+   * - `"cut"` truncates the text, and adds a note for the model.
    * - `"link"`, for tools only, keeps the result for `keepMs`, and responds with a link to a resource that the model
    *   reads in pages.
    */
   readonly onLarge?: "refuse" | "cut" | "link";
-  /** Milliseconds for which the server keeps a result behind a link. Defaults to 600,000. */
+  /** Milliseconds for which the server keeps a linked result. Defaults to 600,000. */
   readonly keepMs?: number;
   /**
-   * Maximum size in bytes of all results that the server keeps behind links of a handler. When this size is exceeded,
-   * the oldest results are dropped. Defaults to 16 MiB.
+   * Maximum size of all linked results that the server keeps for a handler, in bytes. If the limit is exceeded, the
+   * server evicts the oldest results. Defaults to 16 MiB.
    */
   readonly keepBytes?: number;
 }
@@ -93,19 +94,19 @@ const OPTIONS: KnownOptions<keyof QuotaOptions> = {
 };
 
 /**
- * Creates a quota for the option `quota` of a handler. Handlers with the same quota object share its rate and its
+ * Creates a quota for the `quota` option of a handler. Handlers with the same quota object share its rate and
  * concurrency.
  *
  * @throws {TypeError} if a limit is unknown or invalid.
  */
 export function quota(options: QuotaOptions): Quota {
   check(options);
-  // Each server has one state for calls and one state for completion, because completion runs for each key that a user
-  // types. All paths of a server share one ticker, so the ticker is the key of the state. With a state per path, a
-  // client could exceed the rate by using a different path for each call.
+  // Each server has a state for calls, and a separate state for completion, because completion runs for each key that a
+  // user types. The key is the ticker, because all paths of a server share one ticker. With a state per path, a client
+  // could exceed the rate by using several paths.
   const states = new WeakMap<Ticker, Map<string, State>>();
-  // The quota gets the name of its first handler. All instances create the same handlers in the same order, so the name
-  // is the same on all instances.
+  // The quota gets the name of its first handler. The name is the same on all instances, because all instances create
+  // the same handlers in the same order.
   let name: string | undefined;
   const find = (core: FeatureParts, group: string, key: string): State => {
     const known = states.get(core.ticker) ?? new Map<string, State>();
@@ -131,7 +132,7 @@ export function quota(options: QuotaOptions): Quota {
   };
 }
 
-/** The state of a quota on one server: the counts of calls. */
+/** The state of a quota on one server. */
 class State {
   readonly buckets?: Buckets;
   readonly sharedRate?: SharedRate;
@@ -159,7 +160,7 @@ interface Parts {
   readonly large?: LargeResults;
 }
 
-/** Returns the parts of a runner that enforce the limits. */
+/** Returns the methods of a runner with which the limits are enforced. */
 function limited(runner: Runner, { options, handler: { place }, state, core, large }: Parts): Partial<Runner> {
   const { buckets, sharedRate, places } = state;
   const { shared } = core;
@@ -182,8 +183,8 @@ function limited(runner: Runner, { options, handler: { place }, state, core, lar
         : runner.run(call);
     const start = () => places ? places.run(call, runner, begin) : begin(runner);
     const client = shared && sharedRate && toClientKey(call);
-    // A client that is identified only by its connection uses a single instance, so its calls need not be counted in
-    // the store.
+    // Do not count calls in the store for a client that is identified only by its connection, because such a client
+    // uses a single instance.
     if (!shared || !sharedRate || typeof client !== "string") return start();
     return sharedRate.take(shared, client, core.ticker.clock.date()).then((retryAfterMs) => {
       if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
@@ -216,7 +217,9 @@ function check(options: QuotaOptions): void {
     keepBytes,
   };
   if (rate && (rate.calls === undefined || rate.perMs === undefined)) {
-    throw new TypeError("Cannot make a quota: rate lacks calls or perMs; write { calls: 10, perMs: 60_000 }");
+    throw new TypeError(
+      "Cannot make a quota: rate lacks calls or perMs; set both, such as { calls: 10, perMs: 60_000 }",
+    );
   }
   for (const [name, value] of Object.entries(numbers)) {
     if (value === undefined || typeof value === "number" && value > 0) continue;
@@ -227,10 +230,10 @@ function check(options: QuotaOptions): void {
     throw new TypeError(`Cannot make a quota: ${name} is ${value}; it must be at least 1`);
   }
   if (options.shared && (!rate || rate.burst !== undefined)) {
-    throw new TypeError("Cannot make a quota: shared is for a rate without burst; write { rate, shared: true }");
+    throw new TypeError("Cannot make a quota: shared needs a rate without burst; write { rate, shared: true }");
   }
   if (rate && rate.burst === undefined && rate.calls < 1) {
-    throw new TypeError(`Cannot make a quota: rate.calls is ${rate.calls}; it must be at least 1, or set burst`);
+    throw new TypeError(`Cannot make a quota: rate.calls is ${rate.calls}; use at least 1, or set burst`);
   }
   if (!(waiting >= 0)) throw new TypeError(`Cannot make a quota: concurrency.waiting is ${waiting}; use 0 or more`);
 }

@@ -1,5 +1,5 @@
 /**
- * Limits the rate of calls per client, by token buckets.
+ * Limits the rate of calls per client with token buckets.
  *
  * @module
  */
@@ -7,30 +7,33 @@ import { McpError } from "../protocol/errors.ts";
 import type { Call } from "../core/call/call.ts";
 import type { FeatureParts } from "../core/visibility/feature_parts.ts";
 
-/** The rate of calls that one client may make. */
+/** Maximum rate of calls per client. */
 export interface Rate {
   /** Number of calls per period. */
   readonly calls: number;
   /** The period, in milliseconds. */
   readonly perMs: number;
-  /** Burst size: number of calls that a client may make at once after a period without calls. Defaults to `calls`. */
+  /**
+   * Burst size: maximum number of calls that a client can make at the same time after a period without calls. Defaults
+   * to `calls`.
+   */
   readonly burst?: number;
 }
 
-/** The tokens of one client. */
+/** The token bucket of one client. */
 interface Bucket {
   tokens: number;
-  /** Time of the latest change, in milliseconds of the monotonic clock. */
+  /** Time at which `tokens` was last updated, in milliseconds of the monotonic clock. */
   at: number;
 }
 
-/** The key of a client: text for a principal or an address, otherwise the object of the connection. */
+/** The key of a client: a string for a principal or an address, otherwise an object for the connection. */
 type ClientKey = string | object;
 
 /**
- * The buckets of all clients. A bucket is dropped when it has not been used for the time in which an empty bucket fills
- * up, because it is then full, like a new bucket. Two maps hold the buckets: one for the current period, and one for
- * the previous period.
+ * The buckets of all clients. A bucket is removed when it has not been used for as long as an empty bucket takes to
+ * fill, because it then equals a new bucket. There is one map for buckets used in the current period, and one map for
+ * buckets last used in the previous period.
  */
 export class Buckets {
   readonly #rate: Rate;
@@ -43,7 +46,6 @@ export class Buckets {
   #older = new Map<ClientKey, Bucket>();
   #since = -Infinity;
 
-  /** Creates the buckets of one rate. */
   constructor(rate: Rate) {
     this.#rate = rate;
     this.#burst = rate.burst ?? rate.calls;
@@ -55,14 +57,14 @@ export class Buckets {
     return new Set([...this.#young.keys(), ...this.#older.keys()]).size;
   }
 
-  /** Takes a token, and returns 0. If the bucket is empty, returns the milliseconds until the next token. */
+  /** Takes a token and returns 0, or returns the milliseconds until the next token if the bucket is empty. */
   take(client: ClientKey, now: number): number {
     this.#age(now);
     const bucket = this.#find(client, now);
     const { calls, perMs } = this.#rate;
     bucket.tokens = Math.min(this.#burst, bucket.tokens + (now - bucket.at) * calls / perMs);
     bucket.at = now;
-    // A rounding error must not reject a client that has waited for the announced time.
+    // Allow for rounding errors, so that a client that has waited as long as it was told is not rejected.
     if (bucket.tokens < 1 - 1e-9) return Math.max(1, Math.ceil((1 - bucket.tokens) * perMs / calls));
     bucket.tokens--;
     return 0;
@@ -80,8 +82,8 @@ export class Buckets {
     const current = young.get(client);
     if (current) return current;
     const older = this.#older.get(client);
-    // Above this number, new clients share one bucket. Clients of the previous period may have the same number of
-    // buckets in addition.
+    // If the period already has `MAX_CLIENTS` buckets, new clients share one bucket. Clients that have a bucket from
+    // the previous period can keep up to the same number of additional buckets.
     const isOwn = young.size < (older ? 2 : 1) * MAX_CLIENTS;
     const key = isOwn ? client : OTHERS;
     const known = isOwn ? older : young.get(key) ?? this.#older.get(key);
@@ -91,22 +93,23 @@ export class Buckets {
   }
 }
 
-/** Maximum number of new clients with a separate bucket in one period. */
+/** Maximum number of new clients per period that get a separate bucket. */
 const MAX_CLIENTS = 10_000;
 
 const OTHERS = {};
 
 /**
- * Key of all HTTP requests whose client is unknown. Each of these requests has a separate account, so the account
- * cannot be the key.
+ * Key for all HTTP requests from unknown clients. The account cannot be the key, because each of these requests has a
+ * separate account.
  */
 const UNKNOWN = {};
 
 /**
- * Returns the key under which the calls of a client are counted. A string key means the same client on all instances.
+ * Returns the key under which the calls of a client are counted. A string key identifies the same client on all
+ * instances.
  */
 export function toClientKey({ link: { account, http } }: Call): ClientKey {
-  // All calls on a connection, including their reads of resources, have the same account.
+  // All calls on a connection have the same account, and so do their nested reads of resources.
   return account.key ?? (http ? UNKNOWN : account);
 }
 
@@ -116,7 +119,7 @@ export function takeToken(buckets: Buckets, call: Call, core: FeatureParts, plac
   if (retryAfterMs) throw refuseRate(retryAfterMs, call, core, place);
 }
 
-/** Reports a call that exceeds the rate, and returns the error for the client. */
+/** Reports a call that exceeds the rate to the observer, and returns the error for the client. */
 export function refuseRate(retryAfterMs: number, call: Call, core: FeatureParts, place: string): McpError {
   core.observing?.reach("handler.rate", call.link.account.key, place);
   const message = `Cannot run the call: too many calls; try again in ${retryAfterMs} ms (handler.rate)`;

@@ -1,24 +1,23 @@
 /**
- * Counts the calls of a client on all instances together.
+ * Counts the calls of each client across all instances.
  *
- * Each call appends to the log of the current period in the store. The id that the store returns is the number of the
- * call, so each call requires only one operation.
+ * Each call appends to the log of the current period in the store. The store returns the number of the entry as its id,
+ * so each call requires only one store operation.
  *
  * @module
  */
 import type { SharedLogs } from "../core/call/shared_values.ts";
 import type { Rate } from "./rate.ts";
 
-/** Counts the calls of all clients for one rate, on all instances. */
+/** Counts the calls for one rate, per client and across all instances. */
 export class SharedRate {
   readonly #rate: Rate;
-  /** Name of the rate, the same on all instances. */
+  /** Name of the rate, which is the same on all instances. */
   readonly #name: string;
   /** Clients that have no calls left in the current period. Their calls are rejected without a store operation. */
   #spent = new Set<string>();
   #period = -1;
 
-  /** Creates the counter of one rate. */
   constructor(rate: Rate, name: string) {
     this.#rate = rate;
     this.#name = name;
@@ -39,7 +38,7 @@ export class SharedRate {
     if (this.#spent.has(client)) return waitMs;
     const number = await shared.attempt("append", async () => {
       const log = await shared.hash("rate", JSON.stringify([this.#name, client, period]));
-      // Keep the log for two periods, because the clock of another instance may be behind by up to one period.
+      // Keep the log for two periods, because the clock of another instance may be late by up to one period.
       return await shared.append(log, "", { ttlMs: 2 * perMs, max: 1 });
     });
     if (number === undefined || number <= calls) return 0;
@@ -48,5 +47,7 @@ export class SharedRate {
   }
 }
 
-/** Maximum size of `#spent`. Rejecting a call of any other client requires one store operation. */
+/**
+ * Maximum size of `#spent`. To reject a call from a client that is not in `#spent`, the server needs a store operation.
+ */
 const MAX_SPENT = 10_000;

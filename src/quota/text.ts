@@ -1,17 +1,17 @@
 /**
- * Measures and cuts texts by their bytes as JSON.
+ * Measures and truncates texts by their size in bytes.
  *
  * @module
  */
 
 const encoder = new TextEncoder();
 
-/** Returns the number of bytes of a text in UTF-8. */
+/** Returns the size of a text in UTF-8, in bytes. */
 export function toSize(text: string): number {
   return encoder.encode(text).length;
 }
 
-/** Returns the beginning of a text that takes at most `max` bytes as JSON, without its quotes. */
+/** Returns the longest beginning of a text that takes at most `max` bytes as JSON, not counting the quotes. */
 export function cutText(text: string, max: number): string {
   let bytes = 0;
   let end = 0;

@@ -400,7 +400,7 @@ behaviour("a result that is too large is refused with a message for the model", 
   assertEquals(textOf(await client.callTool("t", { n: 1000 })).length, 1000);
   const { isError, content } = await client.callTool("t", { n: 5000 });
   assert(isError);
-  assertStringIncludes(textOf({ content }), "more than 2000 (handler.resultBytes). Ask for less.");
+  assertStringIncludes(textOf({ content }), "but the limit is 2000 bytes (handler.resultBytes). Request less data.");
   for (const run of [() => client.readResource("x://r"), () => client.getPrompt("p")]) {
     assertStringIncludes((await fails(run)).message, "handler.resultBytes");
   }
@@ -420,13 +420,13 @@ behaviour("a result that is too large is truncated, with a note", async (connect
   const check = (text: string, note: string) => {
     assert(text.length > 100 && long.startsWith(text), text);
     assert(!/[\ud800-\udbff]$/.test(text), "a surrogate pair was split");
-    assertStringIncludes(note, "[Cut: the whole result has");
+    assertStringIncludes(note, "[Truncated: the whole result has");
   };
   const { content: [first, note] } = await client.callTool("t");
   check(textOf({ content: [first] }), textOf({ content: [note] }));
   const object = await client.callTool("o");
   assertEquals(object.structuredContent, undefined);
-  assertStringIncludes(textOf({ content: [object.content.at(-1)] }), "[Cut:");
+  assertStringIncludes(textOf({ content: [object.content.at(-1)] }), "[Truncated:");
   const { contents } = await client.readResource("x://r");
   check(String(Object(contents[0]).text), String(Object(contents[1]).text));
   const { messages } = await client.getPrompt("p");

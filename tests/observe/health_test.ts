@@ -258,8 +258,8 @@ Deno.test("a route may be any function, and the responses to its errors show no 
 Deno.test("routes that cannot be served throw at the start", async () => {
   for (
     const [routes, state] of [
-      [[health(), health()], "the path is used already"],
-      [[{ path: "/mcp", fetch: () => new Response() }], "the path is used already"],
+      [[health(), health()], "the path is already used"],
+      [[{ path: "/mcp", fetch: () => new Response() }], "the path is already used"],
       [[{ path: "version", fetch: () => new Response() }], "is not a route"],
       [[{ path: "/a/:b", fetch: () => new Response() }], "is not a route"],
       [[{ path: "/a" }], "is not a route"],

@@ -150,5 +150,5 @@ Deno.test("the endpoint responds only to GET with the right token", async () => 
 
 Deno.test("a short token and a path without a slash are refused", () => {
   assertThrows(() => prometheus({ token: "short" }), TypeError, "token is not a valid token");
-  assertThrows(() => prometheus({ path: "metrics" }), TypeError, "path must start with a /");
+  assertThrows(() => prometheus({ path: "metrics" }), TypeError, "path must start with a slash");
 });

@@ -49,7 +49,7 @@ Deno.test("the oldest result is evicted for a new result, and a result that is t
   for (const uri of [second, third]) await at.client.readResource(uri);
   const { isError, content } = await at.client.callTool("long", { n: 50_000 });
   assert(isError);
-  assertStringIncludes(JSON.stringify(content), "Ask for less");
+  assertStringIncludes(JSON.stringify(content), "Request less data");
 });
 
 Deno.test("kept results are charged to their client", async () => {

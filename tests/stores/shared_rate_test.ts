@@ -101,7 +101,7 @@ Deno.test("over HTTP the response is 429, and without the store the rate applies
 
 Deno.test("shared is supported only for a rate without burst", () => {
   for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
-    assertThrows(() => quota(wrong), TypeError, "shared is for a rate without burst");
+    assertThrows(() => quota(wrong), TypeError, "shared needs a rate without burst");
   }
   // Without a store, the rate applies to the single process.
   createServer({

@@ -32,7 +32,8 @@ export const call: Command = {
   description: [
     SERVER_DESCRIPTION,
     ARGUMENTS_DESCRIPTION,
-    "If the server runs the call as a task, the command shows the task's status and waits for the result. Ctrl-C cancels the task.",
+    "If the server runs the call as a task, the command shows the task's status and waits for the result. Ctrl-C " +
+      "cancels the task.",
     ELICITATION_DESCRIPTION,
   ],
   options: {

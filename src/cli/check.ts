@@ -27,7 +27,8 @@ export const check: Command = {
     "else a demonstration server. The command estimates how many tokens the tools add to the context of a model.",
   ],
   options: {
-    "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more than this number of tokens (default: 20000)" },
+    "max-tokens": { value: "NUMBER", text: "Report an error if the tools take more than this number of tokens " +
+      "(default: 20000)" },
     strict: { text: "Exit with code 1 for warnings too" },
     json: { text: "Print one JSON document" },
     ...ENDPOINT_OPTIONS,
@@ -42,11 +43,13 @@ export const check: Command = {
 async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
   const [named, extra] = operands;
-  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: check takes one target; remove the other target`);
+  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: check takes one target; remove ` +
+    "the other target");
   rejectRest(args, "check");
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {
-    throw new UsageError(`Cannot use --max-tokens ${maxTokens}: it is not a whole number; write a number, such as 20000`);
+    throw new UsageError(`Cannot use --max-tokens ${maxTokens}: it is not a whole number; write a number, such as ` +
+      "20000");
   }
   const target = named ?? await findTarget();
   if ("write-schema" in flags) await writeSchema(target);

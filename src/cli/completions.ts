@@ -15,7 +15,8 @@ export function createCompletions(loadCommands: () => Promise<readonly Command[]
     summary: "Print a completion script for a shell",
     usage: ["completions [OPTIONS] bash|zsh|fish"],
     description: [
-      "The shell then completes commands, options, values and files. A shell completes a program by name, so install the " +
+      "The shell then completes commands, options, values and files. A shell completes a program by name, so " +
+        "install the " +
       "program first: deno install -g -A -n mcp jsr:" + NAME,
     ],
     options: { name: { value: "NAME", text: "Name that the program is installed under (default: mcp)" } },
@@ -43,7 +44,8 @@ function printScript(args: Args, commands: readonly Command[]): void {
   }
   // Reject other names, because the script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
-    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; choose another name`);
+    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; choose another ` +
+      "name");
   }
   console.log(toScript(name, commands));
 }

@@ -58,7 +58,8 @@ export const doctor: Command = {
     "doctor http://127.0.0.1:3000/mcp --origin http://localhost:6274 --json",
     "doctor server.ts --store",
   ],
-  exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the command has printed the results up to then" },
+  exitCodes: { 1: "The command found problems", 130: "Stopped with Ctrl-C; the command has printed the results up " +
+    "to then" },
   run: diagnose,
 };
 
@@ -69,11 +70,13 @@ async function diagnose(args: Args): Promise<number> {
     throw new UsageError("Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL");
   }
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) throw refuseUrl(url);
-  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: doctor examines one server; remove the other URL`);
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: doctor examines one server; ` +
+    "remove the other URL");
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
     throw new UsageError(
-      `Cannot use the origin ${origin}: it does not consist of a scheme and a host; write an origin such as http://localhost:6274`,
+      `Cannot use the origin ${origin}: it does not consist of a scheme and a host; write an origin such as ` +
+        "http://localhost:6274",
     );
   }
   const headers = readHeaders(all.header);
@@ -139,7 +142,8 @@ async function diagnoseStores(args: Args): Promise<number> {
   const { operands: [target, extra], flags } = args;
   rejectRest(args, "doctor --store");
   if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
-  if (extra !== undefined) throw new UsageError(`Cannot examine ${target} and ${extra}: doctor examines one file; remove the other file`);
+  if (extra !== undefined) throw new UsageError(`Cannot examine ${target} and ${extra}: doctor examines one file; ` +
+    "remove the other file");
   if (/^https?:/i.test(target)) {
     throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
   }
@@ -152,7 +156,8 @@ async function diagnoseStores(args: Args): Promise<number> {
     const stores = listStores(server);
     if (!stores.length) {
       throw new CliError(
-        `Cannot examine the store of ${target}: its server has no store; pass a store, as in createServer({ store, secret })`,
+        `Cannot examine the store of ${target}: its server has no store; pass a store, as in createServer({ store, ` +
+          "secret })",
       );
     }
     const { examineStore } = await import("./doctor/store_checks.ts");
@@ -195,11 +200,13 @@ function toExitCode(findings: readonly Finding[], { code }: Stop): number {
 
 function refuseUrl(url: string | undefined): UsageError {
   const action = `Cannot examine ${url || "a server"}`;
-  if (!url) return new UsageError(`${action}: no URL is named; write the server's URL, such as http://127.0.0.1:3000/mcp`);
+  if (!url) return new UsageError(`${action}: no URL is named; write the server's URL, such as ` +
+    "http://127.0.0.1:3000/mcp");
   if (/^[\w.-]+:\d+(\/|$)/.test(url)) return new UsageError(`${action}: it has no scheme; write http:// before it`);
   if (/\.([cm]?[jt]s|jsonc?)$/i.test(url)) {
     return new UsageError(
-      `${action}: it is a file; use the check command, add --store to examine the store, or serve the file with --http and name the URL`,
+      `${action}: it is a file; use the check command, add --store to examine the store, or serve the file with ` +
+        "--http and name the URL",
     );
   }
   return new UsageError(`${action}: it is not an HTTP URL; write the server's URL, such as http://127.0.0.1:3000/mcp`);

@@ -75,7 +75,8 @@ async function openPattern(target: string) {
     if (!found.length) throw new CliError(`Cannot serve ${target}: no file matches the pattern; check the pattern`);
     const paths = found.filter(({ path }) => canExportHandlers(path)).map(({ real }) => real);
     if (paths.length) return paths;
-    const state = `${toBaseName(base)}/${found[0].path} is not a JavaScript or TypeScript file, or is a test, or its name begins with _`;
+    const state = `${toBaseName(base)}/${found[0].path} is not a JavaScript or TypeScript file, or is a test, or ` +
+      "its name begins with _";
     throw new CliError(`Cannot serve ${target}: ${state}; write a pattern for .ts or .js files that export handlers`);
   }
 

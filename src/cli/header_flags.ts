@@ -22,7 +22,8 @@ export function readHeaders(words: readonly string[] = []): Readonly<Record<stri
       headers.append(name, value);
     } catch {
       throw new UsageError(
-        `Cannot send the header ${name}: the name or value contains characters that HTTP forbids; remove these characters`,
+        `Cannot send the header ${name}: the name or value contains characters that HTTP forbids; remove these ` +
+          "characters",
       );
     }
   }

@@ -34,7 +34,8 @@ export async function importFile<T>(
   // Use a background timer, because with another timer Deno could not detect modules that wait for each other.
   const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
-      toPrintable(`Waiting for ${target}: it has not finished loading; check the top-level await expressions in the file`),
+      toPrintable(`Waiting for ${target}: it has not finished loading; check the top-level await expressions in the ` +
+        "file"),
     );
   }, NOTICE_MS);
   try {

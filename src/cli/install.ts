@@ -27,25 +27,26 @@ const permissionOptions: Options = {
   "allow-read": {
     value: "PATHS",
     isRepeatable: true,
-    text: "Files and folders the server may read",
+    text: "Files and folders that the server may read",
     completion: "files",
   },
   "allow-write": {
     value: "PATHS",
     isRepeatable: true,
-    text: "Files and folders the server may write",
+    text: "Files and folders that the server may write",
     completion: "files",
   },
   "allow-net": {
     value: "HOSTS",
     isRepeatable: true,
-    text: "Hosts the server may connect to, such as api.example.com:443",
+    text: "Hosts that the server may connect to, such as api.example.com:443",
   },
-  "allow-env": { value: "NAMES", isRepeatable: true, text: "Environment variables the server may read" },
-  "allow-run": { value: "PROGRAMS", isRepeatable: true, text: "Programs the server may run" },
-  "allow-sys": { value: "NAMES", isRepeatable: true, text: "System information the server may read, such as hostname" },
+  "allow-env": { value: "NAMES", isRepeatable: true, text: "Environment variables that the server may read" },
+  "allow-run": { value: "PROGRAMS", isRepeatable: true, text: "Programs that the server may run" },
+  "allow-sys": { value: "NAMES", isRepeatable: true, text: "System information that the server may read, such as " +
+    "hostname" },
   "allow-none": { text: "Grant no permissions beyond reading the server's file and the files that it imports" },
-  "allow-all": { text: "Grant all permissions; -A is short for it" },
+  "allow-all": { text: "Grant all permissions; also -A" },
 };
 
 export const install: Command = {
@@ -54,31 +55,36 @@ export const install: Command = {
   usage: ["install [OPTIONS] TARGET --client NAME"],
   description: [
     "TARGET is a file that exports a server, a config file, a folder, or the URL of a running server.",
-    "The command starts the server as the client will, or connects to it, and lists its tools. Then it writes the " +
-    "client's configuration file, and keeps a backup.",
-    "On Deno, the entry grants only the permissions that a config file or a folder needs. Name the permissions of a " +
-    "file that exports a server with the --allow options. Lists are separated by commas, or the option is repeated.",
+    "The command starts the server as the client will, or connects to the URL, and lists the tools. Then it writes " +
+      "the " +
+    "client's configuration file, and keeps a backup of the previous version.",
+    "On Deno, the entry grants only the permissions that a config file or a folder needs. For a file that exports a " +
+    "server, set the permissions with the --allow options. Separate values by commas, or repeat the option.",
   ],
   options: {
     client: { value: "NAME", text: `Client to configure: ${clientNames.join(", ")}`, completion: clientNames },
-    name: { value: "NAME", text: "Name of the entry (default: the name that the server reports)" },
+    name: { value: "NAME", text: "Name of the entry in the configuration file (default: the name that the server " +
+      "reports)" },
     env: {
       value: "NAMES",
       isRepeatable: true,
       text:
-        "Environment variables to pass to the server; a file of the project gets references, other files the values",
+        "Environment variables to pass to the server; a project's configuration file gets references, a user's file " +
+          "gets values",
     },
     header: {
       value: "NAME=VALUE",
       isRepeatable: true,
-      text: "HTTP header of every request to a URL; ${NAME} is an environment variable; may be repeated",
+      text: "HTTP header to send with every request to a URL; ${NAME} is an environment variable; may be repeated",
     },
-    bridge: { text: "For a URL: start the command bridge, for a client that cannot sign in to the server" },
-    force: { text: "Replace the entry that has the name of --name, if its content differs" },
-    file: { value: "FILE", text: "Configuration file to change (default: the client's own)", completion: "files" },
+    bridge: { text: "For a URL, write an entry that starts the bridge command, for clients that cannot sign in to " +
+      "the server" },
+    force: { text: "Replace the existing entry with the name that --name sets" },
+    file: { value: "FILE", text: "Configuration file to change (default: the client's configuration " +
+      "file)", completion: "files" },
     "dry-run": { text: "Print the changed file instead of writing it" },
     ...ENDPOINT_OPTIONS,
-    "no-check": { text: "Do not start the server or connect to it" },
+    "no-check": { text: "Do not start or connect to the server" },
     ...permissionOptions,
   },
   operands: "files",
@@ -95,12 +101,14 @@ async function installTarget(args: Args): Promise<void> {
   const { operands: [target, extra], flags } = args;
   rejectRest(args, "install");
   if (target === undefined) {
-    throw new UsageError("Cannot install a server: no server is named; write its file, config file, folder or URL");
+    throw new UsageError("Cannot install a server: no server is named; name a file, a config file, a folder or a URL");
   }
-  if (extra !== undefined) throw new UsageError(`Cannot install ${target} and ${extra}: name one target`);
+  if (extra !== undefined) throw new UsageError(`Cannot install ${target} and ${extra}: install takes one target; ` +
+    "remove the other target");
   if ("force" in flags && flags.name === undefined) {
     throw new UsageError(
-      "Cannot replace an entry with --force: the server would choose which; name the entry with --name",
+      "Cannot use --force without --name: the name that the server reports would decide which entry is replaced; " +
+        "add --name",
     );
   }
   const destination = findDestination(target, flags);
@@ -118,8 +126,8 @@ async function installTarget(args: Args): Promise<void> {
 }
 
 /**
- * Reject long names and other characters, because clients show the name, and some clients store it as a key of an
- * object.
+ * Rejects long names and unusual characters, because clients show the name, and some clients use the name as an object
+ * key.
  */
 function checkName(target: string, name: string): void {
   const state = !name.trim()
@@ -127,18 +135,17 @@ function checkName(target: string, name: string): void {
     : name.length > MAX_NAME
     ? `has more than ${MAX_NAME} characters`
     : toPrintableLine(name) !== name || name === "__proto__"
-    ? "cannot be a key of its configuration file"
+    ? "cannot be a key in the configuration file"
     : undefined;
   if (state !== undefined) {
-    throw new UsageError(`Cannot install ${target}: the name ${state}; write another with --name`);
+    throw new UsageError(`Cannot install ${target}: the name ${state}; set another name with --name`);
   }
 }
 
 function findDestination(target: string, { client: named, file }: Args["flags"]): Destination {
   const client = findClient(target, named);
   const path = file === undefined ? client.toPath() : platform.toPath(file);
-  // Whether the file belongs to the project, which means that it is in the working directory, such as
-  // `.cursor/mcp.json`.
+  // Treat a file in the working directory, such as `.cursor/mcp.json`, as part of the project.
   const isInProject = file !== undefined && toRelativePath(platform.toPath("."), path) !== undefined;
   return { client, file: path, isShared: client.isShared || isInProject };
 }
@@ -155,15 +162,15 @@ function findClient(target: string, named: string | undefined): InstallClient {
 }
 
 /**
- * Converts the name of a server to the key of an entry. Replaces characters that are not allowed in a key, because
- * clients build tool names from the key.
+ * Converts the server's name to the key of an entry. Replaces characters that are not allowed in a key, because clients
+ * build tool names from the key.
  */
 function toEntryName(name: string | undefined): string | undefined {
   const plain = name?.trim().replace(/[^\w.-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, MAX_NAME);
   return plain || undefined;
 }
 
-/** A change to a configuration file, with messages about the change. */
+/** A change to write, with the data for messages about the change. */
 interface Write {
   readonly destination: Destination;
   readonly name: string;

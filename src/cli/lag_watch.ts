@@ -1,42 +1,40 @@
 /**
- * Reports code that blocks all calls of a server. Active with `--watch` and `--inspect`. The server itself reports
- * handlers whose synchronous part blocks. Code after an `await` cannot be assigned to a handler, so it is reported
- * without a name.
+ * Reports code that blocks the event loop, and therefore all calls. Active with `--watch` and `--inspect`. The server
+ * itself reports handlers whose synchronous part blocks. For code after an `await`, the handler is unknown, so the
+ * report contains no name.
  *
  * @module
  */
 import type { Endpoint } from "../host.ts";
 import { platform } from "./platform.ts";
 
-/** Milliseconds between two readings of the clock. */
+/** Milliseconds between two checks of the clock. */
 const PERIOD_MS = 100;
 
-/**
- * Minimum length of a delay that is reported, in milliseconds. Garbage collection and other programs cause shorter
- * delays too.
- */
+/** Minimum delay to report, in milliseconds. Garbage collection and other programs also cause shorter delays. */
 const LAG_MS = 100;
 
 /**
- * Milliseconds after a report during which further delays are not reported. Otherwise a server under load would fill
+ * Milliseconds after a report in which no further delays are reported, because a server under load would otherwise fill
  * the terminal.
  */
 const QUIET_MS = 10_000;
 
-/** Finds delays of the event loop. */
+/** Detects delays of the event loop. */
 export class LagWatch {
   #last: number;
-  /** Milliseconds of the current period for which named handlers have blocked. */
+  /** How long named handlers have blocked the event loop in the current period, in milliseconds. */
   #namedMs = 0;
-  /** Handlers that have started in the current period. */
+  /** The number of handlers that have started in the current period. */
   #starts = 0;
   /**
-   * Whether handlers have started before the current period. The first handlers are ignored, because they load code.
+   * Whether a handler has started before the current period. Delays are ignored until then, because the first handlers
+   * load code.
    */
   #isWarm = false;
   #quietUntil = -Infinity;
 
-  /** Creates a watch. `now` is the current time in milliseconds of the monotonic clock. */
+  /** Creates a watch. `now` is the time on the monotonic clock, in milliseconds. */
   constructor(now: number) {
     this.#last = now;
   }
@@ -46,14 +44,14 @@ export class LagWatch {
     this.#starts++;
   }
 
-  /** Called when a named handler has blocked all calls for `ms` milliseconds. */
+  /** Called when a handler that the server names has blocked the event loop for `ms` milliseconds. */
   block(ms: number): void {
     this.#namedMs += ms;
   }
 
   /**
-   * Called after each period, or later if code blocks the event loop. Returns the warning if calls have waited and no
-   * single call is known to have blocked them. `isRunning` is whether a call is running.
+   * Called after each period, or later if code blocks the event loop. Returns a warning if calls were delayed and named
+   * handlers do not explain the delay. `isRunning` states whether a call is running.
    */
   tick(now: number, isRunning: boolean): string | undefined {
     const lag = Math.round(now - this.#last - PERIOD_MS - this.#namedMs);
@@ -61,22 +59,22 @@ export class LagWatch {
     this.#isWarm ||= this.#starts > 0;
     this.#last = now;
     this.#namedMs = this.#starts = 0;
-    // Ignore the delay if no call is running. A reload of the file also blocks, but no call waits for it.
+    // Ignore the delay if no call is running. Reloading the file also blocks the event loop, but delays no call.
     if (!isBusy || lag <= LAG_MS || now < this.#quietUntil) return;
     this.#quietUntil = now + QUIET_MS;
-    return `Cannot serve calls: something blocked all of them for ${lag} ms, such as a handler after its first await; ` +
-      "split long work with awaits, or move it to a worker thread";
+    return `Cannot serve calls: code blocked all calls for ${lag} ms, such as a handler after its first await; ` +
+      "split long work with awaits, or move the work to a worker thread";
   }
 }
 
-/** Prints delays of the event loop while calls run. Does not keep the process alive. */
+/** Prints delays of the event loop while calls are running. Does not keep the process alive. */
 export function watchLag(endpoints: readonly Endpoint[]): void {
   const watch = new LagWatch(performance.now());
   for (const endpoint of endpoints) {
     endpoint.develop({ start: () => watch.start(), block: (ms) => watch.block(ms) });
   }
   const tick = () => {
-    // `stats` is missing if the server uses an older copy of this library.
+    // `stats` is missing if the server comes from an older copy of this library.
     const isRunning = endpoints.some(({ server }) => (server.stats?.().running ?? 0) > 0);
     const warning = watch.tick(performance.now(), isRunning);
     if (warning !== undefined) console.warn(warning);

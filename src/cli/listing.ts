@@ -6,14 +6,14 @@
 import type { Client, RequestOptions } from "../client/client.ts";
 import type { Finding, Listing } from "./listing_check.ts";
 
-/** The lists of a server. */
+/** The lists of a server, as far as they could be loaded. */
 export interface ListResult {
   readonly listing: Listing;
-  /** The findings about lists that could not be loaded. */
+  /** Findings about lists that could not be loaded. */
   readonly failures: readonly Finding[];
 }
 
-/** Requests the lists of all features that the server declares. Throws if `signal` is aborted. */
+/** Requests the lists of all features that the server declares. Throws if `signal` aborts. */
 export async function listAll(client: Client, options: Pick<RequestOptions, "signal"> = {}): Promise<ListResult> {
   const { capabilities } = client.server;
   const failures: Finding[] = [];
@@ -24,7 +24,7 @@ export async function listAll(client: Client, options: Pick<RequestOptions, "sig
     } catch (error) {
       options.signal?.throwIfAborted();
       const state = error instanceof Error ? error.message : String(error);
-      failures.push({ level: "error", place: feature, state: `the list failed: ${state}` });
+      failures.push({ level: "error", place: feature, state: `the list request failed: ${state}` });
       return [];
     }
   };

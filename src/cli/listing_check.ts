@@ -1,5 +1,5 @@
 /**
- * Checks the tools, resources and prompts of a server for problems that clients or models have with them.
+ * Checks a server's tools, resources and prompts for properties that cause problems for clients or models.
  *
  * @module
  */
@@ -8,7 +8,6 @@ import { isObject } from "../kit/json.ts";
 import { findHeaderParams, type HeaderParam, loadSchemaCompiler } from "../host.ts";
 import type { JsonSchema } from "../library.ts";
 
-/** The lists of a server. */
 export interface Listing {
   readonly tools: readonly ListedTool[];
   readonly resources: readonly ListedResource[];
@@ -34,8 +33,8 @@ type Report = (level: Finding["level"], state: string) => void;
 /** Names that common clients can pass to their models. */
 const NAME = /^[\w-]{1,64}$/;
 /**
- * Length of a tool's name, in characters, above which some clients omit the tool. These clients limit the name of the
- * server and the name of the tool together to 60 characters.
+ * Length of a tool's name, in characters, above which some clients omit the tool. These clients limit the total length
+ * of the server's name and the tool's name to 60 characters.
  */
 const LONG_NAME = 50;
 /** Number of tools above which some clients do not offer all tools to a model. */
@@ -45,7 +44,7 @@ const MAX_DESCRIPTION = 1024;
 
 /** The limits of the check. */
 export interface CheckOptions {
-  /** Maximum number of tokens of all tools together. */
+  /** Maximum number of tokens for all tools together. */
   readonly maxTokens: number;
   /**
    * Whether the user is the author of the schemas. Patterns from other authors are neither compiled nor run, because a
@@ -64,32 +63,36 @@ export function checkListing(listing: Listing, { maxTokens, isTrusted }: CheckOp
   for (const template of templates) checkDescription(template, reportAt(`template ${template.uriTemplate}`));
   const uris = new Set<string>();
   for (const { uri } of resources) {
-    if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice; change the URI of one of them");
+    if (uris.has(uri)) reportAt(`resource ${uri}`)("warning", "it is listed twice; change one of the two URIs");
     uris.add(uri);
   }
   const tokens = tools.reduce((sum, tool) => sum + toTokens(tool), 0);
   if (tokens > maxTokens) {
     reportAt("tools")(
       "error",
-      `they take about ${tokens} tokens, more than ${maxTokens}; shorten descriptions, or offer fewer tools`,
+      `the tools take about ${tokens} tokens, more than ${maxTokens}; shorten descriptions, or offer fewer tools`,
     );
   }
   if (tools.length > MAX_TOOLS) {
-    reportAt("tools")("warning", `there are ${tools.length}; some clients offer a model no more than ${MAX_TOOLS}`);
+    reportAt("tools")("warning", `the server has ${tools.length} tools; some clients offer at most ${MAX_TOOLS} ` +
+      "tools to a model");
   }
   return findings;
 }
 
-/** Estimates the tokens of a tool in the context of a model, at four characters per token. */
+/** Estimates the number of tokens that a tool takes in a model's context, at four characters per token. */
 export function toTokens({ name, description, inputSchema }: ListedTool): number {
   try {
     return Math.ceil(JSON.stringify({ name, description, inputSchema }).length / 4);
   } catch {
-    return Infinity; // Stringify has failed, because the schema is nested too deeply.
+    return Infinity; // `JSON.stringify` failed, because the schema is nested too deeply.
   }
 }
 
-/** Returns the parameters that clients repeat in headers. Empty if the schema declares them incorrectly. */
+/**
+ * Returns the parameters that clients repeat in headers. Returns an empty list if the schema declares headers
+ * incorrectly.
+ */
 export function listHeaders(schema: JsonSchema): readonly HeaderParam[] {
   try {
     return findHeaderParams(schema);
@@ -106,15 +109,16 @@ function checkTool(
   if (!NAME.test(name)) {
     report("error", "some clients reject its name; use 1 to 64 letters, digits, _ and -");
   } else if (name.length > LONG_NAME) {
-    const cause = "some clients omit a tool if its name and the name of the server together have more than 60";
+    const cause = "some clients omit a tool if its name and the server's name together have more than 60 characters";
     report("warning", `its name has ${name.length} characters; ${cause}`);
   }
   if (!description?.trim()) {
-    report("error", "it has no description, so a model cannot know when to call it; describe what it does");
+    report("error", "it has no description, so a model cannot know when to call the tool; describe what the tool does");
   } else if (description.length > MAX_DESCRIPTION) {
     report(
       "warning",
-      `its description has ${description.length} characters; some clients truncate it at ${MAX_DESCRIPTION}`,
+      `its description has ${description.length} characters; some clients truncate descriptions to ` +
+        `${MAX_DESCRIPTION} characters`,
     );
   }
   checkInput(inputSchema, report, isTrusted);
@@ -125,22 +129,23 @@ function checkTool(
     report("error", error instanceof Error ? error.message : String(error));
   }
   if (outputSchema && outputSchema.type !== "object") {
-    report("warning", "its output is not an object, which clients of older revisions expect");
+    report("warning", "its output is not an object, but clients of older revisions require an object");
   }
   if (annotations?.readOnlyHint && annotations.destructiveHint) {
-    report("error", "it has both readOnlyHint and destructiveHint; remove one of them");
+    report("error", "it has both readOnlyHint and destructiveHint; remove one of the two hints");
   }
 }
 
 function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): void {
   const isChecked = isTrusted || !hasPattern(schema);
   const union = ["anyOf", "oneOf", "allOf"].find((key) => key in schema);
-  if (union) report("warning", `its input has ${union} at the top, which some clients reject; move it into a property`);
+  if (union) report("warning", `its input has ${union} at the top level, and some clients reject such a schema; ` +
+    `move ${union} into a property`);
   const properties = isObject(schema.properties) ? schema.properties : {};
   const missing = (Array.isArray(schema.required) ? schema.required : []).filter((name) =>
     !(String(name) in properties)
   );
-  if (missing.length) report("error", `its input requires ${missing.join(", ")}, which is not one of its properties`);
+  if (missing.length) report("error", `its input requires ${missing.join(", ")}, but does not declare such a property`);
   for (const [name, property] of Object.entries(properties)) {
     if (!isObject(property)) continue;
     if (!property.description) report("warning", `the argument ${name} has no description`);
@@ -150,7 +155,7 @@ function checkInput(schema: JsonSchema, report: Report, isTrusted: boolean): voi
   }
 }
 
-/** Whether a schema may contain a pattern. */
+/** Whether a schema contains a pattern, or may contain a pattern. */
 function hasPattern(schema: unknown): boolean {
   const queue = [schema];
   // Use a loop instead of recursion, because a schema may be nested more deeply than the stack allows.

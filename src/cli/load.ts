@@ -1,5 +1,5 @@
 /**
- * Loads a server from a target: a file that exports a server, a config file, or a folder.
+ * Loads a server from a target, such as a file that exports a server, a config file, or a folder.
  *
  * @module
  */
@@ -13,14 +13,14 @@ import { importDefault } from "./import_file.ts";
 import { type Loaded, swapHandlers } from "./loaded.ts";
 import { toFilePath, toName, toTargetUrl } from "./target_url.ts";
 
-/** The remedy for a file without a server. */
+/** The remedy for a file that exports no server. */
 const REMEDY = "end the file with `export default createServer({ name, version, handlers })`, or with " +
   "`export default [...]` of tools, resources and prompts";
 
-/** The schemes from which the runtimes import files. */
+/** The URL schemes from which the runtimes can import files. */
 const SCHEMES = ["file:", "http:", "https:", "jsr:", "npm:", "data:", "blob:"];
 
-/** Returns the default target in the working directory. Returns `undefined` if there is no such target. */
+/** Returns the default target in the working directory, or `undefined` if there is no such target. */
 export async function findTarget(): Promise<string | undefined> {
   for (const name of ["mcp.jsonc", "server.ts"]) {
     try {
@@ -34,7 +34,7 @@ export async function findTarget(): Promise<string | undefined> {
 
 /**
  * Loads a target: a folder, a config file, a file that exports a server or handlers, or a pattern of such files. With
- * `imports`, a file can be reloaded when a file that it imports has changed.
+ * `imports`, the target can be reloaded when a file that it imports has changed.
  *
  * @throws {CliError} if the target cannot be loaded.
  */
@@ -46,7 +46,8 @@ export async function load(target: string, imports?: ImportGraph): Promise<Loade
     return await loadPattern(target, imports);
   }
   const path = platform.toPath(target);
-  // Check first, because loading the code that reads config files may download packages.
+  // Check whether the file exists before loading the code that reads config files, because loading this code may
+  // download packages.
   if (kind === "config" && !(await hasFile(path))) {
     throw new CliError(`Cannot use ${target}: there is no file ${path}; check the path`);
   }
@@ -54,15 +55,15 @@ export async function load(target: string, imports?: ImportGraph): Promise<Loade
   return await (kind === "folder" ? loadFolder(target, path) : loadConfig(target, path, imports));
 }
 
-/** Whether a file exists. Also returns `true` if the file may not be read. */
+/** Whether a file exists. Also returns `true` without permission to read the file. */
 async function hasFile(path: string): Promise<boolean> {
   return await platform.findKind(path).then((kind) => kind === "file", () => true);
 }
 
-/** Returns the kind of a target, which depends on its name and its file. */
+/** Returns the kind of a target, which depends on its name and on whether a file or folder exists. */
 export async function toKind(target: string): Promise<"folder" | "config" | "module" | "pattern"> {
-  // Reject an empty target, because it would mean the working directory, although it usually comes from a shell
-  // variable that is not set.
+  // Reject an empty target. It would stand for the working directory, although it usually comes from a shell variable
+  // that is not set.
   if (!target) {
     throw new CliError(
       'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',
@@ -81,17 +82,21 @@ export async function toKind(target: string): Promise<"folder" | "config" | "mod
   if (!kind && /[*{]/.test(target)) return "pattern";
   if (/\.jsonc?$/i.test(target)) return "config";
   if (/\.(ya?ml|toml|json5)$/i.test(target)) {
-    throw new CliError(`Cannot use ${target}: a config file is JSON with comments; write it as mcp.jsonc`);
+    throw new CliError(`Cannot use ${target}: a config file must be JSON with comments; convert the file to mcp.jsonc`);
   }
   const [extension] = /\.\w+$/.exec(target) ?? [];
   if (!kind || extension === undefined || /^\.[cm]?[jt]sx?$/i.test(extension)) return "module";
   throw new CliError(
     `Cannot use ${target}: a ${extension} file is neither code for Deno or Bun nor a config file; ` +
-      "to use a server in another language, write the command that starts it after -- (call, read, prompt, inspect)",
+      "for a server in another language, use call, read, prompt or inspect, and write the server's start command " +
+        "after --",
   );
 }
 
-/** Loads the default export of a file: a server, or handlers. The server of the handlers is named after the file. */
+/**
+ * Loads the default export of a file: a server, or handlers. If the file exports handlers, the server gets the file's
+ * name.
+ */
 async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded> {
   const url = toTargetUrl(target);
   const isFile = url.startsWith("file:");
@@ -104,13 +109,14 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
     throw new CliError(`Cannot serve ${target}: there is no file ${path}; ${await suggestFile(target, path)}`);
   }
   const server = await toServer(target, await importDefault(target, url));
-  // Do not reload a server of an older copy of this library, because its handlers cannot be listed.
+  // Do not reload a server from an older copy of this library, because its handlers cannot be listed.
   if (!isFile || !imports || !("list" in server.handlers)) return { server, files: isFile ? [toFilePath(url)] : [] };
   const listFiles = () => imports.list(url).map(toFilePath);
 
   async function reload(changed: readonly string[]): Promise<readonly string[]> {
     if (listEndpoints(server).some(({ params }) => params.length)) {
-      throw new CliError(`Cannot reload ${target}: handlers may depend on the parameters of the path; restart it`);
+      throw new CliError(`Cannot reload ${target}: its handlers may depend on the parameters of the path; restart ` +
+        "the command");
     }
     imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
     const next = await toServer(target, await importDefault(target, url));
@@ -137,23 +143,27 @@ async function toServer(target: string, found: unknown): Promise<Server> {
   return await withAction(`Cannot serve ${target}`, () => createServer({ name, version: "0.0.0", handlers }));
 }
 
-/** A running server and its reloaded version. */
+/** A running server, and the reloaded server whose handlers it gets. */
 interface ReloadedServer {
   readonly running: Server;
   readonly next: Server;
 }
 
-/** Pairs each reloaded server with its running server. If the file has several servers, they are paired by path. */
+/**
+ * Pairs each reloaded server with its running server. If the file has several servers, pairs servers with the same
+ * path.
+ */
 function toPairs(target: string, server: Server, next: Server): readonly ReloadedServer[] {
   const all = listEndpoints(server);
   return listEndpoints(next).map(({ name, path, server: next }) => {
     const running = all.length > 1 ? all.find((other) => other.path === path) : all[0];
     if (running) return { running: running.server, next };
-    throw new CliError(`Cannot reload ${target}: the server ${name} is new; restart it`);
+    throw new CliError(`Cannot reload ${target}: it has a new server ${name}; restart the command to serve the new ` +
+      "server");
   });
 }
 
-/** Replaces the handlers of several servers. If it throws, no handlers are replaced. */
+/** Replaces the handlers of several servers. If the function throws, no handlers are replaced. */
 function swapAll(pairs: readonly ReloadedServer[]): void {
   const undo: (() => void)[] = [];
   try {

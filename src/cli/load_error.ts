@@ -1,6 +1,6 @@
 /**
- * Explains why a file could not be loaded: the message comes first, then the lines of the user's own files, then all
- * other lines. Suggests another file if the file does not exist.
+ * Explains why a file could not be loaded. The explanation starts with the error's message, followed by the stack
+ * frames in the user's own files and then all other frames. Suggests another file if the file does not exist.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import { toPlain } from "./client/terminal_text.ts";
 import { explainPermission } from "./permissions.ts";
 import { platform } from "./platform.ts";
 
-/** Maximum length of an error's message, and of its stack, in characters. */
+/** Maximum length of an error's message and of its stack, in characters each. */
 const MAX_LENGTH = 2000;
 
 const COMMAND_LINE = decodePath(new URL(".", import.meta.url).pathname);
@@ -19,7 +19,7 @@ const COMMAND_LINE = decodePath(new URL(".", import.meta.url).pathname);
 export async function suggestFile(target: string, path: string): Promise<string> {
   const at = path.lastIndexOf("/") + 1;
   const folder = path.slice(0, at);
-  // Check the permission, because a suggestion is not worth a permission prompt.
+  // Check the read permission, because a suggestion does not justify a permission prompt.
   const entries = platform.mayRead(folder) ? await platform.files.list(folder).catch(() => []) : [];
   const names = entries.flatMap(({ name, kind }) => kind === "file" && /\.[cm]?[jt]sx?$/i.test(name) ? [name] : []);
   const suggestion = findSuggestion(path.slice(at), names);
@@ -27,18 +27,21 @@ export async function suggestFile(target: string, path: string): Promise<string>
   return `did you mean ${target.slice(0, target.lastIndexOf("/") + 1)}${suggestion}?`;
 }
 
-/** Explains an error that was thrown by importing a file, and adds a remedy. */
+/** Explains an error that importing a file threw, and adds a remedy. */
 export function explainLoadError(error: unknown, remedy: string): string {
-  // Catch errors, because code in the user's file created the error, and reading its properties may throw.
+  // Catch errors, because the error comes from the user's code, and reading its properties may throw.
   try {
-    // Remove colours, which Deno adds to its messages.
+    // Remove colors, which Deno adds to its messages.
     return toPlain(explain(error, remedy));
   } catch {
-    return `it threw an error that cannot be read while loading\n${remedy}`;
+    return `it threw an unreadable error while loading\n${remedy}`;
   }
 }
 
-/** Explains an error: by the runtime's message if the file is invalid, or by its stack if code of the file threw it. */
+/**
+ * Explains an error by the runtime's message if the file is invalid, or by the error's stack if code in the file threw
+ * the error.
+ */
 function explain(error: unknown, remedy: string): string {
   if (!(error instanceof Error)) return `it threw ${String(error)} while loading; fix the file`;
   const { message } = error;
@@ -48,7 +51,7 @@ function explain(error: unknown, remedy: string): string {
   if (isPosition(position)) return `${message}\n    at ${position.file}:${position.line}:${position.column}\n${remedy}`;
   if (error instanceof AggregateError) return error.errors.map((each) => explain(each, remedy)).join("\n");
   const { head, frames: all } = readStack(error);
-  // Omit stack frames of the command line, because they do not concern the file.
+  // Omit stack frames in the command line's own code, because they do not concern the file.
   const frames = all.filter((line) => !decodePath(line).includes(COMMAND_LINE));
   const own = frames.filter(isOfUser);
   const isText = "code" in error && error.code === "ERR_MODULE_NOT_FOUND" ||
@@ -59,15 +62,17 @@ function explain(error: unknown, remedy: string): string {
   return [`it threw an error while loading:\n${head.slice(0, MAX_LENGTH)}`, lines || [], remedy].flat().join("\n");
 }
 
-/** The messages of the runtimes about a package that is not installed. Each pattern captures the specifier. */
+/**
+ * Messages of the runtimes about a package that is not installed. Each pattern captures the specifier of the package.
+ */
 const MISSING_PACKAGE = [
   /^Cannot find (?:package|module) ["']([^"'./:][^"':]*)["']/,
   /^(?:Relative import path|Import) "([^"./:][^":]*)" not /,
-  // If another module loader is active, Deno resolves the package name relative to the importing file.
+  // If another module loader is active, Deno resolves a package name relative to the importing file.
   /^Loading unprepared module: (file:\S*\/)([^.]+), imported from: \1/,
 ];
 
-/** Returns the command that installs a package. Returns `undefined` if the message is not about a missing package. */
+/** Returns the command that installs a package, or `undefined` if the message is not about a missing package. */
 function toInstallHint(message: string): string | undefined {
   const specifier = MISSING_PACKAGE.map((pattern) => pattern.exec(message)?.at(-1)).find((each) => each !== undefined);
   const [name] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier ?? "") ?? [];

@@ -1,29 +1,29 @@
 /**
- * A loaded target, and the replacement of its handlers when it is reloaded.
+ * A loaded target, and the function that replaces its handlers on a reload.
  *
  * @module
  */
 import type { Handler, Server } from "../library.ts";
 import { CliError } from "./cli_error.ts";
 
-/** A loaded target. */
 export interface Loaded {
   readonly server: Server;
-  /** The files from which the target was read, as far as known. */
+  /** The files from which the target was loaded, as far as they are known. */
   readonly files: readonly string[];
   /**
-   * Watches the files that the server offers, and notifies clients of changes. Returns a function that stops watching.
+   * Watches the files that the server serves, and notifies clients of changes. Returns a function that stops watching.
    */
   watch?(): () => void;
   /**
-   * Reads the changed files again and replaces the server's handlers. Clients stay connected. Returns the files to watch.
+   * Loads the changed files again and replaces the server's handlers. Clients stay connected. Returns the files to
+   * watch from then on.
    *
-   * @throws {CliError} if the files cannot be used. The handlers then stay the same.
+   * @throws {CliError} if a file cannot be used. The handlers then remain unchanged.
    */
   reload?(changed: readonly string[]): Promise<readonly string[]>;
 }
 
-/** Replaces all handlers of a server, and notifies clients once. If it throws, no handlers are replaced. */
+/** Replaces all handlers of a server, and notifies clients once. If the function throws, no handlers are replaced. */
 export function swapHandlers(server: Server, handlers: readonly Handler[]): void {
   const before = server.handlers.list();
   server.handlers.remove(...before);

@@ -1,5 +1,5 @@
 /**
- * `mcp login`: signs the user in to a server, for later commands.
+ * `mcp login`: signs the user in to a server, and stores the tokens for later commands.
  *
  * @module
  */
@@ -19,14 +19,18 @@ export const login: Command = {
   summary: "Sign in to a server over HTTP",
   usage: ["login [OPTIONS] URL", "login --print-client-metadata [--client-metadata URL] [--redirect-port PORT]"],
   description: [
-    "The command opens the browser, or prints a link. Without a browser on this machine, paste the address of the last " +
-    "page. Later commands use the tokens and renew them; they sign in themselves when a server requires it.",
-    "With --print-client-metadata the command prints the metadata document of this client, for you to host at the URL of " +
+    "The command opens the browser, or prints a link. Without a browser on this machine, open the link elsewhere, " +
+      "and paste " +
+    "the address of the last page. Later commands use and renew the tokens. Other commands also sign in when " +
+      "necessary.",
+    "With --print-client-metadata, the command prints this client's metadata document. Host the document at the URL " +
+      "of " +
     "--client-metadata.",
   ],
   options: {
     ...SIGN_IN_OPTIONS,
-    scope: { value: "SCOPE", isRepeatable: true, text: "Scope to request in addition; may be repeated" },
+    scope: { value: "SCOPE", isRepeatable: true, text: "Scope to request in addition to the scopes that the server " +
+      "names; may be repeated" },
     "print-client-metadata": { text: "Print the metadata document of this client" },
     timeout: SERVER_OPTIONS.timeout,
   },
@@ -45,7 +49,7 @@ async function signInUser(args: Args): Promise<number> {
   if ("print-client-metadata" in args.flags) {
     if (args.operands.length) {
       throw new UsageError(
-        `Cannot print client metadata for ${args.operands[0]}: it is for all servers; remove the URL`,
+        `Cannot print client metadata for ${args.operands[0]}: the metadata is for all servers; remove the URL`,
       );
     }
     await writeJson(toClientMetadata(settings.clientMetadataUrl, settings.port));
@@ -62,9 +66,7 @@ async function signInUser(args: Args): Promise<number> {
   });
 }
 
-/**
- * Returns the client metadata document. Authorization servers load this document from its URL, which is the client id.
- */
+/** Returns the client metadata document. Authorization servers load the document from the URL that is the client id. */
 function toClientMetadata(url = "https://example.com/mcp-client.json", port?: number): Record<string, unknown> {
   return {
     client_id: url,

@@ -15,10 +15,10 @@ import { tokenFolder, toTokenPath } from "./sign_in/token_folder.ts";
 
 export const logout: Command = {
   name: "logout",
-  summary: "Delete the tokens of a server, and revoke them where that is possible",
+  summary: "Delete the tokens for a server, and revoke the tokens if possible",
   usage: ["logout URL", "logout --all"],
   options: {
-    all: { text: "Delete the tokens of all servers, and the registrations of this client at authorization servers" },
+    all: { text: "Delete the tokens for all servers, and this client's registrations at authorization servers" },
   },
   examples: ["logout https://mcp.example.com/mcp", "logout --all"],
   run: signOutUser,
@@ -30,11 +30,12 @@ async function signOutUser(args: Args): Promise<number> {
   const auth = await loadSignIn(readSettings(args), {});
   if (!("all" in args.flags)) {
     const url = readServerUrl(args.operands, "sign out of");
-    reportLine(await auth.signOut(url) ? `You are signed out of ${url}.` : `There were no tokens of ${url}.`);
+    reportLine(await auth.signOut(url) ? `You are signed out of ${url}.` : `There were no tokens for ${url}.`);
     return 0;
   }
   if (args.operands.length) {
-    throw new UsageError(`Cannot sign out of ${args.operands[0]} only: --all is for all servers; remove one of them`);
+    throw new UsageError(`Cannot sign out of ${args.operands[0]} only: --all deletes the tokens for all servers; ` +
+      "remove the URL or --all");
   }
   const keys = await folder.keys();
   for (const key of keys) {

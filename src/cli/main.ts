@@ -12,8 +12,7 @@ import { platform } from "./platform.ts";
 import { CliError, UsageError } from "./cli_error.ts";
 import { serve } from "./serve.ts";
 
-// Import `serve` statically, because clients wait until a server has started. All other commands are loaded when they
-// run.
+// Import `serve` statically, because clients wait for a server to start. Load all other commands when they run.
 const commands: ReadonlyMap<string, () => Promise<Command>> = new Map(Object.entries({
   serve: () => Promise.resolve(serve),
   inspect: async () => (await importModule<typeof import("./inspect.ts")>("./inspect.ts")).inspect,
@@ -39,13 +38,14 @@ function loadCommands(): Promise<readonly Command[]> {
 }
 
 /**
- * Runs the command line and exits the process. The exit code is 2 after a usage or configuration error, and otherwise
- * the code of the command.
+ * Runs the command line and exits the process. The exit code is 2 for a usage or configuration error, and otherwise the
+ * command's exit code.
  */
 export async function main(): Promise<void> {
   platform.onIdle(() => {
     console.error(
-      "Cannot continue: the loaded modules wait for each other; look for files that import each other with await",
+      "Cannot continue: the loaded modules wait for each other; look for circular imports between modules with " +
+        "top-level await",
     );
     platform.exit(2);
   });
@@ -59,11 +59,11 @@ export async function main(): Promise<void> {
         return platform.exit(2);
       }
       if (!hasErrorCode(error)) throw error;
-      // The error comes from the system, such as for a file that may not be read.
+      // The error comes from the operating system, for example because the file permissions forbid access.
       console.error(toPrintable(`Cannot continue: ${error.message}; check the path and its permissions`));
       return platform.exit(2);
     }
-    // Escape the message, because it may contain names and text from a server, or from a file by another author.
+    // Escape the message, because it may contain text from a server, or from a file by another author.
     console.error(toPrintable(error.message) + (error instanceof UsageError ? await explainHelp() : ""));
     platform.exit(error.exitCode);
   }
@@ -77,7 +77,7 @@ async function explainPermission(message: string): Promise<string | undefined> {
   }
 }
 
-/** Runs the command that the first argument names. Runs `serve` if it is not a command. */
+/** Runs the command that the first argument names. Runs `serve` if the first argument is not a command. */
 async function run(words: readonly string[]): Promise<number | void> {
   if ((words[0] === "help" || words[0] === "version") && !await isFile(words[0])) {
     const [option, command] = [`--${words[0]}`, words[1]];

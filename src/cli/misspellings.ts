@@ -1,5 +1,5 @@
 /**
- * Rejects words of the command line that are neither commands nor options, and suggests similar words.
+ * Rejects unknown commands and options, and suggests similar names.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import { UsageError } from "./cli_error.ts";
 import { platform } from "./platform.ts";
 
 /**
- * Checks a first argument that is not a command. The argument counts as a target if a file of this name exists, or if
- * it does not resemble a command.
+ * Checks a first argument that is not a command. The argument counts as a target if a file with this name exists, or if
+ * the argument does not resemble a command.
  *
  * @throws {UsageError} if the argument resembles a command, and no such file exists.
  */
@@ -20,7 +20,7 @@ export async function rejectMisspelling(word: string, commands: readonly string[
 }
 
 /**
- * Rejects a topic of `mcp help` that is not a command.
+ * Rejects an argument of `mcp help` that is not a command.
  *
  * @throws {UsageError} always.
  */

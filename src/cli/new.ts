@@ -1,5 +1,5 @@
 /**
- * `mcp new`: creates a server with a test.
+ * `mcp new`: creates the files of a server, including a test.
  *
  * @module
  */
@@ -15,13 +15,13 @@ const SERVER_NAME = /^[a-z][\w-]{0,63}$/i;
 
 export const create: Command = {
   name: "new",
-  summary: "Create a server in one file, and a test for it",
+  summary: "Create a server in a file, and a test for the server",
   usage: ["new [OPTIONS] NAME"],
   description: [
     "The command writes NAME.ts and NAME_test.ts into the working directory. It never overwrites a file.",
     "With --auth, it creates a folder NAME with a server that requires an API key or an OAuth access token, a test, and " +
-    "a README that explains how clients get one.",
-    "With --app, it creates a folder NAME with a server whose tool shows an app, the page of the app, and a test.",
+    "a README that explains how clients get a key or token.",
+    "With --app, it creates a folder NAME with a server whose tool shows an app, the app's page, and a test.",
   ],
   options: {
     auth: { text: "Create a folder with a server that authenticates its callers" },
@@ -37,17 +37,19 @@ async function createFiles(args: Args): Promise<void> {
   if (name === undefined) {
     throw new UsageError("Cannot create a server: no name is given; write a name, such as weather");
   }
-  if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: name one server`);
+  if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: new creates one server; remove ` +
+    "the other name");
   if (!SERVER_NAME.test(name)) {
     const stem = name.replace(/\.[cm]?[jt]s$/, "");
     const remedy = stem !== name && SERVER_NAME.test(stem)
       ? `write ${stem}`
       : "start with a letter, and use up to 64 letters, digits, _ and -";
-    throw new UsageError(`Cannot create ${name || '""'}: it is not a name; ${remedy}`);
+    throw new UsageError(`Cannot create ${name || '""'}: it is not a valid name; ${remedy}`);
   }
   if ("auth" in flags && "app" in flags) {
     throw new UsageError(
-      `Cannot create ${name} with --auth and --app: they create different servers; create two, and merge them`,
+      `Cannot create ${name} with --auth and --app: each option creates a different server; create two servers, and ` +
+        "merge them",
     );
   }
   if ("auth" in flags) return await createProtected(name);
@@ -60,12 +62,12 @@ async function createFiles(args: Args): Promise<void> {
 
   ${toTestCommand(test)}
 
-Serve it, and try it in a browser:
+Serve the file, and try the server in a browser:
 
   ${toShell([...toProgram(), server, "--http", "--inspect"])}`);
 }
 
-/** Creates a folder with a server that authenticates its callers. */
+/** Creates a folder with a server that authenticates its callers, a test and a README. */
 async function createProtected(name: string): Promise<void> {
   const [server, test, readme] = ["server.ts", "server_test.ts", "README.md"].map((file) => `${name}/${file}`);
   await refuseExisting([name]);
@@ -88,12 +90,12 @@ async function createProtected(name: string): Promise<void> {
   cd ${name}
   ${testCommand}
 
-Serve it. It prints the API key of the run; the README explains how to keep one, and how to use OAuth:
+Start the server. It prints a new API key. The README explains how to set a permanent key, and how to use OAuth:
 
   ${serve}`);
 }
 
-/** Creates a folder with a server that shows an app. */
+/** Creates a folder with a server that shows an app, the app's page and a test. */
 async function createApp(name: string): Promise<void> {
   const [server, page, test] = ["server.ts", "app.html", "server_test.ts"].map((file) => `${name}/${file}`);
   await refuseExisting([name]);
@@ -110,7 +112,7 @@ async function createApp(name: string): Promise<void> {
   cd ${name}
   ${toTestCommand("server_test.ts", ["--allow-read=."])}
 
-Serve it, and try it in a browser:
+Serve the file, and try the server in a browser:
 
   ${toShell([...toFolderProgram(), "server.ts", "--http", "--inspect"])}`);
 }
@@ -134,12 +136,12 @@ function toFolderProgram(): readonly string[] {
   );
 }
 
-/** A sub-path of this library. */
+/** A sub-path of this library, such as `@x/mcp/auth`. */
 type SubPath = "apps" | "auth" | "oauth" | "testing";
 
 /**
- * Returns a function that finds the specifier of this library or of a sub-path. If the folder does not map the name of
- * the library, the specifier points to this copy.
+ * Returns a function that returns the specifier of this library or of a sub-path. If the working directory's
+ * configuration does not map the name of the library, the specifier points to this copy.
  */
 async function findLibrary(): Promise<(path?: SubPath) => string> {
   const isMapped = await findLibraryNames();
@@ -170,8 +172,8 @@ function toTestCommand(test: string, flags: readonly string[] = []): string {
 }
 
 /**
- * Returns the flags of `deno test` for a test that reads variables. If the server imports a copy of this library as
- * source, the configuration of that copy is needed for its packages.
+ * Returns the `deno test` flags for a test that reads environment variables. If the server imports a source copy of
+ * this library, the flags include the copy's configuration, which maps the copy's packages.
  */
 function toTestFlags(): readonly string[] {
   const entry = toEntry();
@@ -186,8 +188,8 @@ async function refuseExisting(names: readonly string[]): Promise<void> {
 async function findExisting(names: readonly string[]): Promise<string | undefined> {
   for (const name of names) {
     try {
-      // Use `lstat` to detect broken symbolic links too, because writing through a broken link would create the file
-      // elsewhere.
+      // Use `lstat` to also detect broken symbolic links, because writing through a broken link would create the file
+      // in another place.
       if (await platform.files.lstat(platform.toPath(name))) return name;
     } catch (error) {
       throw createWriteError(name, error);
@@ -195,7 +197,7 @@ async function findExisting(names: readonly string[]): Promise<string | undefine
   }
 }
 
-/** Writes all files. If a file cannot be written, removes the files that were written before. */
+/** Writes all files. If a file cannot be written, removes the files that the function has already written. */
 async function writeAll(files: readonly (readonly [name: string, text: string])[]): Promise<void> {
   const written: string[] = [];
   for (const [name, text] of files) {
@@ -235,7 +237,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 `;
 }
 
-/** The parts of a test that differ between runtimes. */
+/** The parts of a test that depend on the runtime. */
 const tests = {
   deno: { imports: "", test: "Deno.test" },
   bun: { imports: 'import { test } from "bun:test";\n', test: "test" },

@@ -1,16 +1,15 @@
 /**
- * The files of `mcp new --app`: a server with an app, the page of the app, and a test.
+ * The files that `mcp new --app` creates: a server with an app, the app's page, and a test.
  *
  * @module
  */
 
-/** The specifiers that the server imports. */
 export interface AppModules {
   readonly library: string;
   readonly apps: string;
 }
 
-/** Returns the source of the server. */
+/** Returns the source of `server.ts`. */
 export function toAppServer(name: string, { library, apps }: AppModules): string {
   return `import { createServer, tool } from ${JSON.stringify(library)};
 import { app, canShow, ui } from ${JSON.stringify(apps)};
@@ -34,7 +33,7 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", h
 `;
 }
 
-/** Returns the page of the app. */
+/** Returns the source of `app.html`. */
 export function toAppPage(name: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -71,7 +70,7 @@ export function toAppPage(name: string): string {
 `;
 }
 
-/** Returns the source of the test. */
+/** Returns the source of `server_test.ts`. */
 export function toAppTest(
   testing: string,
   { imports, test }: { readonly imports: string; readonly test: string },

@@ -1,17 +1,16 @@
 /**
- * The files of `mcp new --auth`: a server that authenticates its callers, a test, and a README about tokens.
+ * The files that `mcp new --auth` creates: a server that authenticates its callers, a test, and a README about tokens.
  *
  * @module
  */
 
-/** The specifiers that the server imports. */
 export interface Modules {
   readonly library: string;
   readonly auth: string;
   readonly oauth: string;
 }
 
-/** Returns the source of the server. */
+/** Returns the source of `server.ts`. */
 export function toProtectedServer(name: string, { library, auth, oauth }: Modules): string {
   return `import process from "node:process";
 import { createServer, tool } from ${JSON.stringify(library)};
@@ -19,7 +18,7 @@ import { allScopes, apiKey, requirePrincipal } from ${JSON.stringify(auth)};
 
 const { MCP_ISSUERS, MCP_RESOURCE, MCP_KEY } = process.env;
 
-// Access tokens of your authorization servers, if they are named; else an API key. See README.md.
+// Accept access tokens if MCP_ISSUERS and MCP_RESOURCE are set, or else an API key. See README.md.
 const auth = MCP_ISSUERS && MCP_RESOURCE
   ? (await import(${JSON.stringify(oauth)})).oauth({
     resource: MCP_RESOURCE,
@@ -61,13 +60,13 @@ export default createServer({ name: ${JSON.stringify(name)}, version: "0.1.0", a
 `;
 }
 
-/** The parts of the test that differ between runtimes. */
+/** The parts of the test that depend on the runtime. */
 interface TestStyle {
   readonly imports: string;
   readonly test: string;
 }
 
-/** Returns the source of the test. */
+/** Returns the source of `server_test.ts`. */
 export function toProtectedTest(testing: string, { imports, test }: TestStyle): string {
   return `${imports}import { connectTest } from ${JSON.stringify(testing)};
 import server from "./server.ts";
@@ -109,7 +108,7 @@ ${test}("a caller without a token is refused", async () => {
 `;
 }
 
-/** The commands in the README. */
+/** The commands that the README contains. */
 interface Commands {
   readonly serve: string;
   readonly call: string;
@@ -117,39 +116,40 @@ interface Commands {
   readonly test: string;
 }
 
-/** Returns the README of the folder. */
+/** Returns the text of `README.md`. */
 export function toProtectedReadme(name: string, { serve, call, doctor, test }: Commands): string {
   return `# ${name}
 
-An MCP server that authenticates its callers. Each user has notes of their own.
+An MCP server that authenticates its callers. Each user has separate notes.
 
     ${test}
     ${serve}
 
 ## Use an API key
 
-Without further settings, the server requires an API key. It prints a new one at each start. To keep one, set it:
+By default, the server requires an API key, and prints a new key at each start. To use a permanent key, set MCP_KEY:
 
     export MCP_KEY=$(openssl rand -hex 16)
     ${serve}
 
-Clients send it in each request. To try it from another terminal with the same \`MCP_KEY\`:
+Clients send the key in each request. To call the server from another terminal with the same \`MCP_KEY\`:
 
     ${call} --header "authorization=Bearer $MCP_KEY"
 
 ## Use OAuth
 
-Name your authorization server, exactly as in the claim \`iss\` of its tokens, and the public URL of this server:
+Set the issuer, exactly as in the \`iss\` claim of its tokens, and the public URL of this server:
 
     export MCP_ISSUERS=https://login.example.com MCP_RESOURCE=https://mcp.example.com/mcp
     ${serve}
 
-To try it on this machine, use \`MCP_RESOURCE=http://127.0.0.1:3000/mcp\`.
+To try OAuth on this machine, use \`MCP_RESOURCE=http://127.0.0.1:3000/mcp\`.
 
 1. Register the scopes \`notes:read\` and \`notes:write\` at the authorization server. Its access tokens must have the
-   value of \`MCP_RESOURCE\` in the claim \`aud\`. If yours can only name something else, add \`audience\` to \`oauth({ … })\`.
-2. Clients that know OAuth get a token by themselves: give them only the URL of the server. They open a browser, and the
-   user signs in. If the authorization server lets no unknown client register, register yours by hand.
+   value of \`MCP_RESOURCE\` in the \`aud\` claim. If \`aud\` can only have another value, add \`audience\` to
+   \`oauth({ … })\`.
+2. Clients that support OAuth get a token by themselves, and need only the URL of the server. They open a browser, and
+   the user signs in. If the authorization server does not register unknown clients, register your client by hand.
 3. For a script, get a token from the token endpoint of the authorization server, and send it as a header:
 
        curl -d grant_type=client_credentials -d resource=$MCP_RESOURCE -d scope=notes:read \\

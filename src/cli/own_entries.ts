@@ -1,11 +1,11 @@
 /**
- * The entries of the npm package, and whether the project of a user has installed it.
+ * The entry points of the npm package, and whether a user's project has installed the package.
  *
  * @module
  */
 import { NAME } from "./version.ts";
 
-/** Whether a folder, or a folder above it, has installed this package. */
+/** Whether this package is installed in a folder or in one of its parent folders. */
 export function isInstalled(folder: string): boolean {
   const { existsSync } = process.getBuiltinModule("fs");
   for (let at = new URL("file://" + encodeURI(folder.replaceAll("\\", "/")) + "/");; at = new URL("..", at)) {
@@ -14,7 +14,7 @@ export function isInstalled(folder: string): boolean {
   }
 }
 
-/** Returns the names of the entries with their files. */
+/** Returns the names of the package's entry points with their files. */
 export async function listEntries(): Promise<readonly (readonly [name: string, file: string])[]> {
   const { default: { exports } } = await import(new URL("./package.json", import.meta.url).href, {
     with: { type: "json" },

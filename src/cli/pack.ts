@@ -1,5 +1,5 @@
 /**
- * `mcp pack`: packs a server into a bundle that desktop clients install, and writes its entry for the MCP registry.
+ * `mcp pack`: packs a server into a bundle that desktop clients install, and writes an entry for the MCP registry.
  *
  * @module
  */
@@ -28,9 +28,10 @@ export const pack: Command = {
   summary: "Pack a server into an .mcpb bundle for desktop clients",
   usage: ["pack [OPTIONS] [SERVER]"],
   description: [
-    "SERVER is a file that exports a server. Defaults to ./server.ts. The command bundles it into one file for Node, " +
-    "with a manifest that takes name, version and description from the server and from package.json or deno.json.",
-    "The bundle runs with the permission to read its own folder, and what --ask and --allow add.",
+    "SERVER is a file that exports a server. Defaults to ./server.ts. The command bundles the code into one file " +
+      "for Node, " +
+    "and writes a manifest with data from the server and from package.json or deno.json.",
+    "The packed server may read its own folder. The options --ask and --allow add permissions.",
   ],
   options: {
     output: { value: "FILE", text: "File to write (default: NAME.mcpb)", completion: "files" },
@@ -38,27 +39,28 @@ export const pack: Command = {
       value: "SETTING",
       isRepeatable: true,
       text:
-        "Environment variable that the user enters, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
+        "Environment variable to ask the user for, as NAME or 'NAME:TYPE=DEFAULT # DESCRIPTION'; TYPE is string, " +
         "secret, file, directory, number or boolean; may be repeated",
     },
     allow: {
       value: "PERMISSION",
       isRepeatable: true,
-      text: "Permission of the server: run for child processes, worker for threads, or write=NAME for a file or " +
-        "directory of --ask; may be repeated",
+      text: "Permission to grant: run for child processes, worker for threads, or write=NAME for a file or " +
+        "directory that --ask NAME asks for; may be repeated",
     },
     include: {
       value: "PATH",
       isRepeatable: true,
-      text: "File or folder that the server reads, in the folder of SERVER; may be repeated",
+      text: "File or folder to include, in the folder of SERVER; may be repeated",
       completion: "files",
     },
-    icon: { value: "FILE", text: "Icon in PNG, in the folder of SERVER", completion: "files" },
+    icon: { value: "FILE", text: "PNG file with the icon, in the folder of SERVER", completion: "files" },
     author: { value: "NAME", text: "Author of the bundle (default: the author in package.json)" },
     description: { value: "TEXT", text: "Description of the bundle (default: the description of the server)" },
-    registry: { value: "NAME", text: "Also write server.json, under this name, such as io.github.user/weather" },
+    registry: { value: "NAME", text: "Also write server.json, the entry for the MCP registry, with this name, such " +
+      "as io.github.user/weather" },
     url: { value: "URL", text: "URL of the released bundle, for server.json" },
-    npm: { text: "Name the npm package of package.json in server.json" },
+    npm: { text: "List the npm package from package.json in server.json" },
   },
   operands: "files",
   examples: [
@@ -71,13 +73,14 @@ export const pack: Command = {
 async function packServer(args: Args): Promise<void> {
   const { operands: [named, extra], flags, all } = args;
   rejectRest(args, "pack");
-  if (extra !== undefined) throw new UsageError(`Cannot pack ${named} and ${extra}: name one server`);
+  if (extra !== undefined) throw new UsageError(`Cannot pack ${named} and ${extra}: pack takes one server; remove ` +
+    "the other server");
   const target = named ?? await findTarget();
   const path = await findFile(target);
   const settings = readSettings(all.ask ?? []);
   const nodeFlags = toNodeFlags(settings, all.allow ?? []);
   if (flags.registry === undefined && (flags.url !== undefined || "npm" in flags)) {
-    throw new UsageError("Cannot use --url or --npm: they belong to server.json; add --registry NAME");
+    throw new UsageError("Cannot use --url or --npm: the options are for server.json; add --registry NAME");
   }
   const folder = toFolder(path);
   const project = await readProject(folder);
@@ -113,13 +116,14 @@ async function findFile(target: string | undefined): Promise<string> {
   const kind = await toKind(target);
   const url = toTargetUrl(target);
   if (kind !== "module" || !url.startsWith("file:")) {
-    const state = kind === "module" ? "it is not a file of this machine" : `it is a ${kind}, and only code is bundled`;
+    const state = kind === "module" ? "it is not a file on this machine" : `it is a ${kind}, but only a code file ` +
+      "can be bundled";
     throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports a server, such as server.ts`);
   }
   return toFilePath(url).replace(/^\/(?=[a-z]:)/i, "");
 }
 
-/** Reads the files of `--include` and `--icon`. Their keys are their paths in the bundle. */
+/** Reads the files that `--include` and `--icon` name. The keys are the paths in the bundle. */
 async function readFiles(folder: string, paths: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
   const { readFile } = await import("node:fs/promises");
   const files = new Map<string, Uint8Array>();
@@ -138,7 +142,8 @@ async function readFiles(folder: string, paths: readonly string[]): Promise<Read
     await add(joinPath(folder, name), name);
   }
   for (const name of [ENTRY, "manifest.json"]) {
-    if (files.has(name)) throw new CliError(`Cannot include ${name}: the bundle has a file with this name; rename it`);
+    if (files.has(name)) throw new CliError(`Cannot include ${name}: the bundle already contains a file with this ` +
+      "name; rename your file");
   }
   return files;
 }
@@ -148,17 +153,18 @@ function readIcon(folder: string, path: string, files: ReadonlyMap<string, Uint8
   const name = toInside(folder, path);
   const bytes = files.get(name);
   if (bytes && PNG.every((byte, i) => bytes[i] === byte)) return name;
-  throw new CliError(`Cannot use ${path} as the icon: it is not a PNG image; convert it`);
+  throw new CliError(`Cannot use ${path} as the icon: it is not a PNG image; convert the image to PNG`);
 }
 
-/** The first bytes of a PNG image. */
+/** The bytes with which every PNG image begins. */
 const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
-/** Returns a path relative to the folder of the server. In the bundle, the server finds the file at the same path. */
+/** Returns a path relative to the folder of the server. In the bundle, the file has the same relative path. */
 function toInside(folder: string, path: string): string {
   const name = toRelativePath(folder, platform.toPath(path));
   if (name) return name;
-  throw new UsageError(`Cannot include ${path}: it is not in ${folder}, the folder of the server; move it there`);
+  throw new UsageError(`Cannot include ${path}: it is not in ${folder}, the folder of the server; move the file to ` +
+    "this folder");
 }
 
 /** Bundles the server. Throws if the bundle contains code that Node cannot run. */
@@ -172,7 +178,8 @@ async function bundle(
   if (!uses.length) return code;
   const lines = uses.map(({ name, place: { file, line, column } }) => `  ${name} at ${file}:${line}:${column}`);
   throw new CliError(
-    `Cannot pack ${path}: it uses APIs that Node does not have; use node: modules and Web APIs instead, or test ` +
+    `Cannot pack ${path}: its code uses APIs that Node does not have; use node: modules and Web APIs instead, or ` +
+      "test " +
       `typeof Deno and typeof Bun first\n${[...new Set(lines)].join("\n")}`,
   );
 }
@@ -183,7 +190,7 @@ interface Described {
   readonly hasPrompts: boolean;
 }
 
-/** Collects the facts about a server from the server itself, its project and the options. */
+/** Collects facts from the server itself, from its project and from the options. */
 async function describe(
   server: Server,
   { target, project, flags }: { readonly target: string; readonly project: Params; readonly flags: Args["flags"] },
@@ -191,7 +198,7 @@ async function describe(
   const [endpoint, ...others] = listEndpoints(server);
   if (others.length || endpoint.params.length) {
     const state = others.length ? "it has several servers" : `its path ${endpoint.path} has parameters`;
-    throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports one server without parameters`);
+    throw new CliError(`Cannot pack ${target}: ${state}; name a file that exports one server without path parameters`);
   }
   const { connect } = await import("../client/client.ts");
   await using client = await connect(server);
@@ -202,13 +209,13 @@ async function describe(
   const author = readAuthor(flags.author ?? project.author);
   if (!author) {
     throw new UsageError(
-      `Cannot pack ${target}: a bundle names its author; write --author NAME, or "author" in package.json`,
+      `Cannot pack ${target}: a bundle must name its author; write --author NAME, or "author" in package.json`,
     );
   }
   const text = flags.description ?? description ?? toText(project.description);
   if (!text) {
     throw new UsageError(
-      `Cannot pack ${target}: it has no description; add it in createServer, or with --description TEXT`,
+      `Cannot pack ${target}: it has no description; add a description in createServer, or with --description TEXT`,
     );
   }
   const homepage = websiteUrl ?? toText(project.homepage);
@@ -216,7 +223,7 @@ async function describe(
   const repository = readRepository(project.repository);
   const facts = {
     name,
-    // Use the version of the project for a file that exports only handlers, because such a file has no version.
+    // Use the project's version if the file exports only handlers, because such a file has no version.
     version: version === "0.0.0" ? toText(project.version) ?? version : version,
     description: text,
     author,
@@ -232,10 +239,7 @@ function toText(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/**
- * Reads an author in the format of package.json: an object, or text such as `Ada <ada@example.com>
- * (https://example.com)`.
- */
+/** Reads an author as in package.json: an object, or text such as `Ada <ada@example.com> (https://example.com)`. */
 function readAuthor(value: unknown): ServerFacts["author"] | undefined {
   const [, name, email, url] = typeof value === "string"
     ? /^([^<(]+?)\s*(?:<([^>]*)>)?\s*(?:\(([^)]*)\))?$/.exec(value.trim()) ?? []
@@ -245,7 +249,7 @@ function readAuthor(value: unknown): ServerFacts["author"] | undefined {
   return name === undefined ? undefined : { name, ...email && { email }, ...url && { url } };
 }
 
-/** Reads a repository in the format of package.json: an object with a URL, or text such as `github:ada/weather`. */
+/** Reads a repository as in package.json: an object with a URL, or text such as `github:ada/weather`. */
 function readRepository(value: unknown): string | undefined {
   const text = toText(isObject(value) ? value.url : value)?.replace(/^git\+/, "").replace(/\.git$/, "");
   const [, host, path] = /^(?:(github|gitlab):)?([\w.-]+\/[\w.-]+)$/.exec(text ?? "") ?? [];
@@ -256,7 +260,8 @@ function readRepository(value: unknown): string | undefined {
 function readPackageName(project: Params): string {
   const name = toText(project.name);
   if (name !== undefined && project.private !== true) return name;
-  throw new UsageError("Cannot use --npm: package.json names no public package; add a name, or remove --npm");
+  throw new UsageError("Cannot use --npm: package.json does not describe a public package; add a name, or remove " +
+    "--npm");
 }
 
 async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {

@@ -5,20 +5,20 @@
  */
 import { CliError } from "./cli_error.ts";
 
-/** The kinds of permission that options and config files can grant. */
+/** The kinds of permissions that options and config files can grant. */
 export const KINDS = ["read", "write", "net", "env", "run", "sys"] as const;
 
-/** The allowed values by kind: paths, hosts, environment variables, programs and system facts. */
+/** The allowed values for each kind: paths, hosts, environment variables, programs or system information. */
 export type Permissions = Readonly<Partial<Record<typeof KINDS[number], readonly string[]>>>;
 
-/** Merges two sets of permissions. */
+/** Joins two sets of permissions. */
 export function joinPermissions(a: Permissions, b: Permissions): Permissions {
   return Object.fromEntries(KINDS.map((kind) => [kind, [...a[kind] ?? [], ...b[kind] ?? []]]));
 }
 
 /**
- * Converts permissions to Deno flags. If there are no network permissions, adds `--deny-net`, so that the restriction
- * is visible in the configuration.
+ * Converts permissions to Deno flags. If there are no network permissions, adds `--deny-net`, so that users see the
+ * restriction in the configuration.
  *
  * @throws {CliError} if a value contains a comma, which separates the values of a flag.
  */
@@ -27,7 +27,7 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
     const values = [...new Set(permissions[kind])].sort();
     const comma = values.find((value) => value.includes(","));
     if (comma !== undefined) {
-      throw new CliError(`Cannot permit ${comma}: Deno separates values at commas; rename it`);
+      throw new CliError(`Cannot permit ${comma}: Deno separates values at commas; use a name without a comma`);
     }
     return values.length ? `--allow-${kind}=${values}` : [];
   });
@@ -35,15 +35,15 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
 }
 
 /**
- * Explains Deno's message about a missing permission, with the flag to add. Deno does not mention the flag if it cannot
- * prompt. Returns `undefined` for other messages.
+ * Explains Deno's message about a missing permission, and names the flag to add. Deno does not name the flag if there
+ * is no terminal to prompt in. Returns `undefined` for other messages.
  */
 export function explainPermission(message: string): string | undefined {
   const [state, kind, value] = /^Requires (\w+) access(?: to "([^"\n]*)")?/.exec(message) ?? [];
   if (state === undefined || kind === undefined) return;
-  // Suggest all ports of the host for port 0, because the system chooses the actual port. Suggest all values for a
-  // value with a comma, because Deno separates values at commas.
+  // For port 0, suggest all ports of the host, because the system chooses the actual port. For a value with a comma,
+  // suggest all values, because Deno separates values at commas.
   const allowed = kind === "net" ? value?.replace(/:0$/, "") : value;
   const flag = allowed && !allowed.includes(",") ? `--allow-${kind}=${allowed}` : `--allow-${kind}`;
-  return `${state}; run it again with ${/\s/.test(flag) ? `'${flag}'` : flag}, or with -A for all permissions`;
+  return `${state}; run the command again with ${/\s/.test(flag) ? `'${flag}'` : flag}, or with -A for all permissions`;
 }

@@ -64,7 +64,7 @@ const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = 
   ],
   "getter.ts": [
     "throw Object.defineProperty(new Error(), 'message', { get() { throw new Error('trap'); } });",
-    /^Cannot load .*threw an error that cannot be read/,
+    /^Cannot load .*threw an unreadable error/,
   ],
   "text.ts": ["throw 'text';", /^Cannot load text\.ts: it threw (a string|text) while loading; fix the file/],
   "null.ts": ["throw null;", /^Cannot load null\.ts: it threw null while loading/],
@@ -77,7 +77,10 @@ const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = 
   "html.ts": ["<html>", /^Cannot load html\.ts: [^]*Fix the file/],
   "nothing.ts": ["", /^Cannot serve nothing\.ts: it has no default export/],
   "loop.ts": ["", /^Cannot serve loop\.ts: there is no file/],
-  "c.yaml": ["name: x", /^Cannot use c\.yaml: a config file is JSON with comments; write it as mcp\.jsonc/],
+  "c.yaml": [
+    "name: x",
+    /^Cannot use c\.yaml: a config file must be JSON with comments; convert the file to mcp\.jsonc/,
+  ],
   "c.toml": ["a = 1", /^Cannot use c\.toml: a config file is JSON/],
   "s.py": ["print(1)", /^Cannot use s\.py: a \.py file is neither code for Deno or Bun nor a config file; /],
 };

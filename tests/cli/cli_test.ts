@@ -381,27 +381,27 @@ testProcesses("Deno: an error without permissions names the cause and the flag",
   assertEquals(code, 2);
   assertMatch(
     stderr,
-    /^Cannot serve the demonstration: Requires net access to "127\.0\.0\.1:0"; run it again with --allow-net=127\.0\.0\.1, or with -A /,
+    /^Cannot serve the demonstration: Requires net access to "127\.0\.0\.1:0"; run the command again with --allow-net=127\.0\.0\.1, or with -A /,
   );
   const second = await run([...words, "examples/calc.ts"]);
   assertEquals(second.code, 2);
   assertMatch(
     second.stderr,
-    /^Cannot load examples\/calc\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, or with -A /,
+    /^Cannot load examples\/calc\.ts: Requires read access to "(\S+)"; run the command again with --allow-read=\1, or with -A /,
   );
   for (
     const [command, message] of [
       [
         `install ${root}examples/calc.ts --client cursor --allow-none`,
-        /^Cannot continue: Requires env access to "HOME"; run it again with --allow-env=HOME, or with -A /,
+        /^Cannot continue: Requires env access to "HOME"; run the command again with --allow-env=HOME, or with -A /,
       ],
       [
         "new weather",
-        /^Cannot write weather\.ts: Requires read access to "(\S+)"; run it again with --allow-read=\1, /,
+        /^Cannot write weather\.ts: Requires read access to "(\S+)"; run the command again with --allow-read=\1, /,
       ],
       [
         "call -- deno",
-        /^Cannot start deno: Requires run access to "deno"; run it again with --allow-run=deno, /,
+        /^Cannot start deno: Requires run access to "deno"; run the command again with --allow-run=deno, /,
       ],
     ] as const
   ) {

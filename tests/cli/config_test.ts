@@ -255,13 +255,13 @@ for (const { name, program } of runtimes) {
         for (
           const line of [
             "error: tool bad.name: some clients reject its name; use 1 to 64 letters, digits, _ and -",
-            "error: tool bad.name: it has no description, so a model cannot know when to call it; describe what it does",
-            "error: tool bad.name: its input requires b, which is not one of its properties",
+            "error: tool bad.name: it has no description, so a model cannot know when to call the tool; describe what the tool does",
+            "error: tool bad.name: its input requires b, but does not declare such a property",
             "warning: tool bad.name: the argument a has no description",
             "error: tool bad.name: the default of a does not match its schema: expected string, got number",
-            "warning: tool top: its input has anyOf at the top, which some clients reject; move it into a property",
-            "warning: tool odd: its output is not an object, which clients of older revisions expect",
-            "error: tool odd: it has both readOnlyHint and destructiveHint; remove one of them",
+            "warning: tool top: its input has anyOf at the top level, and some clients reject such a schema; move anyOf into a property",
+            "warning: tool odd: its output is not an object, but clients of older revisions require an object",
+            "error: tool odd: it has both readOnlyHint and destructiveHint; remove one of the two hints",
             `warning: tool ${"l".repeat(51)}: its name has 51 characters; some clients omit a tool if its name`,
             "warning: prompt ask: it has no description",
             "warning: prompt ask: the argument q has no description",
@@ -277,7 +277,7 @@ for (const { name, program } of runtimes) {
         assertEquals(tools, [{ name: "greet", tokens, headers: [] }]);
         assertMatch(
           findings[0].state,
-          /^they take about \d+ tokens, more than 5; shorten descriptions, or offer fewer tools$/,
+          /^the tools take about \d+ tokens, more than 5; shorten descriptions, or offer fewer tools$/,
         );
         const mirrored = `import { tool } from ${
           JSON.stringify(`${root}mod.ts`)
@@ -602,7 +602,7 @@ for (
       says: "a list",
       before: "[]",
       words: code,
-      told: "Cannot change /client.json:1:1: there is no object here; edit it by hand",
+      told: "Cannot change /client.json:1:1: the value is not an object; edit the file by hand",
     },
     {
       says: "a list of servers",
@@ -636,7 +636,7 @@ testProcesses("install requires named permissions for code, and grants these per
       assertEquals(code, 2);
       assertStringIncludes(
         stderr,
-        `Cannot install ${target}: it is code, so its permissions are unknown; allow them with`,
+        `Cannot install ${target}: it contains code, so the required permissions are unknown; set the permissions with`,
       );
     }
     const flags = async (...words: string[]) => {
@@ -734,7 +734,7 @@ testProcesses("install on Bun writes no flags, and prints that Bun has no permis
       command: "bun",
       args: [`${root}mod.ts`, `${cwd}/s.ts`],
     });
-    assertStringIncludes(stderr, "Only Deno has permissions: the server can do whatever you can do.");
+    assertStringIncludes(stderr, "This runtime has no permissions, so the server can do whatever you can do.");
   });
 });
 
@@ -752,7 +752,10 @@ testProcesses("install rejects a path with a comma, which separates the values o
       "--dry-run",
     ], { cwd });
     assertEquals(code, 2);
-    assertStringIncludes(stderr, `Cannot permit ${cwd}/a,b: Deno separates values at commas; rename it`);
+    assertStringIncludes(
+      stderr,
+      `Cannot permit ${cwd}/a,b: Deno separates values at commas; use a name without a comma`,
+    );
   });
 });
 

@@ -425,7 +425,7 @@ const broken: readonly Broken[] = [
   {
     title: "cannot list its tools",
     fetch: onMethod("tools/list", () => ({ result: undefined, error: { code: -32603, message: "Internal error" } })),
-    found: [/^problem: lists: tools: the list failed: Internal error$/],
+    found: [/^problem: lists: tools: the list request failed: Internal error$/],
   },
 ];
 

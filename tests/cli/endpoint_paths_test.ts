@@ -150,7 +150,7 @@ testProcesses("check reports on all servers, and install passes its options to t
       "--allow-none",
     ];
     const installed = await run([...program, "install", "app.ts", ...options], { cwd });
-    assertStringIncludes(installed.stderr, "It works: 1 tool, who.");
+    assertStringIncludes(installed.stderr, "The server works: 1 tool, who.");
     assertStringIncludes(installed.stderr, "app.ts --server tenants --param tenant=acme");
   });
 });
@@ -176,12 +176,14 @@ testProcesses("a changed file with several servers is reloaded, unless its handl
     }
     await write("app.ts", source("wrong", "three"));
     await served.waitFor(/Closed one of wrong/);
-    await served.waitFor(/Cannot reload app\.ts: the server three is new; restart it/);
+    await served.waitFor(/Cannot reload app\.ts: it has a new server three; restart the command/);
     await using client = await connect(`${origin}/one/mcp`);
     assertEquals(textOf(await client.callTool("say")), "after");
     await using many = await start([...program, "many.ts", "--http", "--port", "0", "--watch"], { cwd });
     await many.waitFor(/Serving many\.ts/);
     await write("many.ts", app("other"));
-    await many.waitFor(/Cannot reload many\.ts: handlers may depend on the parameters of the path; restart it/);
+    await many.waitFor(
+      /Cannot reload many\.ts: its handlers may depend on the parameters of the path; restart the command/,
+    );
   });
 });

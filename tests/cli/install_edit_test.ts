@@ -54,10 +54,19 @@ Deno.test("Windows line breaks and comments after an entry are preserved in TOML
 for (
   const [text, told] of [
     ["a = ", "Cannot read f.toml: "],
-    ["mcp_servers = 1", "Cannot change f.toml: mcp_servers is not a table; edit it by hand"],
-    ["mcp_servers = { a = { command = 'x' } }", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
-    ["[mcp_servers]\ns = { command = 'x' }", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
-    ["mcp_servers.s.command = 'x'", "Cannot change f.toml: its mcp_servers.s cannot be replaced as text"],
+    ["mcp_servers = 1", "Cannot change f.toml: mcp_servers is not a table; edit the file by hand"],
+    [
+      "mcp_servers = { a = { command = 'x' } }",
+      "Cannot change f.toml: the entry mcp_servers.s is written in a form that the command cannot replace",
+    ],
+    [
+      "[mcp_servers]\ns = { command = 'x' }",
+      "Cannot change f.toml: the entry mcp_servers.s is written in a form that the command cannot replace",
+    ],
+    [
+      "mcp_servers.s.command = 'x'",
+      "Cannot change f.toml: the entry mcp_servers.s is written in a form that the command cannot replace",
+    ],
   ]
 ) {
   Deno.test(`TOML that cannot be edited is rejected: ${text}`, () => {
@@ -89,6 +98,6 @@ for (
 for (const text of ["a: [", "- a", "extensions: 1", "extensions: [a]", "a: 1\na: 2"]) {
   Deno.test(`YAML that cannot be edited is rejected: ${JSON.stringify(text)}`, () => {
     const error = assertThrows(() => yaml(text), CliError);
-    assert(/^Cannot (read|change) f\.yaml: .*; (edit|fix) it by hand$/.test(error.message), error.message);
+    assert(/^Cannot (read|change) f\.yaml: .*; (edit|fix) the file by hand$/.test(error.message), error.message);
   });
 }

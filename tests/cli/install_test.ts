@@ -49,7 +49,7 @@ for (const { name, program } of runtimes) {
         assertStringIncludes(await Deno.readTextFile(`${cwd}/dotfiles/c.json`), '"s": {');
         assertEquals(listNames(`${cwd}/dotfiles`), ["c.json"]);
         for (
-          const [file, told] of [["lost.json", "it is a link that leads nowhere"], ["fixed.json", "it is read-only"]]
+          const [file, told] of [["lost.json", "it is a broken symbolic link"], ["fixed.json", "it is read-only"]]
         ) {
           const { code, stderr } = await into(file);
           assertEquals(code, 2, stderr);
@@ -179,7 +179,7 @@ for (const { name: runtime, program } of runtimes) {
           const words = ["install", "my server.ts", "--client", client, "--env", "MY_KEY", ...allow];
           const started = await runAt(home, [...program, ...words]);
           assertEquals(started.code, 0, started.stderr);
-          assertStringIncludes(started.stderr, "It works: 2 tools, hi, key.");
+          assertStringIncludes(started.stderr, "The server works: 2 tools, hi, key.");
           const path = `${home}/${file}`;
           const entry = await readEntry(path, key);
           assertEquals(entry.name, "My-Server");
@@ -221,12 +221,12 @@ for (const { name: runtime, program } of runtimes) {
             assertEquals(connected.code, 2);
             assertStringIncludes(
               connected.stderr,
-              `Cannot install ${url}: Claude Desktop gets a command, and everybody on this machine may read a header`,
+              `Cannot install ${url}: Claude Desktop starts a command, and all users of this machine can read a header`,
             );
             return;
           }
           assertEquals(connected.code, 0, connected.stderr);
-          assertStringIncludes(connected.stderr, "It works: 1 tool, hi.");
+          assertStringIncludes(connected.stderr, "The server works: 1 tool, hi.");
           const remote = await readEntry(path, key);
           assertEquals(remote.name, "My-Server");
           assertEquals(JSON.parse(JSON.stringify(remote.fields).replaceAll(url, "URL")), more.remote as object);
@@ -253,7 +253,7 @@ for (const { name: runtime, program } of runtimes) {
         cwd,
       });
       assertEquals(code, 2);
-      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: it does not respond: ");
+      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: the server does not respond: ");
     });
   });
 
@@ -264,7 +264,7 @@ for (const { name: runtime, program } of runtimes) {
       for (
         const [message, ...words] of [
           [
-            "other users may read the file; write it with a variable",
+            "other users may read the file; refer to a variable",
             url,
             "--client",
             "claude-code",
@@ -272,7 +272,7 @@ for (const { name: runtime, program } of runtimes) {
             "authorization=Bearer s3cret",
           ],
           [
-            "other users may read the file; write it with a variable",
+            "other users may read the file; refer to a variable",
             url,
             "--client",
             "vscode",
@@ -290,7 +290,7 @@ for (const { name: runtime, program } of runtimes) {
             "cookie=s3cret",
           ],
           [
-            "other users may read the file, and Zed has no references",
+            "other users may read the file, and Zed does not support references",
             "s.ts",
             "--client",
             "zed",
@@ -300,7 +300,12 @@ for (const { name: runtime, program } of runtimes) {
             "HOME",
             ...allow,
           ],
-          ["Cannot install a URL with a name or password", "https://me:s3cret@example.com/mcp", "--client", "cursor"],
+          [
+            "Cannot install a URL that contains a user name or password",
+            "https://me:s3cret@example.com/mcp",
+            "--client",
+            "cursor",
+          ],
         ]
       ) {
         const { code, stderr } = await install(cwd, ...words);
@@ -339,7 +344,7 @@ testProcesses("deno: install requires the exact version of a package, and grants
       assertEquals(code, 2);
       assertStringIncludes(
         stderr,
-        `Cannot install ${target}: it has no exact version, so the client would run any later release`,
+        `Cannot install ${target}: it has no exact version, so the client would run every later release`,
       );
     }
     for (const target of ["jsr:@a/b@1.2.3", "npm:c@1.2.3-rc.1/x"]) {
@@ -402,7 +407,7 @@ for (const { name, program } of runtimes) {
         const [, printed] = await serving.waitFor(/configuration of a client:\n {2}(.+)\n/);
         const { code, stderr } = await run([...printed.split(" "), "--file", file], { cwd });
         assertEquals(code, 0, stderr);
-        assertStringIncludes(stderr, "It works: 1 tool, hi.");
+        assertStringIncludes(stderr, "The server works: 1 tool, hi.");
       }
     });
   });
@@ -422,7 +427,7 @@ testProcesses("deno: install passes the deno.json of the code, so that the entry
     const options = ["--client", "cursor", "--file", `${cwd}/c.json`, "--allow-none"];
     const { code, stderr } = await run([...words, "src/server/server.ts", ...options, "--name", "s"], { cwd: app });
     assertEquals(code, 0, stderr);
-    assertStringIncludes(stderr, "It works: 1 tool, hi.");
+    assertStringIncludes(stderr, "The server works: 1 tool, hi.");
     const { mcpServers: { s: { command, args } } } = JSON.parse(await Deno.readTextFile(`${cwd}/c.json`));
     assertEquals(args.slice(0, 3), ["run", "--config", `${app}/deno.jsonc`]);
     const elsewhere = await run([command, ...args], { cwd: "/", input: toRequestLine("tools/list", { _meta }) });
@@ -461,12 +466,15 @@ for (const { name, program } of runtimes) {
           assertEquals(code, 2, stderr);
           assertStringIncludes(
             stderr,
-            `to ${path}: it has another entry github; write another name with --name, or add`,
+            `to ${path}: the file already contains a different entry github; set another name with --name, or add`,
           );
         }
         const nameless = await into("--force");
         assertEquals(nameless.code, 2);
-        assertStringIncludes(nameless.stderr, "--force: the server would choose which; name the entry with --name");
+        assertStringIncludes(
+          nameless.stderr,
+          "Cannot use --force without --name: the name that the server reports would decide",
+        );
         assertEquals(await Deno.readTextFile(path), text);
 
         const beside = await into("--name", "other", "--no-check");

@@ -68,15 +68,15 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
   [["install", "mcp.jsonc", "--client", "cursor", "--", "x"], /^Cannot use -- x: install takes no arguments/],
   [
     ["install", "s.ts", "--client", "cursor", "--allow-all", "--allow-none"],
-    /^Cannot use --allow-all with --allow-none: they contradict each other; remove one\n/,
+    /^Cannot use --allow-all with --allow-none: the options contradict each other; remove one\n/,
   ],
   [
     ["install", "s.ts", "--client", "cursor", "--allow-none", "--allow-net", "x"],
-    /^Cannot use --allow-none with --allow-net: they contradict each other; remove one\n/,
+    /^Cannot use --allow-none with --allow-net: the options contradict each other; remove one\n/,
   ],
   [
     ["install", "mcp.jsonc", "--client", "goose", "--no-check", "--file", "bad.yaml"],
-    /^Cannot .*[^:]; fix it by hand$/m,
+    /^Cannot .*[^:]; fix the file by hand$/m,
   ],
   [["s.ts", "--http", "--stdio"], /^Cannot use --http with --stdio: a server has one of them; remove one\n/],
   [["Serve", "s.ts"], /^Cannot run Serve: there is no such command, and no such file; did you mean serve\?\n/],

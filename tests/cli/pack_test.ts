@@ -169,7 +169,7 @@ for (const { name, program } of runtimes) {
         await withFiles({ "server.ts": toServer(imports, code), "helper.ts": helper }, async (cwd) => {
           const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
           assertEquals(code, 2, stderr);
-          assertMatch(stderr, /Cannot pack \S+server\.ts: it uses APIs that Node does not have; /);
+          assertMatch(stderr, /Cannot pack \S+server\.ts: its code uses APIs that Node does not have; /);
           assertMatch(stderr, place);
           assertEquals(listNames(cwd), ["helper.ts", "server.ts"]);
         });
@@ -254,20 +254,20 @@ for (const { name, program } of runtimes) {
     const author = ["--author", "Ada"];
     const name = "io.github.ada/s";
     const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-      [["server.ts"], /^Cannot pack server\.ts: a bundle names its author; write --author NAME/m],
-      [["bare.ts", ...author], /^Cannot pack bare\.ts: it has no description; add it/m],
-      [["mcp.jsonc", ...author], /^Cannot pack mcp\.jsonc: it is a config, and only code is bundled; /m],
-      [[".", ...author], /^Cannot pack \.: it is a folder, and only code is bundled; /m],
+      [["server.ts"], /^Cannot pack server\.ts: a bundle must name its author; write --author NAME/m],
+      [["bare.ts", ...author], /^Cannot pack bare\.ts: it has no description; add a description/m],
+      [["mcp.jsonc", ...author], /^Cannot pack mcp\.jsonc: it is a config, but only a code file can be bundled; /m],
+      [[".", ...author], /^Cannot pack \.: it is a folder, but only a code file can be bundled; /m],
       [["params.ts", ...author], /^Cannot pack params\.ts: its path \/:tenant\/mcp has parameters; /m],
       [["lost.ts", ...author], /^Cannot load /m],
-      [["late.ts", ...author], /^Cannot pack \S+late\.ts: it cannot be bundled for Node\n.*nowhere\.ts/m],
+      [["late.ts", ...author], /^Cannot pack \S+late\.ts: its code cannot be bundled for Node\n.*nowhere\.ts/m],
       [["server.ts", "bare.ts"], /^Cannot pack server\.ts and bare\.ts: name one server/m],
       [
         ["server.ts", ...author, ...registry, "greeter"],
         /^Cannot describe greeter for the registry: it is not a name/m,
       ],
       [["server.ts", ...author, ...registry, "ada/greeter"], /^Cannot describe ada\/greeter for the registry: /m],
-      [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a name there; /],
+      [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a registry name; /],
       [["long.ts", ...author, ...registry, name], /the description has more than 100 characters; shorten/],
       [
         ["range.ts", ...author, ...registry, name],
@@ -276,9 +276,12 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, "--registry", name], /no package is named; write --url/],
       [
         ["server.ts", ...author, "--registry", name, "--npm"],
-        /^Cannot use --npm: package\.json names no public package/m,
+        /^Cannot use --npm: package\.json does not describe a public package/m,
       ],
-      [["server.ts", ...author, "--url", URL_OF_RELEASE], /^Cannot use --url or --npm: they belong to server\.json; /m],
+      [
+        ["server.ts", ...author, "--url", URL_OF_RELEASE],
+        /^Cannot use --url or --npm: the options are for server\.json; /m,
+      ],
       [["server.ts", ...author, "--include", "../x"], /^Cannot include \.\.\/x: it is not in /m],
       [["server.ts", ...author, "--include", "x"], /^Cannot include \S+\/x: there is no such file; check the path/m],
       [
@@ -289,7 +292,10 @@ for (const { name, program } of runtimes) {
       [["server.ts", ...author, "--ask", "X:text"], /^Cannot ask for X: text is not a type; write one of string, /m],
       [["server.ts", ...author, "--ask", "X:number=a"], /^Cannot ask for X: the default a is not a number; /m],
       [["server.ts", ...author, "--ask", "X:boolean=1"], /^Cannot ask for X: the default 1 is not a boolean; /m],
-      [["server.ts", ...author, "--ask", "X:file="], /^Cannot ask for X: a file cannot be left out; write a default/m],
+      [
+        ["server.ts", ...author, "--ask", "X:file="],
+        /^Cannot ask for X: the default of a file cannot be empty; write a default/m,
+      ],
       [["server.ts", ...author, "--ask", "X", "--ask", "X=1"], /^Cannot ask for X twice: /m],
       [["server.ts", ...author, "--allow", "everything"], /^Cannot allow everything: it is not a permission; /m],
       [

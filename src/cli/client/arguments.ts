@@ -54,7 +54,8 @@ export async function readArguments(words: readonly string[], target: ArgumentsT
   }
   const name = toLine(missing.name);
   throw new CliError(
-    `Cannot ${action}: the argument ${name} (${toLine(describeType(missing.schema, schema))}) is missing; add ${name}=…`,
+    `Cannot ${action}: the argument ${name} (${toLine(describeType(missing.schema, schema))}) is missing; add ` +
+      `${name}=…`,
   );
 }
 

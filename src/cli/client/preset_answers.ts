@@ -43,13 +43,15 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
     const name = text.slice(0, Math.max(0, equals)).trim();
     if (name) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") {
-      if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: --answer takes one action; remove one of the two`);
+      if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: --answer takes one ` +
+        "action; remove one of the two");
       action = text;
     } else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
   }
   const [name] = values.keys();
   if (name !== undefined && (action === "decline" || action === "cancel")) {
-    throw new UsageError(`Cannot answer ${action} and ${name}=…: a refusal has no values; remove one of the two answers`);
+    throw new UsageError(`Cannot answer ${action} and ${name}=…: a refusal has no values; remove one of the two ` +
+      "answers");
   }
   return { values, action, roots: await Promise.all((all.root ?? []).map(toRoot)) };
 }
@@ -69,7 +71,8 @@ export function fillFields(fields: readonly FormField[], { values }: PresetAnswe
   for (const { name, isList, read } of fields) {
     const texts = values.get(name);
     if (texts === undefined) continue;
-    const result = isList || texts.length === 1 ? read(...texts) : { error: "the field takes one value; write one --answer" };
+    const result = isList || texts.length === 1 ? read(...texts) : { error: "the field takes one value; write one " +
+      "--answer" };
     if ("value" in result) content.push([name, result.value]);
     else {
       const remedy = result.error.includes("; ") ? "" : "; correct the value";

@@ -16,7 +16,8 @@ export const SERVER_DESCRIPTION =
 
 export const ARGUMENTS_DESCRIPTION =
   "The tool's input schema decides whether a VALUE such as 2 is read as text or as a number. Write an " +
-  "object as JSON, and a list as JSON or by repeating NAME=VALUE. NAME@=FILE reads the value from a file. A single JSON " +
+  "object as JSON, and a list as JSON or by repeating NAME=VALUE. NAME@=FILE reads the value from a file. A single " +
+    "JSON " +
   "object in place of all NAME=VALUE arguments is sent unchanged.";
 
 export const ELICITATION_DESCRIPTION =
@@ -53,7 +54,8 @@ export const INTERACTIVE_OPTIONS: Options = {
   ...SERVER_OPTIONS,
   output: {
     value: "FILE",
-    text: "Write the result to this file: binary content such as images and audio, or the text if there is no binary content",
+    text: "Write the result to this file: binary content such as images and audio, or the text if there is no " +
+      "binary content",
     completion: "files",
   },
   log: {

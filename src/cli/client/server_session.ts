@@ -133,7 +133,8 @@ function createWarningPrinter(name: string, controller: AbortController): (text:
   return (text) => {
     if (count < MAX_PRINTED_WARNINGS) reportLine(toLine(text));
     if (++count === MAX_PRINTED_WARNINGS) reportLine("Further warnings about the server are not printed.");
-    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP; check the command`));
+    if (count === MAX_WARNINGS) controller.abort(new ServerError(`Cannot use ${name}: its output is not MCP; check ` +
+      "the command"));
   };
 }
 
@@ -180,13 +181,16 @@ export async function findServer(args: Args, verb: string, isOptional: boolean):
   if (rest) return findCommand(args, rest, verb);
   const isUrl = named !== undefined && /^https?:/i.test(named);
   const wrong = ["server", "param"].find((name) => name in args.flags && isUrl);
-  if (wrong) throw new UsageError(`Cannot use --${wrong}: the option is for a file; write the endpoint's path in the URL`);
+  if (wrong) throw new UsageError(`Cannot use --${wrong}: the option is for a file; write the endpoint's path in ` +
+    "the URL");
   if (all.env) {
-    throw new UsageError(`Cannot use --env: the option is for a command that starts a server; write the command after --`);
+    throw new UsageError("Cannot use --env: the option is for a command that starts a server; write the command " +
+      "after --");
   }
   if (named === undefined && !isOptional) {
     throw new UsageError(
-      `Cannot ${verb} a server: no server is named; write a URL such as http://127.0.0.1:3000/mcp, a file, or a command after --`,
+      `Cannot ${verb} a server: no server is named; write a URL such as http://127.0.0.1:3000/mcp, a file, or a ` +
+        "command after --",
     );
   }
   if (named !== undefined && isUrl) {

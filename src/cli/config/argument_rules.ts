@@ -75,7 +75,8 @@ function explainArgument(words: readonly CommandWord[], at: number, argument: Wo
   if (!argument.isText) return;
   const option = findOptionBefore(words, at);
   if (option === undefined) return;
-  return `the text ${argument.name} follows the option ${option} and may become the value of the option; put "--" between the two, ` +
+  return `the text ${argument.name} follows the option ${option} and may become the value of the option; put "--" ` +
+    "between the two, " +
     `limit ${argument.name} with enum, or ${UNSAFE}`;
 }
 

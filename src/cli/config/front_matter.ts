@@ -67,7 +67,8 @@ function parseFrontMatter(text: string): ReadonlyMap<string, Value> {
     if (isAlias(node)) {
       const target = node.resolve(document);
       if (!target) {
-        throw new FrontMatterError(line, `the alias *${node.source} has no anchor before it; define &${node.source} above the alias`);
+        throw new FrontMatterError(line, `the alias *${node.source} has no anchor before it; define &${node.source} ` +
+          "above the alias");
       }
       return convert(target, line);
     }
@@ -106,7 +107,8 @@ function explainError({ code, message, pos }: YAMLError, text: string): string {
     const key = /^[^\s:]*/.exec(text.slice(pos[0]))?.[0];
     return `the key ${key} is repeated; remove one of the two`;
   }
-  if (code === "MISSING_CHAR" && /quote/.test(message)) return "a quotation is not closed; add the closing quotation mark";
+  if (code === "MISSING_CHAR" && /quote/.test(message)) return "a quotation is not closed; add the closing " +
+    "quotation mark";
   const state = message.replace(/\.$/, "");
   return `it is not valid YAML: ${state[0].toLowerCase()}${state.slice(1)}; fix it, or put the value in quotes`;
 }

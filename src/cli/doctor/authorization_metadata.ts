@@ -75,7 +75,8 @@ async function findResourceMetadata(
     const urls = inserted === root ? root : `${inserted} or ${root}`;
     return void check.note(
       `there is no protected resource metadata at ${urls}, so clients cannot find out where to get a token`,
-      "serve a JSON object with resource and authorization_servers at this URL, unless clients get their tokens in another way",
+      "serve a JSON object with resource and authorization_servers at this URL, unless clients get their tokens in " +
+        "another way",
     );
   }
   if (!wellKnown) {
@@ -85,7 +86,8 @@ async function findResourceMetadata(
     );
   } else if (wellKnown !== found && !isSame(wellKnown, found)) {
     check.problem(
-      `the metadata at ${wellKnown.url} has a different resource or different issuers from the metadata at ${found.url}`,
+      `the metadata at ${wellKnown.url} has a different resource or different issuers from the metadata at ` +
+        `${found.url}`,
       "serve the same document at both URLs",
     );
   }
@@ -118,9 +120,11 @@ function checkResource(endpoint: Endpoint, { url, value, headers }: Metadata, ch
     check.note(`the metadata at ${url} has a content type other than application/json`, "send application/json");
   }
   if (scopes !== undefined && !(Array.isArray(scopes) && scopes.every((scope) => typeof scope === "string"))) {
-    check.problem(`scopes_supported of the metadata at ${url} is not an array of strings`, "list the scopes, or remove scopes_supported");
+    check.problem(`scopes_supported of the metadata at ${url} is not an array of ` +
+      "strings", "list the scopes, or remove scopes_supported");
   } else if (Array.isArray(scopes) && scopes.includes("offline_access")) {
-    check.note("scopes_supported has offline_access", "omit offline_access, because clients decide whether to request refresh tokens");
+    check.note("scopes_supported has offline_access", "omit offline_access, because clients decide whether to " +
+      "request refresh tokens");
   }
   if (methods !== undefined && !(Array.isArray(methods) && methods.join() === "header")) {
     check.problem(

@@ -40,7 +40,8 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
   if (error?.code === UNSUPPORTED_VERSION) {
     const supported = isObject(error.data) && Array.isArray(error.data.supported) ? error.data.supported : [];
     return void check.note(
-      `the server supports server/discover but not ${MODERN}; the supported revisions are ${supported.join(", ") || "no revision"}`,
+      `the server supports server/discover but not ${MODERN}; the supported revisions are ` +
+        `${supported.join(", ") || "no revision"}`,
       `support ${MODERN}; until then, clients must use a supported revision`,
     );
   }
@@ -56,7 +57,8 @@ export function readDiscovery(first: ServerResponse, check: Check): RequestWrite
     );
   }
   if (!isObject(capabilities)) {
-    check.problem("server/discover returns no capabilities", "return a capabilities object, or {} if the server has no capabilities");
+    check.problem("server/discover returns no " +
+      "capabilities", "return a capabilities object, or {} if the server has no capabilities");
   }
   return modernWriter();
 }
@@ -131,7 +133,8 @@ function checkInitializeResult({ serverInfo, capabilities }: Params, check: Chec
     check.problem("initialize does not identify the server", "return serverInfo: { name, version }");
   }
   if (!isObject(capabilities)) {
-    check.problem("initialize returns no capabilities", "return a capabilities object, or {} if the server has no capabilities");
+    check.problem("initialize returns no capabilities", "return a capabilities object, or {} if the server has no " +
+      "capabilities");
   }
 }
 

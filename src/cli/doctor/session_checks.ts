@@ -44,7 +44,8 @@ export async function checkSession(endpoint: Endpoint, writer: RequestWriter, re
     if (response.status === 404) return check.ok("an unknown session gets 404");
     check.problem(
       `an unknown session gets ${describeResponse(response)}`,
-      "respond with 404, because clients begin a new session only after 404, for example after the server has restarted",
+      "respond with 404, because clients begin a new session only after 404, for example after the server has " +
+        "restarted",
     );
   });
 }

@@ -165,7 +165,8 @@ async function checkValues({ stores, key }: Bench, check: Check): Promise<void> 
       );
     }
   }
-  check.ok(`of ${WRITERS} concurrent writes that require the same version, exactly one succeeds (tested ${2 * ROUNDS} times)`);
+  check.ok(`of ${WRITERS} concurrent writes that require the same version, exactly one succeeds (tested ` +
+    `${2 * ROUNDS} times)`);
 }
 
 async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {
@@ -207,7 +208,8 @@ async function checkRings({ used, stores: [writer], key }: Bench, check: Check):
         return check.problem(
           `an entry did not reach another connection within ${DEAF_MS} ms`,
           canListen
-            ? "check that the client is allowed to subscribe, that its subscriber reconnects, and that both connections reach " +
+            ? "check that the client is allowed to subscribe, that its subscriber reconnects, and that both " +
+              "connections reach " +
               "the same server"
             : "check that both connections reach the same server",
         );
@@ -230,7 +232,8 @@ async function checkSize({ used: { valueBytes }, stores: [a, b], key }: Bench, c
   try {
     await a.set(key("large"), text, { ttlMs: TTL_MS });
   } catch (error) {
-    if (error instanceof RangeError) return check.ok(`the engine rejects a value of ${valueBytes} bytes: ${toReason(error)}`);
+    if (error instanceof RangeError) return check.ok(`the engine rejects a value of ${valueBytes} bytes: ` +
+      `${toReason(error)}`);
     return check.problem(
       `a value of ${valueBytes} bytes cannot be written: ${toReason(error)}`,
       "decrease the store's valueBytes, or increase the engine's size limit or memory",
@@ -283,11 +286,13 @@ async function checkEviction({ stores: [, store], key }: Bench, check: Check): P
   if (lost) {
     return check.problem(
       `${lost} of ${VALUES} values were lost before they expired`,
-      "give the engine more memory, and configure it to reject writes instead of evicting values (Redis: maxmemory-policy noeviction)",
+      "give the engine more memory, and configure it to reject writes instead of evicting values (Redis: " +
+        "maxmemory-policy noeviction)",
     );
   }
   check.ok(
-    `all ${VALUES} values still existed at the end; doctor could not read the eviction policy (Redis: set maxmemory-policy to noeviction)`,
+    `all ${VALUES} values still existed at the end; doctor could not read the eviction policy (Redis: set ` +
+      "maxmemory-policy to noeviction)",
   );
 }
 

@@ -126,7 +126,8 @@ async function checkCors(endpoint: Endpoint, writer: RequestWriter, cors: CorsOp
     isAuthorized: "authorization" in endpoint.headers,
   });
   if (allowed === "*" && isLocal && !isRejected) {
-    check.problem("every web page can call this server and read its responses", 'list the allowed origins instead of "*"');
+    check.problem("every web page can call this server and read its " +
+      "responses", 'list the allowed origins instead of "*"');
   }
   if (areHeadersAllowed) check.ok(`web pages of ${origin} can call the server`);
 }
@@ -174,7 +175,8 @@ function checkAllowedHeaders(
   if (!missing.length) return true;
   check.problem(
     `web pages of ${origin} cannot send ${missing.join(", ")}`,
-    `list ${missing.length > 1 ? "these headers" : "this header"} in Access-Control-Allow-Headers in the response to OPTIONS`,
+    `list ${missing.length > 1 ? "these headers" : "this header"} in Access-Control-Allow-Headers in the response ` +
+      "to OPTIONS",
   );
   return false;
 }

@@ -1,5 +1,5 @@
 /**
- * The clients that `mcp install` supports, and how the configuration of each client describes a server.
+ * The clients that `mcp install` supports, and the format of each client's configuration.
  *
  * @module
  */
@@ -19,14 +19,13 @@ export interface HttpServer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A client with a configuration file. */
+/** A client that `mcp install` supports. */
 export interface InstallClient {
   readonly name: string;
   /** The product name. */
   readonly title: string;
   /**
-   * Returns the path of the configuration file: the file of the user, or the file of the project in the working
-   * directory.
+   * Returns the path of the configuration file, which belongs to the user or to the project in the working directory.
    */
   readonly toPath: () => string;
   /** The format of the file. JSON may contain comments. */
@@ -34,19 +33,20 @@ export interface InstallClient {
   /** The key of the object that contains the servers. */
   readonly serversKey: string;
   /**
-   * Whether the file belongs to the project. Other users share the file, and may have installed programs at other
-   * paths.
+   * Whether the file belongs to the project. Other users share such a file, and may have installed programs at
+   * different paths.
    */
   readonly isShared: boolean;
   /** Returns a reference to an environment variable. `undefined` if the client does not expand references. */
   readonly toReference?: (variable: string) => string;
-  /** Returns the entry of a server that the client starts. */
+  /** Returns the entry for a server that the client starts. */
   readonly toStdioEntry: (server: StdioServer, name: string) => object;
   /**
-   * Returns the entry of a server at a URL. Without this function, `install` writes an entry that starts the bridge.
+   * Returns the entry for a server at a URL. If this function is missing, `install` writes an entry that starts the
+   * bridge.
    */
   readonly toHttpEntry?: (server: HttpServer, name: string) => object;
-  /** The step after the installation. */
+  /** What the user should do after the installation, as a sentence. */
   readonly nextStep: string;
 }
 
@@ -54,9 +54,7 @@ const toShellReference = (variable: string) => `\${${variable}}`;
 const toEnvReference = (variable: string) => `\${env:${variable}}`;
 const withHttpType = (server: HttpServer) => ({ type: "http", ...server });
 
-/**
- * The properties of a client whose configuration is a JSON file of the user, with entries that have no additional keys.
- */
+/** Properties of clients whose configuration is a JSON file of the user. Entries have only the usual keys. */
 const userJson = {
   format: "json",
   serversKey: "mcpServers",
@@ -64,7 +62,7 @@ const userJson = {
   toStdioEntry: (server: StdioServer) => server,
 } as const;
 
-/** The properties of a client whose configuration is a JSON file of the project. */
+/** Properties of clients whose configuration is a JSON file in the project. */
 const projectJson = {
   ...userJson,
   isShared: true,
@@ -169,7 +167,7 @@ export const clients: readonly InstallClient[] = [
   {
     ...projectJson,
     name: "mcp-json",
-    title: "A client that reads mcp.json",
+    title: "Any client that reads mcp.json",
     toPath: () => platform.toPath("mcp.json"),
     nextStep: "Select the file in your client.",
   },
@@ -200,13 +198,14 @@ function readFolder(variable: string): string {
   const folder = platform.env(variable);
   if (folder) return platform.toPath(folder);
   throw new CliError(
-    `Cannot find the file of the client: the environment has no ${variable}; name the file with --file`,
+    `Cannot find the client's configuration file: the environment variable ${variable} is not set; name the file ` +
+      "with --file",
   );
 }
 
 const REFERENCE = /^\$\{(\w+)\}$/;
 
-/** Returns the entry of a server that Codex starts. */
+/** Returns Codex's entry for a server that Codex starts. */
 function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
   const entries = Object.entries(env);
   const inherited = entries.filter(([name, value]) => findVariable(value) === name).map(([name]) => name);
@@ -218,7 +217,7 @@ function toCodexStdioEntry({ command, args, env = {} }: StdioServer): object {
   };
 }
 
-/** Returns the entry of a server at a URL for Codex. */
+/** Returns Codex's entry for a server at a URL. */
 function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   const entries = Object.entries(headers);
   const authorization = entries.find(([name]) => name === "authorization")?.[1];
@@ -232,8 +231,8 @@ function toCodexHttpEntry({ url, headers = {} }: HttpServer): object {
   const mixed = literal.find(([, value]) => /\$\{\w+\}/.test(value));
   if (mixed) {
     throw new CliError(
-      `Cannot install ${url}: in Codex a variable is the whole value of a header, or follows "Bearer "; ` +
-        `write the header ${mixed[0]} that way`,
+      `Cannot install ${url}: in Codex, a variable must be the whole value of a header, or follow "Bearer "; ` +
+        `change the value of the header ${mixed[0]}`,
     );
   }
   return {

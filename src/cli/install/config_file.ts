@@ -16,14 +16,14 @@ import type { Destination } from "./plan.ts";
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** A configuration file before and after the change. */
+/** The text of a configuration file before and after a change. */
 export interface ConfigChange {
   readonly file: string;
   readonly before: string;
   readonly after: string;
   /** Whether the change replaces an entry. */
   readonly isReplacement: boolean;
-  /** The facts of the file when it was read. `undefined` if the file did not exist. */
+  /** The facts about the file from when it was read. `undefined` if the file did not exist. */
   readonly facts: FileFacts | undefined;
 }
 
@@ -31,14 +31,15 @@ export interface ConfigChange {
 export interface NewEntry {
   readonly name: string;
   readonly entry: object;
-  /** Whether the entry may replace an existing entry of the same name. */
+  /** Whether this entry may replace an existing entry with the same name. */
   readonly mayReplace: boolean;
 }
 
 /**
- * Reads the configuration file and adds an entry to its text. Writes nothing.
+ * Reads the configuration file and adds an entry to the text. Does not write the file.
  *
- * @throws {CliError} if the file cannot be read or edited, or if it has an entry of this name that may not be replaced.
+ * @throws {CliError} if the file cannot be read or edited, or if it contains an entry with this name that must not be
+ * replaced.
  */
 export async function prepareChange(
   { client, file }: Destination,
@@ -54,11 +55,12 @@ export async function prepareChange(
   if (isThere && isEqual(entries[name], entry)) {
     return { file, before, after: before, isReplacement: false, facts };
   }
-  // Compare names without their case, because clients may treat names that differ only in case as the same name.
+  // Ignore case when comparing names, because clients may treat names that differ only in case as the same name.
   const other = Object.keys(entries).find((each) => each.toLowerCase() === name.toLowerCase());
   if (other !== undefined && !mayReplace) {
     throw new CliError(
-      `Cannot add ${name} to ${file}: it has another entry ${other}; write another name with --name, or add ` +
+      `Cannot add ${name} to ${file}: the file already contains a different entry ${other}; set another name with ` +
+        "--name, or add " +
         `--name ${other} --force to replace the entry`,
     );
   }
@@ -72,13 +74,15 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
     if (facts.kind === "file") return { facts, bytes: await platform.files.read(file, MAX_BYTES + 1) };
   } catch (error) {
     if (!hasErrorCode(error)) throw error;
-    throw new CliError(`Cannot read ${file}: ${error.message}; check its permissions, or name another --file`);
+    throw new CliError(`Cannot read ${file}: ${error.message}; check the file's permissions, or name another file ` +
+      "with --file");
   }
-  throw new CliError(`Cannot change ${file}: it is not a regular file; name another --file`);
+  throw new CliError(`Cannot change ${file}: it is not a regular file; name another file with --file`);
 }
 
 /**
- * Writes the file. Makes a backup first. Returns the path of the backup, or `undefined` if the file did not exist.
+ * Makes a backup of the file, and writes the file. Returns the path of the backup, or `undefined` if the file did not
+ * exist.
  *
  * @throws {CliError} if the file cannot be written, or has changed since it was read.
  */
@@ -89,13 +93,15 @@ export async function writeChange(change: ConfigChange): Promise<string | undefi
     return await withLock(file, () => facts ? replaceFile(change, facts) : createFile(file, after));
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
-    throw new CliError(`Cannot write ${file}: ${error.message}; check its permissions, or name another --file`);
+    throw new CliError(`Cannot write ${file}: ${error.message}; check the file's permissions, or name another file ` +
+      "with --file");
   }
 }
 
 async function prepareFolder(file: string): Promise<void> {
   if ((await platform.files.lstat(file))?.kind === "link") {
-    throw new CliError(`Cannot change ${file}: it is a link that leads nowhere; remove it, or name another --file`);
+    throw new CliError(`Cannot change ${file}: it is a broken symbolic link; remove the link, or name another file ` +
+      "with --file");
   }
   await platform.files.makeFolder(toFolder(file));
 }
@@ -111,7 +117,8 @@ async function withLock<T>(file: string, write: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!hasErrorCode(error) || error.code !== "EEXIST") throw error;
     throw new CliError(
-      `Cannot change ${file}: another program is writing it; run the command again, or remove ${lock} if no program is writing`,
+      `Cannot change ${file}: another program is writing the file; run the command again, or remove ${lock} if no ` +
+        "program is writing",
     );
   }
   try {
@@ -127,9 +134,9 @@ async function createFile(file: string, text: string): Promise<undefined> {
 }
 
 async function replaceFile({ file, before, after }: ConfigChange, facts: FileFacts): Promise<string> {
-  // Check the permission bits, because the file is replaced by a rename, which a read-only file does not prevent.
+  // Check the permission bits, because a rename replaces the file, and succeeds even if the file is read-only.
   if (!(facts.mode & 0o200)) {
-    throw new CliError(`Cannot change ${file}: it is read-only; allow its owner to write it`);
+    throw new CliError(`Cannot change ${file}: it is read-only; make the file writable for its owner`);
   }
   const backup = await writeBackup(file, before, facts.mode);
   try {
@@ -137,7 +144,7 @@ async function replaceFile({ file, before, after }: ConfigChange, facts: FileFac
     await platform.files.replace(file, after);
     return backup;
   } catch (error) {
-    // Remove the backup, because nothing was changed.
+    // Remove the backup, because the file was not changed.
     await platform.files.remove(backup).catch(() => {});
     throw error;
   }
@@ -145,10 +152,10 @@ async function replaceFile({ file, before, after }: ConfigChange, facts: FileFac
 
 async function checkVersion(file: string, version: string | undefined): Promise<void> {
   if ((await platform.files.stat(file))?.version === version) return;
-  throw new CliError(`Cannot change ${file}: another program has just written it; run the command again`);
+  throw new CliError(`Cannot change ${file}: another program has just written the file; run the command again`);
 }
 
-/** Writes the previous content to a file in the same folder, under an unused name and with the same permission bits. */
+/** Writes the previous content to a new file in the same folder, with the permission bits of the original. */
 async function writeBackup(file: string, text: string, mode: number): Promise<string> {
   for (let i = 1;; i++) {
     const path = `${file}.${i === 1 ? "" : `${i}.`}bak`;
@@ -170,11 +177,11 @@ function importEditor(format: InstallClient["format"]) {
 
 function decode(file: string, bytes: Uint8Array): string {
   if (bytes.length > MAX_BYTES) {
-    throw new CliError(`Cannot change ${file}: it has more than ${MAX_BYTES} bytes; name another --file`);
+    throw new CliError(`Cannot change ${file}: it has more than ${MAX_BYTES} bytes; name another file with --file`);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new CliError(`Cannot change ${file}: it is not UTF-8 text; fix it by hand`);
+    throw new CliError(`Cannot change ${file}: it is not UTF-8 text; fix the file by hand`);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Finds the files that Deno needs to run a file that is not its main module: the `deno.json` with its import map, and
- * the files that it imports.
+ * Finds the files that Deno needs to run a user's file that is not the main module: the `deno.json` with its import
+ * map, and the files that the user's file imports.
  *
  * @module
  */
@@ -13,13 +13,16 @@ import { runProgram } from "../config/program_run.ts";
 import { toFilePath } from "../target_url.ts";
 
 const NAMES = ["deno.json", "deno.jsonc"];
-/** The properties of `deno.json` by which names in imports are resolved. */
+/** The properties of `deno.json` that map names in imports. */
 const MAPS_IMPORTS = /"(imports|importMap|workspace)"\s*:/;
 
-/** Returns the Deno options for the `deno.json` of a file with code. Empty on Bun, and if there is no `deno.json`. */
+/**
+ * Returns the Deno options that select the `deno.json` of a code file. Returns an empty list on Bun, or if there is no
+ * `deno.json`.
+ */
 export async function toConfigFlags(file: string): Promise<readonly string[]> {
   if (platform.runtime !== "deno") return [];
-  // Find the file here: Deno does not look in the folder of this file, because the file is not its main module.
+  // Find `deno.json` here: Deno does not search the folder of this file, because the file is not the main module.
   const config = await findProjectFile(toFolder(file), { names: NAMES, test: (text) => MAPS_IMPORTS.test(text) });
   return config ? ["--config", config.path] : [];
 }
@@ -27,7 +30,7 @@ export async function toConfigFlags(file: string): Promise<readonly string[]> {
 const TIMEOUT_MS = 30_000;
 const MAX_REPORT_BYTES = 64 * 1024 * 1024;
 
-/** The environment variables by which `deno info` finds its cache and the network. */
+/** Environment variables that `deno info` needs to find its cache and to connect to the network. */
 const VARIABLES = [
   "PATH",
   "HOME",
@@ -48,8 +51,8 @@ const VARIABLES = [
 ];
 
 /**
- * Returns the paths of the files that a file with code imports by literal specifiers, directly or indirectly, without
- * the files of this program. Empty on Bun, which has no permissions, and if `deno info` fails.
+ * Returns the paths of the files that a code file imports by literal specifiers, directly or indirectly, without the
+ * files of this program. Returns an empty list on Bun, which has no permissions, or if `deno info` fails.
  */
 export async function listLocalImports(path: string, configFlags: readonly string[]): Promise<readonly string[]> {
   if (platform.runtime !== "deno") return [];
@@ -75,7 +78,7 @@ function readFiles(report: unknown): readonly string[] {
   });
 }
 
-/** Whether a file belongs to this program. All entries may read such files. */
+/** Whether a file belongs to this program. Every entry grants the permission to read such files. */
 function isOwn(file: string): boolean {
   return file === toEntry() || toOwnReads().some((folder) => file.startsWith(`${folder}/`));
 }

@@ -1,15 +1,15 @@
 /**
- * The common parts of the editors for JSON, TOML and YAML.
+ * What the editors for JSON, TOML and YAML files have in common.
  *
  * @module
  */
 import { isDeepStrictEqual } from "node:util";
 
-/** The file and the keys at which an entry is added. */
+/** Where an editor adds an entry. */
 export interface EditOptions {
   /** The name of the file in error messages. */
   readonly file: string;
-  /** The key of the object with the servers, and the key of the entry. */
+  /** The key of the object that contains the servers, and the key of the entry. */
   readonly path: readonly [serversKey: string, name: string];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Checks an entry before `mcp install` writes it: starts the server or connects to it, and lists its tools.
+ * Checks an entry before `mcp install` writes the entry. Starts or connects to the server, and lists the tools.
  *
  * @module
  */
@@ -9,8 +9,7 @@ import { CliError } from "../cli_error.ts";
 import { findConnectionProblem, findEndpoint } from "../client/server_errors.ts";
 
 /**
- * A command with its environment, and the folder in which the command is started. The folder defaults to the working
- * directory.
+ * A command, its environment, and the folder in which to start the command. `cwd` defaults to the working directory.
  */
 export interface EntryCommand {
   readonly command: string;
@@ -19,16 +18,16 @@ export interface EntryCommand {
   readonly cwd?: string;
 }
 
-/** The server of an entry: a command, or a URL with its headers. */
+/** The server to which an entry refers: a command, or a URL with headers. */
 export type EntryTarget =
   | EntryCommand
   | { readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
-/** The result of a check. */
+/** The result of a successful check. */
 export interface EntryCheck {
   /** The name that the server reports. */
   readonly name?: string;
-  /** A message for the user. */
+  /** A sentence for the user about the server's tools. */
   readonly report: string;
 }
 
@@ -40,12 +39,12 @@ const EXIT_MS = 500;
 const MAX_TOOLS = 20;
 /** Maximum length of a tool's name in the report, in characters. */
 const MAX_NAME = 60;
-/** Maximum number of characters of the server's standard error that are printed, counted from the end. */
+/** Maximum number of characters to print from the end of the server's standard error. */
 const MAX_STDERR = 2000;
 
 /**
- * Connects and lists the tools. A server that requires authentication passes the check, because clients authenticate
- * later.
+ * Connects to the server and lists the tools. A server that requires authentication passes the check, because the
+ * client authenticates itself when it connects.
  *
  * @throws {CliError} if the server does not start or respond.
  */
@@ -67,7 +66,7 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     if (error instanceof McpError && error.status === 401 && "url" in target) {
-      return { report: "The server requires authentication (401), so its tools were not listed." };
+      return { report: "The server requires authentication (401), so the command did not list the tools." };
     }
     const endpoint = error instanceof McpError && "url" in target ? findEndpoint(error, target.url) : undefined;
     if (endpoint !== undefined) {
@@ -76,19 +75,20 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     const problem = findConnectionProblem(error);
     if (problem) {
       const state = toPrintableLine(problem.state);
-      throw new CliError(`Cannot install ${name}: it does not respond: ${state}; ${problem.remedy}, or add --no-check`);
+      throw new CliError(`Cannot install ${name}: the server does not respond: ${state}; ${problem.remedy}, or add ` +
+        "--no-check");
     }
     const action = "url" in target ? "respond" : "start";
-    const state = `it does not ${action}: ${toPrintableLine(error.message)}`;
+    const state = `the server does not ${action}: ${toPrintableLine(error.message)}`;
     const output = dropRepetition(stderr.trim()).slice(-MAX_STDERR);
-    const remedy = output ? `; its output:\n\n${output}\n\nFix the server` : "; fix the server";
+    const remedy = output ? `; output of the server:\n\n${output}\n\nFix the server` : "; fix the server";
     throw new CliError(`Cannot install ${name}: ${state}${remedy}, or add --no-check`);
   }
 }
 
 /**
- * Removes repeated output. If the server exits, the client starts it a second time, to try the handshake, and the
- * server prints the same output again.
+ * Removes repeated output. If the server exits, the client starts the server again to try the handshake, and the server
+ * prints the same output again.
  */
 function dropRepetition(output: string): string {
   const middle = Math.ceil(output.length / 2);
@@ -100,5 +100,5 @@ function toReport(names: readonly string[]): string {
   const shown = names.slice(0, MAX_TOOLS).map((name) => toPrintableLine(name.slice(0, MAX_NAME))).join(", ");
   const more = names.length > MAX_TOOLS ? ` and ${names.length - MAX_TOOLS} more` : "";
   const count = names.length === 1 ? "1 tool" : `${names.length} tools`;
-  return names.length ? `It works: ${count}, ${shown}${more}.` : "It works, but has no tools.";
+  return names.length ? `The server works: ${count}, ${shown}${more}.` : "The server works, but has no tools.";
 }

@@ -16,10 +16,10 @@ const VARIABLE = /\$\{([A-Za-z_]\w*)\}/g;
 const SECRET_HEADER = /auth|cookie|key|secret|token|password/i;
 
 /**
- * Plans an entry with a URL.
+ * Plans an entry that contains a URL.
  *
- * @throws {CliError} if an option cannot be used with a URL, or if the configuration file of the client cannot contain
- * a URL.
+ * @throws {CliError} if an option cannot be used with a URL, or if the client's configuration file must not contain a
+ * header.
  */
 export function planHttp(target: string, destination: Destination, { flags, all }: Args): InstallPlan {
   const { client } = destination;
@@ -28,7 +28,8 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   const stdioOptions = ["env", "server", "param", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)];
   const unusable = stdioOptions.find((name) => name in flags);
   if (unusable) {
-    throw new UsageError(`Cannot use --${unusable}: it is for a server that the client starts; remove the option`);
+    throw new UsageError(`Cannot use --${unusable}: the option is for a server that the client starts; remove the ` +
+      "option");
   }
   if (!toHttpEntry || "bridge" in flags) return planBridge(target, url, destination, all.header);
   const typed = Object.entries(readHeaders(all.header));
@@ -43,13 +44,17 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   };
 }
 
-/** Plans an entry that starts the bridge, for a client whose file cannot contain a URL, or that cannot sign in. */
+/**
+ * Plans an entry that starts the bridge, for a client that cannot sign in, or whose configuration file cannot contain a
+ * URL.
+ */
 function planBridge(target: string, url: URL, destination: Destination, headers?: readonly string[]): InstallPlan {
   const { client } = destination;
   if (headers) {
     throw new CliError(
-      `Cannot install ${target}: ${client.title} gets a command, and everybody on this machine may read a header in it; ` +
-        "remove --header, so that the server asks for a sign-in",
+      `Cannot install ${target}: ${client.title} starts a command, and all users of this machine can read a header ` +
+        "in its arguments; " +
+        "remove --header, and sign in to the server instead",
     );
   }
   const permissions = platform.runtime === "deno" ? ["-A"] : [];
@@ -59,26 +64,31 @@ function planBridge(target: string, url: URL, destination: Destination, headers?
     summary: toShell([command, ...args]),
     defaultName: url.hostname,
     target: { url: target, headers: {} },
-    notes: [`${client.title} starts the command bridge, which passes everything on to ${target}.`],
+    notes: [`${client.title} starts the bridge command, which passes all messages on to ${target}.`],
   };
 }
 
 function readUrl(target: string): URL {
-  if (!URL.canParse(target)) throw new UsageError(`Cannot install ${target}: it is not a URL; check its spelling`);
+  if (!URL.canParse(target)) throw new UsageError(`Cannot install ${target}: it is not a valid URL; check the ` +
+    "spelling");
   const url = new URL(target);
   if (!url.username && !url.password) return url;
-  throw new UsageError("Cannot install a URL with a name or password: write them as --header authorization=…");
+  throw new UsageError("Cannot install a URL that contains a user name or password: remove both from the URL; write " +
+    "--header authorization=…");
 }
 
-/** Returns the value of a header for the file. It contains references to variables if the client expands them. */
+/**
+ * Returns the value of a header for the file. The value contains references to variables if the client expands
+ * references.
+ */
 function toHeaderValue(name: string, text: string, { client, isShared, file }: Destination): string {
   const { toReference } = client;
   const hasVariables = text.search(VARIABLE) >= 0;
   if (hasVariables && toReference) return text.replace(VARIABLE, (_, variable) => toReference(variable));
   if (isShared && (hasVariables || SECRET_HEADER.test(name))) {
     const remedy = toReference
-      ? `write it with a variable, such as --header '${name}=\${TOKEN}'`
-      : "name a file outside of the project";
+      ? `refer to a variable, such as --header '${name}=\${TOKEN}'`
+      : "name a file outside of the project with --file";
     throw new CliError(`Cannot write the header ${name} to ${file}: other users may read the file; ${remedy}`);
   }
   return expandVariables(text);

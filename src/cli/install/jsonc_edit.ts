@@ -1,5 +1,5 @@
 /**
- * Adds an entry to a JSON file with comments without changing the rest of its text.
+ * Adds an entry to a file in JSON with comments. The rest of the text stays unchanged.
  *
  * @module
  */
@@ -8,16 +8,16 @@ import { findProperty, formatPosition, type Jsonc, readJsonc } from "../config/j
 import type { EditOptions } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
-/** Returns the value of the file. */
+/** Parses the file. Returns an empty object if the text is blank. */
 export function parseFile(text: string, file: string): unknown {
   return text.trim() ? readJsonc(text, file).value : {};
 }
 
 /**
- * Adds the entry, or replaces the entry of the same name.
+ * Adds the entry, or replaces the entry with the same name.
  *
- * @throws {CliError} with file, line and column if the text is not JSON with comments, or the servers are not an
- * object.
+ * @throws {CliError} with file, line and column if the text is not JSON with comments, or if the value of the servers
+ * key is not an object.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   if (!text.trim()) return `${JSON.stringify({ [serversKey]: { [name]: entry } }, null, 2)}\n`;
@@ -37,7 +37,7 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
 function checkObject({ text }: Jsonc, { type, offset }: Node, file: string): void {
   if (type === "object") return;
   throw new CliError(
-    `Cannot change ${formatPosition(file, text, offset)}: there is no object here; edit it by hand`,
+    `Cannot change ${formatPosition(file, text, offset)}: the value is not an object; edit the file by hand`,
   );
 }
 
@@ -45,12 +45,13 @@ function toEnd({ offset, length }: Node): number {
   return offset + length;
 }
 
-// Inserts an entry after the comments that follow the last entry. `jsonc-parser` would insert it before them.
+// Inserts an entry after the comments that follow the last entry. `jsonc-parser` would insert the entry before the
+// comments.
 function insert(jsonc: Jsonc, object: Node, key: string, value: unknown): string {
   const { text } = jsonc;
   const closing = toEnd(object) - 1;
   const last = object.children?.at(-1);
-  // The comma goes directly after the last value, and the entry after the comments that follow the value.
+  // Put the comma directly after the last value, and the entry after the comments that follow the value.
   const rest = text.slice(last ? toEnd(last) : object.offset + 1, closing);
   const isFollowed = /^(?:\s|\/\/[^\r\n]*|\/\*[^]*?\*\/)*,/.test(rest);
   const head = last ? text.slice(0, toEnd(last)) + (isFollowed ? "" : ",") : text.slice(0, object.offset + 1);
@@ -72,7 +73,7 @@ function toEol(text: string): string {
   return text.includes("\r\n") ? "\r\n" : "\n";
 }
 
-/** Returns the indentation of one level. */
+/** Returns the whitespace that indents one level. */
 function toIndentUnit({ text, root }: Jsonc): string {
   const first = root.children?.[0];
   return (first && toIndent(text, first.offset)) || "  ";
@@ -86,7 +87,7 @@ function toIndent(text: string, at: number): string {
   return /^[ \t]*/.exec(text.slice(toLineStart(text, at), at))?.[0] ?? "";
 }
 
-/** Returns the first character of a line that is not a space. */
+/** Returns the offset of the first character of a line that is not a space. */
 function toFirstCharacter(text: string, at: number): number {
   return toLineStart(text, at) + toIndent(text, at).length;
 }

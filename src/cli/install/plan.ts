@@ -1,29 +1,29 @@
 /**
- * The steps of an installation between the command line and the configuration file.
+ * The plan for an installation, which connects the command-line options with the configuration file.
  *
  * @module
  */
 import type { InstallClient } from "./clients.ts";
 import type { EntryTarget } from "./entry_check.ts";
 
-/** The file to which the entry is written. */
+/** The configuration file to which `install` writes the entry. */
 export interface Destination {
   readonly client: InstallClient;
   readonly file: string;
-  /** Whether other users can read the file. If so, the entry must not contain secrets. */
+  /** Whether other users can read the file. The entry must not contain secrets if they can. */
   readonly isShared: boolean;
 }
 
-/** The plan of an entry. The name of the entry may not be known yet. */
+/** The plan for an entry. The name of the entry may not be known yet. */
 export interface InstallPlan {
   /** Returns the entry for a server with this name. */
   readonly toEntry: (name: string) => object;
-  /** The URL, or the command as a user would type it. */
+  /** The URL, or the command as a user would type it in a shell. */
   readonly summary: string;
-  /** The name of the entry if the server reports no name. */
+  /** The name of the entry if the user sets no name and the server reports no name. */
   readonly defaultName: string;
-  /** The command or URL to which the check connects. */
+  /** The command that the check starts, or the URL to which it connects. */
   readonly target: EntryTarget;
-  /** Notes for the user. */
+  /** Notes that `install` prints for the user. */
   readonly notes: readonly string[];
 }

@@ -1,5 +1,6 @@
 /**
- * Plans the installation of a server that the client starts: its command, permissions and environment.
+ * Plans the installation of a server that the client starts. The plan contains the server's command, permissions and
+ * environment.
  *
  * @module
  */
@@ -17,15 +18,15 @@ import { listLocalImports, toConfigFlags } from "./deno_config.ts";
 import type { Destination, InstallPlan } from "./plan.ts";
 
 /**
- * The folder in which the check starts the server. Desktop clients start servers in this folder too. Clients of a
- * project start the server in the folder of the project.
+ * The folder in which the check starts the server. Desktop clients also start servers in this folder. Clients that are
+ * configured per project start servers in the project's folder instead.
  */
 const ROOT = platform.toPath("/");
 
 /**
- * Plans an entry with a command.
+ * Plans an entry that contains a command.
  *
- * @throws {CliError} if the target does not exist, or a permission or a variable is missing.
+ * @throws {CliError} if the target does not exist, or if the user must still set permissions or a variable.
  */
 export async function planStdio(target: string, destination: Destination, { flags, all }: Args): Promise<InstallPlan> {
   if (all.header) {
@@ -64,7 +65,7 @@ async function checkTarget(target: string, path: string): Promise<void> {
   }
   if (/^(jsr|npm):/i.test(path) && !/@\d+\.\d+\.\d+[\w.+-]*(\/|$)/.test(path)) {
     throw new CliError(
-      `Cannot install ${target}: it has no exact version, so the client would run any later release; ` +
+      `Cannot install ${target}: it has no exact version, so the client would run every later release; ` +
         `write ${target}@1.2.3`,
     );
   }
@@ -73,7 +74,7 @@ async function checkTarget(target: string, path: string): Promise<void> {
 /** The permissions that a target needs. */
 interface Requirements {
   readonly permissions: Permissions;
-  /** The files with code, whose permissions are unknown. */
+  /** The code files. The permissions that their code needs are unknown. */
   readonly modules: readonly string[];
 }
 
@@ -104,12 +105,12 @@ function toPermissionFlags(
   rejectContradiction(flags);
   if (platform.runtime !== "deno") return [];
   if ("allow-all" in flags) return ["-A"];
-  // Add these variables, because the server reads the variables that the user passes to it.
+  // Allow these variables, because the server must be able to read the variables that the user passes.
   const variables = toList(all.env);
   const kinds = KINDS.filter((kind) => `allow-${kind}` in flags || kind === "env" && variables.length);
   if (modules.length && !kinds.length && !("allow-none" in flags)) {
     throw new UsageError(
-      `Cannot install ${target}: it is code, so its permissions are unknown; allow them with ` +
+      `Cannot install ${target}: it contains code, so the required permissions are unknown; set the permissions with ` +
         "--allow-net HOSTS, --allow-env NAMES, --allow-read PATHS and so on, or write --allow-none or -A",
     );
   }
@@ -117,7 +118,7 @@ function toPermissionFlags(
     kind,
     [...toList(all[`allow-${kind}`]), ...kind === "env" ? variables : []],
   ]));
-  // Make paths absolute, because the client may start the server in any folder.
+  // Make paths absolute, because a client can start the server in any folder.
   const paths = { read: allowed.read?.map(platform.toPath), write: allowed.write?.map(platform.toPath) };
   const absolute = { ...allowed, ...paths.read && { read: paths.read }, ...paths.write && { write: paths.write } };
   return toDenoFlags(joinPermissions({ read: toOwnReads() }, joinPermissions(permissions, absolute)));
@@ -126,31 +127,33 @@ function toPermissionFlags(
 function rejectContradiction(flags: Args["flags"]): void {
   const given = ["all", "none", ...KINDS].map((kind) => `allow-${kind}`).filter((name) => name in flags);
   if (given.length < 2 || !/^allow-(all|none)$/.test(given[0])) return;
-  throw new UsageError(`Cannot use --${given[0]} with --${given[1]}: they contradict each other; remove one`);
+  throw new UsageError(`Cannot use --${given[0]} with --${given[1]}: the options contradict each other; remove one ` +
+    "of the two");
 }
 
-/** Splits the values of an option that is a list and may be repeated. */
+/** Splits the values of a repeatable option at commas, and removes duplicates. */
 function toList(values: readonly string[] = []): readonly string[] {
   return [...new Set(values.flatMap((value) => value.split(",")).filter(Boolean))];
 }
 
-/** Returns the command that runs the command line with these words, in the environment of a desktop client. */
+/** Returns the command that runs the CLI with these words, for the environment of a desktop client. */
 export function toCommand(
   { isShared }: Destination,
   flags: readonly string[],
   words: readonly string[],
 ): readonly string[] {
   const [program, ...rest] = platform.toRunner("none");
-  // Use the full path of the runtime, because desktop clients are not started by a shell, and have a shorter PATH.
+  // Use the full path of the runtime, because desktop clients are not started by a shell, so their PATH is shorter.
   const command = isShared || rest.includes("-y") ? program : platform.execPath();
   return [command, ...rest, ...flags, toEntry(), ...words];
 }
 
-/** Reads environment variables. A variable may be unset if the file contains only a reference to it. */
+/** Reads environment variables. A variable may be unset if the file contains only a reference to the variable. */
 function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
-      throw new UsageError(`Cannot pass ${name}: it is not a variable; write --env with names of variables`);
+      throw new UsageError(`Cannot pass ${name}: it is not the name of a variable; write --env with names of ` +
+        "variables");
     }
     const value = platform.env(name);
     if (value !== undefined) return [[name, value]];
@@ -159,7 +162,7 @@ function readVariables(names: readonly string[], { client, isShared }: Destinati
   }));
 }
 
-/** Returns the variables of an entry: values in a file of the user, and references in a shared file. */
+/** Returns the variables for an entry: values in a user's file, and references in a shared file. */
 function toEnv(
   names: readonly string[],
   values: Readonly<Record<string, string>>,
@@ -172,17 +175,18 @@ function toEnv(
   throw new CliError(
     `Cannot write ${
       names.join(", ")
-    } to ${file}: other users may read the file, and ${client.title} has no references ` +
-      "to variables; remove --file",
+    } to ${file}: other users may read the file, and ${client.title} does not support references ` +
+      "to environment variables; omit --file to write to your own configuration",
   );
 }
 
 function toNotes({ permissions }: Requirements, variables: readonly string[], { client }: Destination) {
   const others = (permissions.env ?? []).filter((name) => name !== "PATH" && !variables.includes(name));
   return [
-    ...platform.runtime === "deno" ? [] : ["Only Deno has permissions: the server can do whatever you can do."],
+    ...platform.runtime === "deno" ? [] : ["This runtime has no permissions, so the server can do whatever you can " +
+      "do."],
     ...others.length
-      ? [`The server reads ${others.join(", ")}. Pass variables that ${client.title} does not pass on with --env.`]
+      ? [`The server reads ${others.join(", ")}. If ${client.title} does not pass on a variable, pass it with --env.`]
       : [],
   ];
 }

@@ -1,5 +1,5 @@
 /**
- * Adds an entry to a TOML file without changing the rest of its text.
+ * Adds an entry to a TOML file. The rest of the text stays unchanged.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import { type EditOptions, isEqual } from "./edit_options.ts";
 import { CliError } from "../cli_error.ts";
 
 /**
- * Adds the entry as a separate table, and removes the previous entry of the same name.
+ * Adds the entry as a separate table, and removes the previous entry with the same name.
  *
- * @throws {CliError} if the text is not TOML, or the previous entry cannot be replaced as text.
+ * @throws {CliError} if the text is not TOML, or if the previous entry cannot be removed line by line.
  */
 export function setEntry(text: string, entry: unknown, { file, path: [serversKey, name] }: EditOptions): string {
   const before = parseFile(text, file);
@@ -24,19 +24,19 @@ export function setEntry(text: string, entry: unknown, { file, path: [serversKey
   const table = stringify({ [serversKey]: { [name]: entry } }).trim().replaceAll("\n", eol);
   const head = kept.trimEnd();
   const after = `${head}${head && `${eol}${eol}`}${table}${eol}`;
-  // Parse the result and compare it. The text is edited line by line, and a line that looks like a header may be part
-  // of a string.
+  // Parse the result and compare the values, because the edit works line by line, and a line that looks like a table
+  // header may be part of a string.
   if (isEqual(tryParse(after), expected)) return after;
-  throw createEditError(file, `its ${serversKey}.${name} cannot be replaced as text`);
+  throw createEditError(file, `the entry ${serversKey}.${name} is written in a form that the command cannot replace`);
 }
 
-/** Returns the value of the file. */
+/** Parses the file. */
 export function parseFile(text: string, file: string): Params {
   try {
     return parse(text.replace(/^\uFEFF/, ""));
   } catch (error) {
     const [state] = (error instanceof Error ? error.message : String(error)).split("\n");
-    throw new CliError(`Cannot read ${file}: ${state}; fix it by hand`);
+    throw new CliError(`Cannot read ${file}: ${state}; fix the file by hand`);
   }
 }
 
@@ -49,10 +49,12 @@ function tryParse(text: string): Params | undefined {
 }
 
 function createEditError(file: string, state: string): CliError {
-  return new CliError(`Cannot change ${file}: ${state}; edit it by hand`);
+  return new CliError(`Cannot change ${file}: ${state}; edit the file by hand`);
 }
 
-/** Removes a table and its subtables. Comments before the next table are kept, because they belong to that table. */
+/**
+ * Removes a table and its subtables. Keeps the comments before the next table, because they belong to the next table.
+ */
 function removeTable(text: string, path: readonly string[]): string {
   const kept: string[] = [];
   let removed: string[] | undefined;
@@ -67,11 +69,11 @@ function removeTable(text: string, path: readonly string[]): string {
   return kept.join("");
 }
 
-// The pattern matches a whole string, a whole comment, a line break, or any other character. A line break within a
-// string does not start a line.
+// Matches a whole string, a whole comment, a line break, or any other character, because a line break within a string
+// does not start a line.
 const TOKENS = /"""[^]*?(?<!\\)(?:\\\\)*"""+|\'\'\'[^]*?\'\'\'+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|#[^\n]*|\n|[^]/g;
 
-/** Returns the lines of a text with their line breaks. A multi-line string does not end the line. */
+/** Splits a text into lines with their line breaks. A multi-line string does not end the line. */
 function toLines(text: string): readonly string[] {
   const lines = [""];
   for (const [token] of text.matchAll(TOKENS)) {
@@ -81,7 +83,7 @@ function toLines(text: string): readonly string[] {
   return lines;
 }
 
-/** Returns the keys in the header of a table. Returns `undefined` for other lines. */
+/** Returns the keys in a table header. Returns `undefined` if the line is not a table header. */
 function readHeader(line: string): readonly string[] | undefined {
   const [, open, keys] = /^\s*(\[\[?)\s*((?:[^\]"'#]|"(?:[^"\\]|\\.)*"|'[^']*')+)\]/.exec(line) ?? [];
   if (keys === undefined) return;

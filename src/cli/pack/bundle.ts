@@ -22,16 +22,14 @@ interface Bundle {
   readonly map: string;
 }
 
-/**
- * Modules that are not bundled, so that `pack` can report the places in the author's code that import these modules.
- */
+/** Modules to leave out of the bundle, so that `pack` can report where the author's code imports them. */
 const FOREIGN = ["bun", "bun:*", "jsr:*", "https:*", "http:*"];
-/** The same list for Deno, whose bundler loads packages from JSR and the web. */
+/** Modules to leave out of the bundle on Deno, whose bundler can load packages from JSR and the web. */
 const FOREIGN_ON_DENO = ["bun", "bun:*"];
 
 /**
- * Returns the specifier of a file of this library for the bundle. The specifier points to this copy, wherever it is
- * installed.
+ * Returns the specifier with which the bundle imports a file of this library. The specifier points to this copy of the
+ * library.
  */
 export function toOwnModule(entry: "library" | "stdio"): string {
   const names = { library: ["index", "library"], stdio: ["stdio", "transports/stdio/stdio"] }[entry];
@@ -42,22 +40,22 @@ export function toOwnModule(entry: "library" | "stdio"): string {
 }
 
 /**
- * Bundles the module `entry`, which imports the file. The module is resolved as if it were in the folder of the file.
- * Returns the code, and a function that returns the place of code in a file of the author, or `undefined` for other
- * code.
+ * Bundles the module `entry`, which imports the user's file. Imports in `entry` are resolved from the folder of the
+ * file. Returns the code, and a function that maps a position in the code to a place in the author's files. The
+ * function returns `undefined` for code that is not the author's.
  *
- * @throws {CliError} if there is no bundler, or the bundle cannot be made.
+ * @throws {CliError} if there is no bundler, or if bundling fails.
  */
 export async function bundleFile(
   target: string,
   { path, entry }: { readonly path: string; readonly entry: string },
 ): Promise<{ readonly code: string; readonly toPlace: (line: number, column: number) => Place | undefined }> {
   // Write the module to the folder of the file, because bundlers look up packages and configuration from there. The
-  // name does not change between runs, because bundlers derive other names from it.
+  // name is the same in every run, because bundlers derive names in the output from this name.
   const folder = toFolder(path);
   const file = `${folder}/.${toBaseName(path)}.pack.mjs`;
   await platform.files.write(file, entry, { isNew: true }).catch((error) => {
-    const remedy = "check the folder, and remove this file if another run left it";
+    const remedy = "check the folder, and remove this file if a previous run left the file behind";
     throw new CliError(`Cannot write ${file}: ${error instanceof Error ? error.message : error}; ${remedy}`);
   });
   try {
@@ -65,7 +63,7 @@ export async function bundleFile(
     return { code, toPlace: createPlaces(map, folder) };
   } catch (error) {
     if (error instanceof CliError) throw error;
-    throw new CliError(`Cannot pack ${target}: it cannot be bundled for Node\n${explain(error)}`);
+    throw new CliError(`Cannot pack ${target}: its code cannot be bundled for Node\n${explain(error)}`);
   } finally {
     await platform.files.remove(file);
   }
@@ -81,7 +79,7 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
     const externals = FOREIGN_ON_DENO.map((name) => `--external=${name}`);
     const flags = ["--quiet", "--platform=deno", "--minify", "--sourcemap=external", ...externals, `--output=${out}`];
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Set `NO_COLOR`, because the output becomes part of a message.
+    // Set `NO_COLOR`, because error messages contain the output.
     const options = { cwd: toFolder(file), env: { ...process.env, NO_COLOR: "1" } };
     execFile(platform.execPath(), ["bundle", ...flags, ...map, file], options, (error, _, stderr) => {
       if (error) {
@@ -115,7 +113,7 @@ const bundlers: Readonly<Record<typeof platform.runtime, (file: string, target: 
       outdir: toFolder(file),
       ...{ bundle: true, write: false, minify: true, format: "esm", platform: "node", target: "node22" },
       ...{ sourcemap: "external", external: FOREIGN, logLevel: "silent", plugins: await createPlugins(file) },
-      // Define `require`, because packages in CommonJS call it for modules of Node.
+      // Define `require`, because CommonJS packages call `require` for Node's built-in modules.
       banner: {
         js: 'import { createRequire as toRequire } from "node:module";const require=toRequire(import.meta.url);',
       },
@@ -149,14 +147,17 @@ async function loadEsbuild(file: string, target: string): Promise<Esbuild> {
   return (await import(toFileHref(path.replaceAll("\\", "/")))).default;
 }
 
-/** Returns the entries of this copy by name. Empty if the project has installed the package. */
+/**
+ * Returns the entry points of this copy of the package, by name. Returns an empty map if the project has installed the
+ * package.
+ */
 async function findOwnEntries(file: string): Promise<ReadonlyMap<string, string>> {
   return new Map(isBundled && !isInstalled(toFolder(file)) ? await listEntries() : []);
 }
 
 /**
- * Returns a plugin that resolves imports of this package to this copy. Empty if the project of the file has installed
- * the package.
+ * Returns a plugin that resolves imports of this package to this copy. Returns an empty list if the project has
+ * installed the package.
  */
 async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
   const entries = await findOwnEntries(file);
@@ -173,8 +174,8 @@ async function createPlugins(file: string): Promise<readonly BundlerPlugin[]> {
 }
 
 /**
- * Returns an import map with the same effect. Empty for a project with its own configuration, whose import map would be
- * replaced.
+ * Returns the flag for an import map that does the same as the plugin. Returns an empty list if the project has its own
+ * configuration, because the flag would replace the project's import map.
  */
 async function toImportMap(file: string): Promise<readonly string[]> {
   const isConfig = { names: ["deno.json", "deno.jsonc"], test: () => true };
@@ -187,7 +188,7 @@ async function toImportMap(file: string): Promise<readonly string[]> {
   ];
 }
 
-/** Explains why a bundler failed. The text contains the position of each problem. */
+/** Explains why a bundler failed. The explanation contains the position of each problem. */
 function explain(error: unknown): string {
   const errors = isObject(error) && Array.isArray(error.errors) ? error.errors : [error];
   const text = errors.map((each) => {
@@ -196,7 +197,8 @@ function explain(error: unknown): string {
     return place + toPlain(message ?? text ?? each).trim();
   }).join("\n");
   const remedy = /\.node\b/.test(text)
-    ? "A package with a native addon cannot be packed, because it is built for one system. Use another package."
+    ? "A package with a native addon cannot be packed, because the addon is built for a single platform. Use " +
+      "another package."
     : "Fix the file, and install the packages that it imports.";
   return toPrintable(`${text}\n${remedy}`);
 }
@@ -208,8 +210,8 @@ function toPlaceText(position: unknown): string {
 }
 
 /**
- * Returns a function that finds the place of code in the author's files. The sources of the map are relative to
- * `folder`.
+ * Returns a function that maps a position in the bundle to a place in the author's files. The sources in the map are
+ * relative to `folder`.
  */
 function createPlaces(map: string, folder: string): (line: number, column: number) => Place | undefined {
   const { SourceMap } = process.getBuiltinModule("module");

@@ -1,5 +1,6 @@
 /**
- * Finds code in a bundle that Node cannot run: the globals `Deno` and `Bun`, and imports of these runtimes.
+ * Finds code in a bundle that Node cannot run: uses of the globals `Deno` and `Bun`, and imports that only these
+ * runtimes support.
  *
  * @module
  */
@@ -8,7 +9,7 @@ import type { Params } from "../../client/client.ts";
 import { isObject } from "../../kit/json.ts";
 import { GLOBAL_NAMES } from "../runtime_globals.ts";
 
-/** A place in a file of the author. Line and column count from 1. */
+/** A place in a file of the author. `line` and `column` start at 1. */
 export interface Place {
   readonly file: string;
   readonly line: number;
@@ -32,10 +33,10 @@ interface Found {
 }
 
 /**
- * Lists the uses of Deno and Bun in the author's modules of a bundle, in the order of the bundle. Uses in a module that
- * tests `typeof Deno`, or declares the name itself, are not listed, because the module has code for other runtimes.
- * Uses in packages are not listed either, because packages are written for several runtimes. For their code, `toPlace`
- * returns `undefined`.
+ * Lists the uses of Deno and Bun in the author's modules of a bundle, in the order of the bundle. Does not list uses in
+ * a module that tests `typeof Deno` or declares the name itself, because such a module has code for other runtimes.
+ * Does not list uses in packages, because packages are written for several runtimes; `toPlace` returns `undefined` for
+ * their code.
  */
 export function findForeignUses(
   code: string,
@@ -46,7 +47,7 @@ export function findForeignUses(
   function visit(node: Node, parent: Node, key: string): void {
     const each = classify(node, parent, key);
     if (each) {
-      // In the syntax tree, lines count from 1, and columns from 0.
+      // In the syntax tree, lines start at 1, and columns at 0.
       const { line, column } = node.loc?.start ?? { line: 1, column: 0 };
       const place = toPlace(line, column);
       if (place) found.push({ ...each, place });
@@ -67,7 +68,7 @@ function isNode(value: unknown): value is Node {
   return isObject(value) && typeof value.type === "string" && "loc" in value;
 }
 
-/** Returns how a node refers to Deno and Bun. Returns `undefined` if it does not. */
+/** Returns how a node refers to `Deno` or `Bun`, or `undefined` if the node does not refer to them. */
 function classify(node: Node, parent: Node, key: string): Pick<Found, "name" | "kind"> | undefined {
   const { name, value }: Params = { ...node };
   const above: Params = { ...parent };

@@ -6,13 +6,12 @@
 import { CliError, UsageError } from "../cli_error.ts";
 import { type Setting, toReference } from "./settings.ts";
 
-/** A name and a description. */
 interface Named {
   readonly name: string;
   readonly description?: string;
 }
 
-/** Facts about a server, from the server itself and its project. */
+/** Facts about a server, from the server itself and from its project. */
 export interface ServerFacts extends Named {
   readonly version: string;
   readonly title?: string;
@@ -24,7 +23,7 @@ export interface ServerFacts extends Named {
   readonly author: { readonly name: string; readonly email?: string; readonly url?: string };
 }
 
-/** The parts of a bundle. */
+/** What a bundle contains besides the code. */
 export interface BundleParts {
   readonly settings: readonly Setting[];
   /** The command-line flags of Node. */
@@ -35,11 +34,11 @@ export interface BundleParts {
   readonly icon?: string;
 }
 
-/** The version of the format of the manifest. */
+/** The version of the manifest format. */
 const MANIFEST_VERSION = "0.3";
 /** The file that Node runs. */
 export const ENTRY = "server.mjs";
-/** The oldest version of Node that runs the bundle. */
+/** The range of Node versions that can run the bundle. */
 const NODE = ">=22.18.0";
 
 /** Returns the manifest of an MCPB bundle. */
@@ -81,19 +80,19 @@ function toOption({ name, type, description, preset }: Setting): object {
   };
 }
 
-// This exact URL is required, because the registry reads the version of the format from it.
+// The URL must be exactly this URL, because the registry reads the format version from it.
 const SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json";
-/** The pattern of a server's name in the registry: a domain in reverse, a slash, and a name. */
+/** The pattern for a server's name in the registry: a reversed domain name, a slash, and a name. */
 const REGISTRY_NAME = /^(?=.{3,200}$)[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+\/[a-zA-Z0-9._-]+$/;
 /** Maximum length of a description in the registry, in characters. */
 const MAX_DESCRIPTION = 100;
 
-/** The places from which a server can be installed. */
+/** The registry name of a server, and the packages from which clients install the server. */
 export interface Publication {
   /** The name in the registry, such as `io.github.user/weather`. */
   readonly name: string;
   readonly settings: readonly Setting[];
-  /** The URL of the bundle, and its digest in hexadecimal digits. */
+  /** The URL of the bundle, and its SHA-256 digest as hexadecimal digits. */
   readonly bundle?: { readonly url: string; readonly sha256: string };
   /** The name of the npm package. */
   readonly npm?: string;
@@ -129,14 +128,14 @@ export function toRegistryEntry(facts: ServerFacts, publication: Publication): o
 function checkRegistryEntry({ version, description }: ServerFacts, { name, bundle, npm }: Publication): void {
   if (!REGISTRY_NAME.test(name)) {
     throw new UsageError(
-      `Cannot describe ${name} for the registry: it is not a name there; write a domain in reverse, a slash and a ` +
+      `Cannot describe ${name} for the registry: it is not a registry name; write a reversed domain, a slash and a ` +
         "name, such as io.github.user/weather",
     );
   }
   if ([...description].length > MAX_DESCRIPTION) {
     throw new CliError(
       `Cannot describe ${name} for the registry: the description has more than ${MAX_DESCRIPTION} characters; shorten ` +
-        "it, or write a shorter one with --description",
+        "it, or set a shorter description with --description",
     );
   }
   if (!/^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/.test(version)) {
@@ -147,7 +146,7 @@ function checkRegistryEntry({ version, description }: ServerFacts, { name, bundl
   if (!bundle && npm === undefined) {
     throw new UsageError(
       `Cannot describe ${name} for the registry: no package is named; write --url with the URL of the released .mcpb, ` +
-        "or --npm for the package of package.json",
+        "or --npm for the package that package.json describes",
     );
   }
 }
@@ -157,7 +156,7 @@ function toVariable({ name, type, description, preset }: Setting): object {
   return {
     ...{ name, description, format, isRequired: preset === undefined },
     ...type === "secret" && { isSecret: true },
-    // Omit a default such as `${HOME}/notes`, because only bundles expand it.
+    // Omit a default such as `${HOME}/notes`, because only clients that install bundles expand it.
     ...preset && !preset.includes("${") && { default: preset },
   };
 }

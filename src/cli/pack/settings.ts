@@ -1,5 +1,5 @@
 /**
- * The settings that the user of a packed server enters. The server reads them as environment variables.
+ * The settings that the user of a packed server enters, and that the server reads as environment variables.
  *
  * @module
  */
@@ -9,7 +9,7 @@ const TYPES = ["string", "secret", "file", "directory", "number", "boolean"] as 
 
 /** A setting of a packed server. */
 export interface Setting {
-  /** The name of the environment variable. */
+  /** The name of the environment variable that contains the value. */
   readonly name: string;
   readonly type: typeof TYPES[number];
   readonly description: string;
@@ -31,7 +31,7 @@ const FORM = /^(\w+)(?::(\w+))?(?:=(.*?))?(?:\s+#\s*(.+?))?\s*$/;
 export function readSettings(words: readonly string[]): readonly Setting[] {
   const settings = words.map(readSetting);
   const twice = settings.find(({ name }, i) => settings.findIndex((other) => other.name === name) !== i);
-  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: remove one --ask`);
+  if (twice) throw new UsageError(`Cannot ask for ${twice.name} twice: remove one of the two --ask options`);
   return settings;
 }
 
@@ -52,9 +52,10 @@ function readSetting(word: string): Setting {
   if (type === "boolean" && preset && preset !== "true" && preset !== "false") {
     throw new UsageError(`Cannot ask for ${name}: the default ${preset} is not a boolean; write true or false`);
   }
-  // Reject an empty path, because Node does not accept it as a path that the server may read.
+  // Reject an empty path, because Node does not accept an empty path in the flag that grants read permission.
   if (isPath(type) && preset === "") {
-    throw new UsageError(`Cannot ask for ${name}: a ${type} cannot be left out; write a default, or remove the =`);
+    throw new UsageError(`Cannot ask for ${name}: the default of a ${type} cannot be empty; write a default, or ` +
+      "remove the =");
   }
   const text = description ?? `The environment variable ${name} of the server`;
   return { name, type, description: text, ...preset !== undefined && { preset } };
@@ -64,12 +65,12 @@ function isPath(type: Setting["type"]): boolean {
   return type === "file" || type === "directory";
 }
 
-/** The kinds of `--allow`, with the corresponding Node flags. */
+/** The values of `--allow` other than `write=NAME`, with the corresponding Node flags. */
 const KINDS = { run: "--allow-child-process", worker: "--allow-worker" } as const;
 
 /**
- * Returns the Node flags that allow the server to read its own folder and the paths that the user chooses, and that
- * grant the permissions of `--allow`.
+ * Returns the Node flags that permit the server to read its own folder and the paths that the user chooses, and that
+ * grant the permissions from `--allow`.
  *
  * @throws {UsageError} if a value of `--allow` is not a permission.
  */
@@ -83,31 +84,32 @@ export function toNodeFlags(settings: readonly Setting[], allowed: readonly stri
     if (flag !== undefined) return flag;
     throw new UsageError(
       `Cannot allow ${word}: it is not a permission; write run, worker, or write=NAME with the name of a ` +
-        "file or directory of --ask",
+        "file or directory that --ask asks for",
     );
   });
   return ["--permission", ...reads.map((path) => `--allow-fs-read=${path}`), ...new Set(flags)];
 }
 
-/** Returns the reference to a setting in a manifest. */
+/** Returns the text with which a manifest refers to a setting. */
 export function toReference(name: string): string {
   return `\${user_config.${name}}`;
 }
 
-/** The values in the module that starts a packed server. */
+/** The values from which `toLauncher` builds the module that starts a packed server. */
 export interface LauncherParts {
   readonly name: string;
   readonly settings: readonly Setting[];
-  /** The specifiers of the server, of this library, and of its stdio transport. */
+  /** The specifiers of the server's file, of this library, and of the library's stdio transport. */
   readonly file: string;
   readonly library: string;
   readonly stdio: string;
 }
 
-/** Returns the module that starts a packed server. It runs before the code of the author. */
+/** Returns the module that starts a packed server. The module runs before the author's code. */
 export function toLauncher({ name, settings, file, library, stdio }: LauncherParts): string {
   const required = settings.filter(({ preset }) => preset === undefined).map((each) => each.name);
-  // Treat an empty value and the reference itself as missing: clients pass them for a setting without a value.
+  // Treat an empty value and the reference itself as missing, because clients pass such values for a setting without a
+  // value.
   return `import { serveStdio } from ${JSON.stringify(stdio)};
 import { createServer } from ${JSON.stringify(library)};
 for (const name of ${JSON.stringify(settings.map((each) => each.name))}) {

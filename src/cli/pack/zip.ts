@@ -1,22 +1,23 @@
 /**
- * Writes zip archives. The same files result in the same bytes, because entries are sorted, and all have the same date
- * and mode.
+ * Writes zip archives. The same files always result in the same bytes, because the entries are sorted, and all entries
+ * have the same date and mode.
  *
  * @module
  */
 
-/** The earliest date of the zip format: 1 January 1980, at midnight. */
+/** The earliest date in the zip format, which is 1 January 1980. */
 const DATE = 0x21;
 /** Bit 11 of the flags: the name is in UTF-8. */
 const UTF8 = 0x800;
 const DEFLATE = 8;
-/** Version 2.0 of the format, on Unix, which defines the meaning of the mode. */
+/** Version 2.0 of the zip format. */
 const VERSION = 20;
+/** The operating system of the entries: Unix, which defines the meaning of `MODE`. */
 const UNIX = 3 << 8;
 /** The mode of a file that its owner may write and all users may read, in the upper half of the attributes. */
 const MODE = 0o100644 * 0x10000;
 
-/** Packs files into an archive. The keys are the paths in the archive. */
+/** Packs files into a zip archive. The keys of the map are the paths in the archive. */
 export function writeZip(files: ReadonlyMap<string, Uint8Array>): Uint8Array<ArrayBuffer> {
   const { crc32, deflateRawSync } = process.getBuiltinModule("zlib");
   const parts: Uint8Array<ArrayBuffer>[] = [];

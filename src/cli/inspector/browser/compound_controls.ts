@@ -30,7 +30,8 @@ function makeObject(shape: Shape, place: Place): Field {
   const body = h("div.nested");
   const toggleButton = makeButton("button.small", "", toggle);
   const element = h("div", !isFixed && toggleButton, body);
-  let fields: Field | undefined; // Kept while the object is removed, so that input is not lost if the user removes the object by mistake.
+  // Kept while the object is removed, so that input is not lost if the user removes the object by mistake.
+  let fields: Field | undefined;
   let isThere = false;
   turn(isFixed || isObject(initial));
 

@@ -132,7 +132,8 @@ function makeSecretFields() {
   const rows = h("ul.rows");
   const adder = makeButton("button.small", "Add a header", () => addHeader("", "").focus());
   const note =
-    "The inspector stores the token and headers for this server until you close this tab. They never appear in a URL, and the log masks them.";
+    "The inspector stores the token and headers for this server until you close this tab. They never appear in a " +
+    "URL, and the log masks them.";
   const tokenLabel = h("label", { for: token.input.id }, "Token");
   const element = h(
     "div.fields",

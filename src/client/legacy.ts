@@ -1,5 +1,5 @@
 /**
- * The protocol of revisions with a handshake and a session.
+ * The protocol of revisions that have a handshake and a session.
  *
  * @see specification/2025-11-25/basic/lifecycle
  * @see specification/2025-11-25/basic/transports
@@ -16,10 +16,10 @@ import { startTimer } from "../kit/timer.ts";
 import { type Protocol, type ProtocolOptions, type ServerFacts, toImplementation } from "./protocol.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
-/** Adds the session id and the protocol revision to HTTP messages. */
+/** Adds the session id and the protocol revision to the HTTP headers of messages. */
 export class LegacyCodec implements Codec {
   readonly hasSession = true;
-  /** The agreed protocol revision. `undefined` before the handshake. */
+  /** The negotiated protocol revision. `undefined` before the handshake. */
   version?: string;
   sessionId?: string;
 
@@ -38,17 +38,20 @@ export class LegacyCodec implements Codec {
 
 /** The options of {@linkcode legacyProtocol}. */
 export interface LegacyOptions extends ProtocolOptions {
-  /** The protocol revisions of the client, best first. The client proposes the first revision. */
+  /** The client's protocol revisions, in order of preference. The client proposes the first revision. */
   readonly versions: readonly string[];
-  /** Whether to open the stream for messages outside of requests at once. */
+  /** Whether to open the standalone stream immediately after the handshake. */
   readonly listens: boolean;
 }
 
-/** Headers that remove the session from the request of a new handshake. */
+/** Removes the headers of the old session from the request of a new handshake. */
 const NO_SESSION = { "mcp-session-id": null, "mcp-protocol-version": null };
-/** Milliseconds to wait until a stream opens. Some servers do not send response headers before the first message. */
+/**
+ * Milliseconds to wait for a stream's response headers. After this time, the stream counts as open, because some
+ * servers do not send headers before the first message.
+ */
 const OPEN_STREAM_MS = 1000;
-/** Milliseconds to wait until a session has ended. */
+/** Milliseconds that ending a session may take. */
 const END_SESSION_MS = 2000;
 
 /**
@@ -68,7 +71,7 @@ class LegacyProtocol implements Protocol {
   readonly #codec: LegacyCodec;
   readonly #options: LegacyOptions;
   readonly #stop = new AbortController();
-  /** Number of subscriptions to each URI. */
+  /** Number of open subscriptions, by resource URI. */
   readonly #watched = new Map<string, number>();
   #handshake: Result = {};
   #logLevel: LogLevel | undefined;
@@ -94,10 +97,11 @@ class LegacyProtocol implements Protocol {
     return this.#codec.sessionId;
   }
 
-  /** Performs the handshake. */
+  /** Performs the handshake, and opens the standalone stream if necessary. */
   async begin(): Promise<void> {
     await this.#shakeHands();
-    // Open the stream first, because messages sent before it is open are lost.
+    // Open the stream before the first request, because messages that the server sends before the stream is open are
+    // lost.
     if (this.#options.listens) await this.#listen().catch(() => {});
   }
 
@@ -105,7 +109,7 @@ class LegacyProtocol implements Protocol {
     const { sessionId } = this.#codec;
     if (options?.resume) {
       throw new TypeError(
-        `Cannot resume ${method}: a session has no resumable results; connect with revision 2026-07-28`,
+        `Cannot resume ${method}: results in a session cannot be resumed; connect with revision 2026-07-28`,
       );
     }
     try {
@@ -113,7 +117,7 @@ class LegacyProtocol implements Protocol {
     } catch (error) {
       const isLost = this.#options.recovers && sessionId !== undefined && isSessionLost(error);
       if (!isLost || this.#stop.signal.aborted) throw error;
-      // Sending the request again is safe, because a server that has forgotten the session has not processed the
+      // Sending the request again is safe, because a server that does not know the session has not processed the
       // request.
       await this.#renew(sessionId);
       return await this.#rpc.request(method, params, options);
@@ -136,7 +140,7 @@ class LegacyProtocol implements Protocol {
     const close = async () => {
       finish();
       signal.removeEventListener("abort", finish);
-      // Only unsubscribe if the session goes on, because its end also ends its subscriptions.
+      // Unsubscribe only if the session continues, because ending a session also ends its subscriptions.
       if (!signal.aborted) await this.#unsubscribe(uris);
     };
     listeners.add(listener);
@@ -169,7 +173,7 @@ class LegacyProtocol implements Protocol {
     const late = new AbortController();
     const stopTimer = startTimer(END_SESSION_MS, () => late.abort());
     const ending = channel.endSession({ headers: this.#codec.toHeaders(), signal: late.signal }).finally(stopTimer);
-    // Ignore a refusal: the session then expires.
+    // Ignore an error, because the server ends an idle session itself.
     if (this.#options.recovers) await ending.catch(() => {});
     else await ending;
   }
@@ -181,7 +185,7 @@ class LegacyProtocol implements Protocol {
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(
-        `Cannot connect: the server supports ${version ?? "no revision"}, and this client ${versions.join(", ")}`,
+        `Cannot connect: the server chose revision ${version}, but this client supports ${versions.join(", ")}`,
       );
     }
     this.#codec.version = version;
@@ -194,7 +198,7 @@ class LegacyProtocol implements Protocol {
     this.#handshake = result;
   }
 
-  /** Replaces a session that has ended, only once even if several requests notice it. */
+  /** Replaces a lost session. Requests that notice the loss at the same time share one new session. */
   async #renew(sessionId: string): Promise<void> {
     if (this.#codec.sessionId === sessionId) {
       this.#renewing ??= this.#beginAgain().finally(() => this.#renewing = undefined);
@@ -212,8 +216,8 @@ class LegacyProtocol implements Protocol {
   }
 
   /**
-   * Opens the standalone stream. Returns whether it is open. One stream is enough for all subscriptions, because a
-   * server sends each message on only one stream.
+   * Opens the standalone stream, unless it is already open. Returns `false` if the server has no such stream. All
+   * subscriptions share the stream, because a server sends each message on only one stream.
    */
   async #listen(): Promise<boolean> {
     this.#stream ??= this.#openStream().catch((error) => {
@@ -243,14 +247,16 @@ class LegacyProtocol implements Protocol {
       return opened;
     } catch (error) {
       if (!recovers || !isRemoteError(error) || error.status !== 405) throw error;
-      // The server does not have a stream for messages outside of requests.
+      // Status 405 means that the server has no standalone stream.
     }
   }
 
-  /** Opens the stream for changes. Calls `onEnd` when the stream has ended for good. */
+  /** Opens the standalone stream to receive changes. Without recovery, calls `onEnd` when the stream has ended. */
   async #openForChanges(onEnd: () => void): Promise<void> {
     if (!await this.#listen() && this.#rpc.channel.openStream) {
-      this.#options.onWarning("Cannot receive changes outside of calls: the server has no stream for them");
+      this.#options.onWarning(
+        "Cannot receive notifications of changes outside of requests: the server has no standalone stream",
+      );
     }
     if (!this.#options.recovers) (await this.#stream)?.ended.then(onEnd);
   }
@@ -285,7 +291,7 @@ function toFacts({ protocolVersion, serverInfo, capabilities, instructions }: Re
   };
 }
 
-// Returns the part of a filter that the server declares.
+// Returns the part of a filter for which the server declares the capabilities.
 function toGranted(filter: SubscriptionFilter, capabilities: unknown): SubscriptionFilter {
   const can = (feature: string, what: string) => {
     const settings = isObject(capabilities) ? capabilities[feature] : undefined;

@@ -1,5 +1,5 @@
 /**
- * Sends and receives all messages as lines of text: over stdio, SSE, or within this process.
+ * Sends and receives messages as text, one message per line or event: over stdio, over SSE, or within this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
@@ -9,14 +9,17 @@ import { type Message, readMessages } from "./message.ts";
 
 /** Writes lines. */
 export interface LineTransport {
-  /** Writes one line. Returns a promise if the writer should wait until the reader has read more. */
+  /**
+   * Writes one message. Returns a promise if the caller should wait before the next write, until the reader has read
+   * earlier messages.
+   */
   write(text: string): Promise<void> | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Opens a transport. Calls `receive` with each line, and `end` with a reason when no more lines can arrive. If
- * `receive` returns a promise, the transport delivers the next line when the promise settles.
+ * Opens a transport. Calls `receive` with each received text, and `end` with a reason when nothing more can arrive. If
+ * `receive` returns a promise, the transport waits until the promise has settled before it calls `receive` again.
  */
 export type OpenLineTransport = (
   receive: (text: string) => Promise<void> | undefined,
@@ -26,9 +29,9 @@ export type OpenLineTransport = (
 /** The options of {@linkcode lineChannel}. */
 export interface LineChannelOptions {
   readonly open: OpenLineTransport;
-  /** Called with each message that is not a response to a request of this channel. */
+  /** Called with each message that is not a response to a request that this channel has sent. */
   readonly onMessage: (message: Message) => Promise<void> | undefined | void;
-  /** Called with the error for each line that is not a message. */
+  /** Called with an error for each received text that is not a message. */
   readonly onBroken: (error: unknown) => void;
   readonly trace?: Trace;
 }
@@ -40,11 +43,11 @@ interface Waiter {
 }
 
 /**
- * Creates a channel over a transport of lines. When the server closes the transport, waiting requests fail with a
+ * Creates a channel over a transport. When the server closes the transport, waiting requests reject with a
  * `NetworkError`.
  */
 export function lineChannel({ open, onMessage, onBroken, trace }: LineChannelOptions): Channel {
-  // Use an array instead of a map, because a test may use the same id twice.
+  // An array instead of a map, because a test may use the same id twice.
   const waiters: Waiter[] = [];
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let lost: DOMException | undefined;

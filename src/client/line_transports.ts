@@ -1,5 +1,5 @@
 /**
- * Transports that carry lines: to a child process, and to a server in this process.
+ * Transports to a child process and to a server in this process.
  *
  * @see specification/2026-07-28/basic/transports/stdio (Shutdown)
  * @module
@@ -14,7 +14,7 @@ import { delay } from "./delay.ts";
 /** Connects to a server in this process. */
 export function memoryTransport(server: PipeServer, principal?: Principal): OpenLineTransport {
   return (receive, end) => {
-    // Deliver messages in a microtask, because between processes a message never arrives before the write returns.
+    // Deliver messages in a microtask, so that no message arrives before the write returns, as between processes.
     const pipe = openPipe(server, {
       write: (text) => void queueMicrotask(() => receive(text)),
       principal,
@@ -32,18 +32,20 @@ export function memoryTransport(server: PipeServer, principal?: Principal): Open
 
 /** The options of {@linkcode childTransport}. */
 export interface ChildTransportOptions {
-  /** Called with the error for each line that cannot be read. */
+  /** Called with an error for each line that is too long or is not UTF-8. */
   readonly onBroken: (error: unknown) => void;
-  /** Milliseconds that the process may take to exit after its input ends, and again after SIGTERM. */
+  /**
+   * Milliseconds that the process may take to exit after its standard input has been closed, and again after SIGTERM.
+   */
   readonly exitMs: number;
 }
 
-/** Maximum length of one line, in bytes. Without this limit, an endless line would fill the memory. */
+/** Maximum length of a line in bytes. Without a limit, an endless line would fill the memory. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
- * Connects to a child process. Closing the transport ends the input of the process, and kills the process if it does
- * not exit.
+ * Connects to a child process. Closing the transport closes the process's standard input, and kills the process if it
+ * does not exit.
  */
 export function childTransport(child: Child, { onBroken, exitMs }: ChildTransportOptions): OpenLineTransport {
   return (receive, end) => {
@@ -58,7 +60,8 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
       const splitter = new LineSplitter(MAX_BYTES);
       try {
         for (let next = await reader.read(); !next.done; next = await reader.read()) {
-          // Drop lines after `close`, because parsing them could take longer than the process takes to write them.
+          // Drop lines after `close`. A process that writes faster than the client can parse would otherwise keep the
+          // client busy.
           if (!isClosed) splitter.push(next.value).forEach(take);
         }
         splitter.end().forEach(take);
@@ -70,19 +73,19 @@ export function childTransport(child: Child, { onBroken, exitMs }: ChildTranspor
 
     function take(line: ReturnType<LineSplitter["push"]>[number]): void {
       if ("text" in line) return void receive(line.text);
-      const state = line.problem === "long" ? `it is longer than ${MAX_BYTES} bytes` : "it is not UTF-8";
-      onBroken(new Error(`Cannot read the server's line: ${state}`));
+      const state = line.problem === "long" ? `the line is longer than ${MAX_BYTES} bytes` : "the line is not UTF-8";
+      onBroken(new Error(`Cannot read the server's message: ${state}`));
     }
 
     async function close(): Promise<void> {
       isClosed = true;
       await shutDown();
-      // Cancel the reader, because a grandchild may keep the output open after the child has exited.
+      // Cancel the reader, because a child of the process may keep the output open after the process has exited.
       await reader.cancel().catch(() => {});
       await reading;
     }
 
-    // Ignore the error: if the process no longer reads, waiting requests fail when its output ends.
+    // Ignore the error of a process that no longer reads, because waiting requests fail when the process's output ends.
     return { write: (text) => child.write(encoder.encode(`${text}\n`)).catch(() => {}), close };
   };
 }

@@ -1,23 +1,26 @@
 /**
- * JSON-RPC messages, as the client reads them.
+ * JSON-RPC messages, and their parser for the client.
  *
  * @module
  */
 import { type Id, isObject, type Params } from "../protocol/jsonrpc.ts";
 
-/** A message in either direction. With `method` and `id` it is a request, with `method` alone a notification. */
+/**
+ * A message in either direction. A request has `method` and `id`, a notification has only `method`, and a response has
+ * neither `method` nor `params`.
+ */
 export interface Message {
   /** Always `2.0`. */
   readonly jsonrpc: "2.0";
-  /** The id of the request. `null` or absent in an error response to a request that could not be read. */
+  /** The id of the request. `null` or absent in the error response to a request that the server could not read. */
   readonly id?: Id | null;
   /** The method, such as `tools/call`. */
   readonly method?: string;
   /** The parameters. */
   readonly params?: Params;
-  /** The result of a request. */
+  /** The result, in a successful response. */
   readonly result?: unknown;
-  /** The error of a request. */
+  /** The error, in an error response. */
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
@@ -29,17 +32,17 @@ export interface Notification {
   readonly params: Params;
 }
 
-/** Parses one message, or an array of messages. Throws for any other text. */
+/** Parses a message, or an array of messages. Throws if the text is neither. */
 export function readMessages(text: string): readonly Message[] {
   const value = parse(text);
   const messages = Array.isArray(value) ? value : [value];
   if (!messages.every(isMessage)) {
-    throw new Error(`Cannot read the server's message: ${text.slice(0, 500) || "it is empty"}`);
+    throw new Error(`Cannot read the server's message: ${text.slice(0, 500) || "the text is empty"}`);
   }
   return messages;
 }
 
-// Returns `undefined` for invalid JSON, which is then rejected like any other value that is not a message.
+// Returns `undefined` for invalid JSON, so that the caller rejects it like any other value that is not a message.
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * The protocol of revisions without a handshake: each request describes its client.
+ * The protocol of revisions without a handshake, in which each request contains the client's name and capabilities.
  *
  * @see specification/2026-07-28/basic
  * @module
@@ -29,7 +29,7 @@ import type { ClientIdentity, Protocol, ProtocolOptions, ServerFacts } from "./p
 import { type SubscriptionFilter, toSubscription, type Watch } from "./subscription.ts";
 
 const META = "io.modelcontextprotocol/";
-/** The parameter that the `Mcp-Name` header must repeat, by method. */
+/** The name of the parameter that the `Mcp-Name` header must repeat, by method. */
 const NAMED: Readonly<Record<string, string>> = {
   "tools/call": "name",
   "prompts/get": "name",
@@ -39,30 +39,29 @@ const NAMED: Readonly<Record<string, string>> = {
   "tasks/cancel": "taskId",
 };
 const MAX_ROUNDS = 64;
-/** Maximum number of questions in one result. */
+/** Maximum number of input requests in one result. */
 const MAX_QUESTIONS = 100;
-/** Maximum number of tools whose headers are remembered. */
+/** Maximum number of tools whose headers the codec remembers. */
 const MAX_TOOLS = 10_000;
 const RETRY_MS = 1000;
-/** Milliseconds for which closing the client waits until extensions have cancelled their work on the server. */
+/** Milliseconds for which closing a client waits until extensions have cancelled their work on the server. */
 const SETTLE_MS = 1000;
 const MAX_RETRY_MS = 30_000;
 
 /**
- * Adds the description of the client to messages. Reads from lists of tools which arguments must be repeated in
- * headers.
+ * Adds the client's name and capabilities to messages. Remembers which arguments the calls to listed tools must repeat
+ * in headers.
  */
 export class ModernCodec implements Codec {
   readonly hasSession = false;
-  /** The protocol revision of requests. */
+  /** The protocol revision to use in requests. */
   version: string;
-  /** The least severe log level that requests ask the server to send. */
+  /** The least severe level of log messages that the server should send. */
   logLevel?: LogLevel;
   readonly #identity: ClientIdentity;
   readonly #subjects: Readonly<Record<string, string>>;
   readonly #mirrored = new Map<unknown, readonly HeaderParam[]>();
 
-  /** Creates the codec of a client. */
   constructor(version: string, identity: ClientIdentity) {
     this.version = version;
     this.logLevel = identity.logLevel;
@@ -96,16 +95,16 @@ export class ModernCodec implements Codec {
   }
 
   /**
-   * Reads which arguments of a tool must be repeated in headers.
+   * Remembers which arguments the calls to a tool must repeat in headers.
    *
-   * @throws {TypeError} if an argument cannot be repeated.
+   * @throws {TypeError} if the tool's schema requires a header that is invalid.
    */
   learn({ name, inputSchema }: Params): void {
     this.#mirrored.delete(name);
     const headers = isObject(inputSchema) ? findHeaderParams(inputSchema) : [];
     if (!headers.length) return;
-    // Clearing the map is safe: if the server refuses a call because of missing headers, the client lists the tools
-    // again.
+    // Clearing the map is safe, because the client lists the tools again if the server rejects a call with missing
+    // headers.
     if (this.#mirrored.size >= MAX_TOOLS) this.#mirrored.clear();
     this.#mirrored.set(name, headers);
   }
@@ -114,11 +113,11 @@ export class ModernCodec implements Codec {
 /** The options of {@linkcode modernProtocol}. */
 export interface ModernOptions extends ProtocolOptions {
   readonly server: ServerFacts;
-  /** The protocol revisions of the client, best first. */
+  /** The client's protocol revisions, in order of preference. */
   readonly versions: readonly string[];
 }
 
-/** Returns the protocol of a connection. */
+/** Creates the protocol for a connection to a modern server. */
 export function modernProtocol(rpc: Rpc, codec: ModernCodec, options: ModernOptions): Protocol {
   return new ModernProtocol(rpc, codec, options);
 }
@@ -127,15 +126,15 @@ class ModernProtocol implements Protocol {
   readonly #rpc: Rpc;
   readonly #codec: ModernCodec;
   readonly #options: ModernOptions;
-  /** Whether requests have HTTP headers, which must repeat some of their parameters. */
+  /** Whether requests have HTTP headers, in which some parameters must be repeated. */
   readonly #hasHeaders: boolean;
   readonly #subscriptions = new Set<ModernSubscription>();
-  /** Aborts when the connection has ended. */
+  /** Aborts when the client or the server has closed the connection. */
   readonly #closed = new AbortController();
   readonly #finishing = new Set<Finishing>();
 
   constructor(rpc: Rpc, codec: ModernCodec, options: ModernOptions) {
-    const lost = new DOMException("Cannot go on: the server closed the connection", "NetworkError");
+    const lost = new DOMException("Cannot continue the request: the server closed the connection", "NetworkError");
     rpc.channel.ended?.then(() => this.#closed.abort(lost));
     this.#rpc = rpc;
     this.#codec = codec;
@@ -180,16 +179,16 @@ class ModernProtocol implements Protocol {
   }
 
   async notify(method: string, params?: Params): Promise<void> {
-    // State the revision in notifications of extensions, because a server on stdio cannot find out the revision
-    // otherwise.
+    // Add the revision to notifications of extensions, because a server on stdio cannot find out the revision in
+    // another way.
     const isOfExtension = this.#options.extensions?.length && !PROTOCOL.test(method);
     await this.#rpc.notify(method, isOfExtension ? this.#codec.toParams(params ?? {}) : params);
   }
 
   async close(): Promise<void> {
-    this.#closed.abort(new DOMException("Cannot go on: the client was closed", "AbortError"));
+    this.#closed.abort(new DOMException("Cannot continue the request: the client was closed", "AbortError"));
     await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
-    // Extensions may still notify the server that a call was cancelled.
+    // Wait for extensions that are cancelling their work on the server.
     const late = Promise.withResolvers<void>();
     const stopTimer = startTimer(SETTLE_MS, late.resolve);
     const cancelled = [...this.#finishing].filter(({ signal }) => signal.aborted).map(({ ended }) => ended);
@@ -197,20 +196,27 @@ class ModernProtocol implements Protocol {
     stopTimer();
   }
 
-  /** Adds the capabilities for functions that answer only this request. */
+  /** Adds the capabilities for the callbacks that belong only to this request. */
   #withCapabilities(options: SentRequestOptions): SentRequestOptions {
     if (!options.capabilities) return options;
     const capabilities = { ...this.#options.capabilities, ...options.capabilities };
     return { ...options, meta: { [META + "clientCapabilities"]: capabilities, ...options.meta } };
   }
 
-  /** Sends a request, answers the questions of its results, and sends it again until the result is final. */
+  /**
+   * Sends a request. While the server's result requires input, answers the input requests, and sends the request again
+   * with the answers.
+   */
   async #sendWithAnswers(method: string, params: Params, options: SentRequestOptions): Promise<Outcome> {
     let outcome = await this.#send(method, params, options);
     for (let round = 0; outcome.result.resultType === "input_required" && options.rounds !== false; round++) {
-      if (round >= MAX_ROUNDS) throw new Error(`Cannot finish ${method}: the server asked ${MAX_ROUNDS} times`);
+      if (round >= MAX_ROUNDS) {
+        throw new Error(
+          `Cannot finish ${method}: the server still requires input after ${MAX_ROUNDS} rounds, which is the limit`,
+        );
+      }
       const { inputRequests, requestState } = outcome.result;
-      // A result without questions means that the client should send the request again later.
+      // A result without input requests means that the client should retry the request after a delay.
       if (!isObject(inputRequests)) await delay(Math.min(100 * 2 ** round, 5000), options.signal);
       const next = {
         ...params,
@@ -227,10 +233,16 @@ class ModernProtocol implements Protocol {
     const { signal = new AbortController().signal, answer } = options;
     const responses: Record<string, unknown> = {};
     const count = Object.keys(requests).length;
-    if (count > MAX_QUESTIONS) throw new Error(`Cannot finish the request: the server asks ${count} questions at once`);
-    // Answer one question after another, because there is only one user.
+    if (count > MAX_QUESTIONS) {
+      throw new Error(
+        `Cannot finish the request: the server sent ${count} input requests at once; at most ${MAX_QUESTIONS} are accepted`,
+      );
+    }
+    // Answer one input request after another, because there is only one user.
     for (const [key, asked] of Object.entries(requests)) {
-      if (!isObject(asked) || typeof asked.method !== "string") throw new Error(`Cannot read the question ${key}`);
+      if (!isObject(asked) || typeof asked.method !== "string") {
+        throw new Error(`Cannot read the input request ${key}: the method is missing`);
+      }
       signal.throwIfAborted();
       const params = isObject(asked.params) ? asked.params : {};
       responses[key] = await this.#answer({ method: asked.method, params, key, request }, { signal, answer });
@@ -239,8 +251,8 @@ class ModernProtocol implements Protocol {
   }
 
   /**
-   * Answers a question. Never throws an `McpError`, because the caller would mistake the error for a response of the
-   * server.
+   * Answers an input request. Never throws an `McpError`, because the caller would mistake the error for a response
+   * from the server.
    */
   async #answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown> {
     try {
@@ -251,7 +263,7 @@ class ModernProtocol implements Protocol {
     }
   }
 
-  /** Converts a result type of an extension to a final result, unless the caller wants the result unchanged. */
+  /** Converts a result that an extension defines to a final result, unless the caller wants the result unchanged. */
   async #finish(
     outcome: Outcome,
     { method, params }: Pick<UnfinishedCall, "method" | "params">,
@@ -260,7 +272,9 @@ class ModernProtocol implements Protocol {
     const { resultType } = outcome.result;
     const own = this.#options.extensions?.find(({ results }) => results.has(String(resultType)));
     if (!own && !isDeclared(resultType, this.#options)) {
-      throw new Error(`Cannot use the result of ${method}: no extension was declared for a ${resultType}`);
+      throw new Error(
+        `Cannot use the result of ${method}: the server sent the result type ${resultType}, but the client has declared no extension for this type`,
+      );
     }
     const finish = options.finish === false || options.rounds === false
       ? undefined
@@ -284,8 +298,8 @@ class ModernProtocol implements Protocol {
       closed: this.#closed.signal,
       isResumed: resume !== undefined,
       onProgress,
-      // Pass on the capabilities and the answer function of the request: the server sends only questions for which a
-      // request declares a capability.
+      // Use the capabilities and the answer function of the original request, because the server sends only input
+      // requests for which a request declares the capability.
       request: async (method, params = {}, options) =>
         (await this.request(method, params, { signal, answer, capabilities, headers, ...options })).result,
       answer: (question, options) => this.#answer({ request, ...question }, { signal, answer, ...options }),
@@ -309,7 +323,7 @@ class ModernProtocol implements Protocol {
     }
   }
 
-  /** Tries to fix the cause of a refusal. Returns whether the request may be sent again. */
+  /** Tries to fix the cause of an error response. Returns whether the request can be sent again. */
   async #recover(method: string, error: McpError): Promise<boolean> {
     if (error.code === UNSUPPORTED_VERSION) {
       const supported = readSupported(error);
@@ -318,19 +332,19 @@ class ModernProtocol implements Protocol {
       return version !== undefined;
     }
     if (error.code !== HEADER_MISMATCH || method !== "tools/call" || !this.#hasHeaders) return false;
-    // List the tools: the tool may have changed, or may never have been listed, and its schema states which headers it
-    // needs.
+    // List the tools to learn which headers the call needs, because the tool may have changed, or may never have been
+    // listed.
     const pages = readPages({
       what: "tools",
       timeoutMs: this.#rpc.timeoutMs,
       request: async (params, timeoutMs) => (await this.request("tools/list", { ...params }, { timeoutMs })).result,
     });
-    // The method `request` passes each page to the codec.
+    // `request` passes the tools on each page to the codec.
     for await (const _ of pages);
     return true;
   }
 
-  /** Removes tools that cannot be called as the protocol requires. */
+  /** Removes tools that cannot be called, because their schema requires invalid headers. */
   #withoutUnusable(result: Result): Result {
     if (!Array.isArray(result.tools)) return result;
     const tools = result.tools.filter((tool) => {
@@ -340,7 +354,7 @@ class ModernProtocol implements Protocol {
       } catch (error) {
         if (!this.#options.recovers) throw error;
         const state = error instanceof Error ? error.message : error;
-        this.#options.onWarning(`Cannot offer the tool ${tool.name}: ${state}`);
+        this.#options.onWarning(`Cannot list the tool ${tool.name}: ${state}`);
         return false;
       }
     });
@@ -348,7 +362,7 @@ class ModernProtocol implements Protocol {
   }
 }
 
-/** A result that an extension finishes. */
+/** A result that an extension is converting to a final result. */
 interface Finishing {
   readonly signal: AbortSignal;
   readonly ended: Promise<unknown>;
@@ -358,21 +372,21 @@ interface ModernSubscriptionOptions {
   /** Milliseconds to wait for the server's acknowledgement. */
   readonly timeoutMs: number;
   /**
-   * Returns the time for which requests have waited for a user, in milliseconds. The timeout does not count this time.
+   * Returns the total milliseconds for which requests have waited for a user. The timeout does not include this time.
    */
   readonly waitedMs: () => number;
-  /** Whether to subscribe again when the connection is lost. */
+  /** Whether to subscribe again if the connection is lost. */
   readonly recovers: boolean;
   readonly onChange: (notification: Notification) => void;
-  /** Sends the request, whose response arrives when the subscription ends. */
+  /** Sends the request. The response arrives only when the subscription ends. */
   readonly listen: (options: RequestOptions) => Promise<Outcome>;
 }
 
-/** A subscription, which is one long request. If it is lost, it is sent again. */
+/** A subscription, which is a long-running request. If the connection is lost, the request is sent again. */
 class ModernSubscription {
   /**
-   * Settles when the subscription has ended and is not opened again. The value is the result, if the server has ended
-   * it.
+   * Resolves when the subscription has ended and will not be opened again: with the server's result if the server has
+   * ended the subscription, otherwise with `undefined`.
    */
   readonly ended: Promise<Result | undefined>;
   readonly #options: ModernSubscriptionOptions;
@@ -382,12 +396,12 @@ class ModernSubscription {
 
   constructor(options: ModernSubscriptionOptions) {
     this.#options = options;
-    const late = new DOMException(`Cannot subscribe: no response in ${options.timeoutMs} ms`, "TimeoutError");
+    const late = new DOMException(`Cannot subscribe: no response within ${options.timeoutMs} ms`, "TimeoutError");
     this.#stopTimer = startPatientTimer(options.timeoutMs, options.waitedMs, () => this.#stop.abort(late));
     this.ended = this.#keepListening();
   }
 
-  /** Sends the request, and waits for the server's acknowledgement. */
+  /** Waits for the server's acknowledgement. */
   async open(): Promise<Watch> {
     try {
       const granted = await this.#acknowledged.promise;
@@ -407,7 +421,9 @@ class ModernSubscription {
       let openSince: number | undefined;
       try {
         const { result } = await this.#listen(() => openSince = performance.now());
-        this.#acknowledged.reject(new Error("Cannot subscribe: the server ended the subscription at once"));
+        this.#acknowledged.reject(
+          new Error("Cannot subscribe: the server ended the subscription without acknowledging it"),
+        );
         return result;
       } catch (error) {
         this.#acknowledged.reject(error);
@@ -416,8 +432,8 @@ class ModernSubscription {
       }
       if (openSince !== undefined) {
         retryMs = RETRY_MS;
-        // Open the subscription again at once: servers end streams when credentials expire, and changes in between are
-        // lost.
+        // Subscribe again immediately, because changes are lost until the new subscription is open. The server may have
+        // ended the stream only because the credentials have expired.
         if (performance.now() - openSince > RETRY_MS) continue;
       }
       await delay(retryMs, this.#stop.signal).catch(() => {});
@@ -437,21 +453,21 @@ class ModernSubscription {
     });
   }
 
-  /** Whether the server refused the subscription. */
+  /** Returns whether the server has rejected the subscription. */
   #isRefused(): Promise<boolean> {
     return this.#acknowledged.promise.then(() => false, () => true);
   }
 }
 
-/** Result types of known extensions, with the ids of the extensions. */
+/** The ids of known extensions, by the result type that they define. */
 const EXTENSION_RESULTS: Readonly<Record<string, string>> = { task: "io.modelcontextprotocol/tasks" };
 
-/** Matches notifications of the protocol itself, in any revision. */
+/** Matches the notifications that clients send in any protocol revision, without extensions. */
 const PROTOCOL = /^notifications\/(cancelled|initialized|progress|roots\/.*)$/;
 
 /**
- * Whether a declared extension that the client does not support itself may define a result type. An unknown extension
- * may define any type.
+ * Tests whether an extension that is only declared in `capabilities` may define a result type. An unknown extension may
+ * define any type.
  */
 function isDeclared(resultType: unknown, { capabilities, extensions: own = [] }: ProtocolOptions): boolean {
   const { extensions = {} } = capabilities;
@@ -461,7 +477,7 @@ function isDeclared(resultType: unknown, { capabilities, extensions: own = [] }:
   return Object.keys(extensions).some((id) => !id.startsWith(META) && !known.includes(id));
 }
 
-/** Moves the keys of extensions in a granted filter to the field `extensions`. */
+/** Moves the keys that extensions define in a granted filter to the field `extensions`. */
 function toGranted(
   { toolsListChanged, promptsListChanged, resourcesListChanged, resourceSubscriptions, ...extensions }: Params,
 ): SubscriptionFilter {
@@ -470,7 +486,7 @@ function toGranted(
   return { ...Object.fromEntries(given), ...Object.keys(extensions).length ? { extensions } : {} };
 }
 
-/** Returns the protocol revisions that a server names when it refuses a revision. */
+/** Returns the supported protocol revisions in the error of a server that has rejected a revision. */
 export function readSupported({ data }: McpError): readonly unknown[] {
   return isObject(data) && Array.isArray(data.supported) ? data.supported : [];
 }

@@ -1,5 +1,5 @@
 /**
- * Signs users in: the authorization code grant with PKCE.
+ * Signs users in with the authorization code grant and PKCE.
  *
  * @see specification/2026-07-28/basic/authorization (Authorization Flow Steps)
  * @module
@@ -23,14 +23,14 @@ import { type ClientIdentityOptions, findClient, toAuthentication } from "./regi
 import { isThisMachine } from "./requests.ts";
 import type { SignInTrip, UserAgent } from "./user_agent.ts";
 
-/** The options of {@linkcode codeGrant}. */
+/** Options of {@linkcode codeGrant}. */
 export interface CodeGrantOptions extends ClientIdentityOptions {
   readonly userAgent: UserAgent;
   /** Milliseconds that a user may take to sign in. */
   readonly signInMs: number;
 }
 
-/** Returns the grant by which users sign in. */
+/** Returns a grant that obtains tokens by signing users in. */
 export function codeGrant(options: CodeGrantOptions): Grant {
   return {
     issuer: options.client?.issuer,
@@ -70,11 +70,11 @@ async function signInUser(options: CodeGrantOptions, context: GrantContext): Pro
   }
 }
 
-/** Checks that the authorization server supports PKCE, because without it a stolen code could be used. */
+/** Throws unless the authorization server supports PKCE, because without PKCE an attacker could use a stolen code. */
 function checkProofOfCode({ server, authorizationServer }: GrantContext): void {
   const { code_challenge_methods_supported: methods, issuer, authorization_endpoint: endpoint } = authorizationServer;
   const state = methods?.includes("S256")
-    ? endpoint ? undefined : "has no page to sign in"
+    ? endpoint ? undefined : "has no sign-in page (authorization_endpoint)"
     : "does not support PKCE with S256";
   if (state) throw new SignInError(`Cannot sign in to ${server}: the authorization server ${issuer} ${state}`);
 }
@@ -92,7 +92,7 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
     signal,
   });
   const [verifier, state] = [generateRandomCodeVerifier(), generateRandomState()];
-  const url = requests.readUrl(authorizationServer.authorization_endpoint, "the page to sign in");
+  const url = requests.readUrl(authorizationServer.authorization_endpoint, "the sign-in page");
   const params = {
     response_type: "code",
     client_id: client.id,
@@ -107,19 +107,20 @@ async function travel(trip: SignInTrip, options: CodeGrantOptions, context: Gran
   };
   for (const [name, value] of Object.entries(params)) url.searchParams.set(name, value);
   const { issuer } = authorizationServer;
-  // Stop waiting when the signal aborts: a user agent that ignores it would block every request that waits for a token.
+  // Stop waiting when the signal aborts, because a user agent that ignores the signal would block every request that
+  // waits for a token.
   const address = await untilAborted(trip.visit({ url: url.href, server, issuer, scopes }, { signal }), signal);
   signal.throwIfAborted();
   return await exchangeCode({ address, redirectUri, client, state, verifier }, context);
 }
 
-/** Checks that a code does not travel over http, except to a loopback address. */
+/** Throws if the redirect URI would send a code over http, except to a loopback address. */
 function checkRedirectUri(redirectUri: string, server: string): void {
   const url = URL.parse(redirectUri);
   if (url && (url.protocol !== "http:" || isThisMachine(url))) return;
   const state = `the redirectUri of the user agent is ${
     toShown(redirectUri)
-  }, which is neither an https URL nor a URL of this machine`;
+  }, which is not an https URL or an http URL on loopback; change the redirectUri`;
   throw new SignInError(`Cannot sign in to ${server}: ${state}`);
 }
 
@@ -149,20 +150,23 @@ async function exchangeCode(returned: Returned, context: GrantContext): Promise<
   return { client, response };
 }
 
-/** Checks the redirect URL. Its error parameter must not be shown before the URL has been checked. */
+/**
+ * Validates the redirect URL and returns its parameters. The error parameter is used only after the state and the
+ * issuer have been validated, because anyone can open the redirect URL.
+ */
 function readReturn({ address, redirectUri, client, state }: Returned, context: GrantContext): URLSearchParams {
   const url = URL.parse(address);
   const expected = new URL(redirectUri);
   if (!url || url.origin !== expected.origin || url.pathname !== expected.pathname) {
     throw new SignInError(
-      `Cannot sign in to ${context.server}: the user came back to another address than ${redirectUri}; try again`,
+      `Cannot sign in to ${context.server}: the redirect went to another address, not to ${redirectUri}; try again`,
     );
   }
   try {
     return validateAuthResponse(context.authorizationServer, { client_id: client.id }, url, state);
   } catch (error) {
     const { issuer } = context.authorizationServer;
-    const state = error instanceof AuthorizationResponseError ? `${issuer} refused it` : "the answer is not valid";
+    const state = error instanceof AuthorizationResponseError ? `${issuer} refused it` : "the redirect is not valid";
     throw new SignInError(`Cannot sign in to ${context.server}: ${state}: ${toReason(error)}`);
   }
 }

@@ -1,6 +1,5 @@
 /**
- * Discovers where the users of a server sign in: reads its resource metadata, and the metadata of its authorization
- * server.
+ * Discovers a server's authorization server, by reading the metadata of the server and of the authorization server.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
@@ -9,22 +8,25 @@ import type { AuthorizationServer } from "oauth4webapi";
 import { SignInError, toShown } from "./errors.ts";
 import type { Requests } from "./requests.ts";
 
-/** The place where the users of a server sign in. */
+/** A server's authorization server, and facts about the tokens to request. */
 export interface Discovered {
-  /** The identifier of the server in its metadata. The client requests tokens for this resource. */
+  /** The resource identifier in the server's metadata. The client requests tokens for this resource. */
   readonly resource: string;
   /** The scopes in the server's metadata. */
   readonly scopes: readonly string[];
   /** Whether the server accepts only tokens that are bound to a key. */
   readonly needsProof: boolean;
-  /** The metadata of the authorization server. Its `issuer` is exactly the issuer that the MCP server names. */
+  /**
+   * The authorization server's metadata. `issuer` equals the issuer in the MCP server's metadata, character by
+   * character.
+   */
   readonly authorizationServer: AuthorizationServer;
   /**
-   * Whether the server has no metadata, so the client assumes the default endpoints of revision 2025-03-26, which may
-   * not exist.
+   * Whether the client assumes the default endpoints of revision 2025-03-26, because no metadata was found. These
+   * endpoints may not exist.
    */
   readonly isGuess: boolean;
-  /** The URL of the server's metadata, if the challenge named it. It may differ from the well-known URLs. */
+  /** The URL of the server's metadata, if the challenge contained the URL. It may differ from the well-known URLs. */
   readonly metadataUrl?: string;
 }
 
@@ -33,18 +35,18 @@ export interface DiscoveryOptions {
   readonly requests: Requests;
   /** The URL of the server. */
   readonly server: URL;
-  /** The parameter `resource_metadata` of the server's challenge. */
+  /** The parameter `resource_metadata` in the server's challenge. */
   readonly metadataUrl?: string;
-  /** The authorization server to choose if the server names several. */
+  /** The only authorization server to accept. By default, the first one in the server's metadata. */
   readonly issuer?: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Reads the metadata of the server and of its authorization server.
+ * Reads the metadata of a server and of its authorization server.
  *
- * @throws {SignInError} if metadata is missing, or if the metadata of the server and of the authorization server do not
- * match.
+ * @throws {SignInError} if metadata is missing, or if the issuers in the server's metadata and the authorization
+ * server's metadata differ.
  */
 export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   options.requests.readUrl(options.server.href, "the server");
@@ -55,7 +57,10 @@ export async function discover(options: DiscoveryOptions): Promise<Discovered> {
   const issuer = chooseIssuer(metadata.authorization_servers, options);
   const found = await readServerMetadata(requests.readUrl(issuer, "the authorization server"), issuer, options);
   if (!found) {
-    throw refuse(server, `the authorization server ${toShown(issuer)} has no metadata; ask its operator`);
+    throw refuse(
+      server,
+      `the authorization server ${toShown(issuer)} has no metadata; ask the operator of the authorization server`,
+    );
   }
   signal.throwIfAborted();
   const needsProof = metadata.dpop_bound_access_tokens_required === true;
@@ -70,7 +75,7 @@ function refuse({ href }: URL, state: string): SignInError {
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Reads the resource metadata. Returns `undefined` if the server does not publish metadata. */
+/** Reads the server's resource metadata. Returns `undefined` if the server does not publish metadata. */
 async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | undefined> {
   const { requests, server, metadataUrl, signal } = options;
   if (metadataUrl !== undefined) {
@@ -89,15 +94,18 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
 }
 
 /**
- * Returns the resource if it is the URL of the server, or a URL of the same origin whose path is a prefix of the
- * server's path.
+ * Returns the resource in the metadata. Throws unless the resource is the server's URL, or a URL with the same origin
+ * whose path is a prefix of the server's path.
  */
 function readResource(text: unknown, server: URL): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   const isHere = url && !url.hash && url.origin === server.origin && isWithin(server, url);
   if (isHere) return String(text);
-  const state = text === undefined ? "names no resource" : `names another resource, ${toShown(text)}`;
-  throw refuse(server, `its resource metadata ${state}; a token for it could be used elsewhere`);
+  const state = text === undefined ? "contains no resource" : `names the resource ${toShown(text)}`;
+  throw refuse(
+    server,
+    `its resource metadata ${state}, not the server's URL; a token for this resource could be used at another server`,
+  );
 }
 
 function isWithin(server: URL, { pathname, search }: URL): boolean {
@@ -108,13 +116,13 @@ function isWithin(server: URL, { pathname, search }: URL): boolean {
 
 function chooseIssuer(servers: unknown, { server, issuer }: DiscoveryOptions): string {
   const issuers = Array.isArray(servers) ? servers.filter((each) => typeof each === "string") : [];
-  if (!issuers.length) throw refuse(server, "its resource metadata names no authorization server");
+  if (!issuers.length) throw refuse(server, "its resource metadata contains no authorization server");
   if (issuer === undefined || issuers.includes(issuer)) return issuer ?? issuers[0];
   const named = issuers.map(toShown).join(", ");
-  throw refuse(server, `the client belongs to ${issuer}, and the server asks for a token of ${named}`);
+  throw refuse(server, `the client is registered at ${issuer}, but the server requires a token from ${named}`);
 }
 
-/** Returns the URLs of an issuer's metadata, in the order of the specification. */
+/** Returns the URLs at which an issuer may publish its metadata, in the order that the specification requires. */
 function listPlaces(issuer: URL): readonly URL[] {
   const path = issuer.pathname.replace(/\/$/, "");
   const places = [
@@ -125,7 +133,9 @@ function listPlaces(issuer: URL): readonly URL[] {
   return places.map((place) => new URL(place, issuer));
 }
 
-/** Reads the metadata of the authorization server. Returns `undefined` if it does not publish metadata. */
+/**
+ * Reads an authorization server's metadata. Returns `undefined` if the authorization server does not publish metadata.
+ */
 async function readServerMetadata(
   url: URL,
   issuer: string,
@@ -134,17 +144,20 @@ async function readServerMetadata(
   for (const place of listPlaces(url)) {
     const found = await requests.readDocument(place, signal);
     if (!found) continue;
-    // Compare as text, because another spelling could belong to another authorization server.
+    // Compare the issuers as text, because another spelling could be the issuer of another authorization server.
     if (found.issuer !== issuer) {
-      throw refuse(server, `${place.href} is the metadata of ${toShown(found.issuer)}, and not of ${toShown(issuer)}`);
+      throw refuse(
+        server,
+        `the metadata at ${place.href} belongs to ${toShown(found.issuer)}, not to ${toShown(issuer)}`,
+      );
     }
     return { ...found, issuer };
   }
 }
 
 /**
- * Discovers as in revision 2025-03-26: the origin of the server is the authorization server. If it has no metadata, its
- * endpoints have fixed paths.
+ * Follows the rules of revision 2025-03-26: the authorization server is at the server's origin. If this authorization
+ * server has no metadata, its endpoints have fixed paths.
  *
  * @see specification/2025-03-26/basic/authorization (Fallbacks for Servers without Metadata Discovery)
  */
@@ -164,14 +177,14 @@ async function discoverOld(options: DiscoveryOptions): Promise<Discovered> {
   return { resource: toCanonical(server), scopes: [], needsProof: false, authorizationServer, isGuess: !found };
 }
 
-/** Returns the URL without its fragment, and without the slash of an empty path. */
+/** Returns the URL without fragment, and for the path `/` without a trailing slash. */
 function toCanonical(server: URL): string {
   const url = new URL(server);
   url.hash = "";
   return url.pathname === "/" && !url.search ? url.origin : url.href;
 }
 
-/** Reads a list of scopes, or a string of scopes separated by spaces. */
+/** Reads an array of scopes, or a string of scopes separated by spaces. Ignores invalid scopes. */
 export function toScopes(value: unknown): readonly string[] {
   const words = typeof value === "string" ? value.split(" ") : Array.isArray(value) ? value : [];
   return [...new Set(words.filter((each) => typeof each === "string" && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(each)))];

@@ -1,5 +1,5 @@
 /**
- * A way to get tokens from an authorization server.
+ * The interface of grants, which obtain tokens from an authorization server, and the token request.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { type TokenRequestOptions, toRequestOptions } from "./registration.ts";
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** Parameters with which a grant obtains a token. */
+/** Parameters for obtaining a token. */
 export interface GrantContext {
   /** The URL of the server. */
   readonly server: string;
@@ -19,29 +19,29 @@ export interface GrantContext {
   readonly authorizationServer: AuthorizationServer;
   /** The scopes to request. If empty, the authorization server chooses the scopes. */
   readonly scopes: readonly string[];
-  /** The key to which the token will be bound. */
+  /** The key to bind the token to. */
   readonly key?: ProofKey;
   readonly requests: Requests;
   readonly store: TokenStore;
   readonly signal: AbortSignal;
 }
 
-/** A token, and the client that it belongs to. */
+/** The response with a token, and the client to which the token was issued. */
 export interface Granted {
   readonly client: RegisteredClient;
   readonly response: TokenEndpointResponse;
 }
 
-/** A way to obtain tokens. */
+/** Obtains tokens in one way, such as by signing a user in. */
 export interface Grant {
-  /** The authorization server that the client belongs to. */
+  /** The authorization server where the client is registered. */
   readonly issuer?: string;
-  /** The only client whose tokens may be used. */
+  /** The client's id. Stored tokens of other clients are not used. */
   readonly clientId?: string;
   readonly obtain: (context: GrantContext) => Promise<Granted>;
 }
 
-/** The error for a token request that the authorization server refused. */
+/** The error of a token request that the authorization server has rejected. */
 export class TokenRefusedError extends SignInError {
   /** The error code, such as `invalid_grant`. */
   readonly code: string;
@@ -53,9 +53,10 @@ export class TokenRefusedError extends SignInError {
 }
 
 /**
- * Sends a request for a token. Sends it again if the authorization server requires a nonce in the proof.
+ * Sends a token request. If the authorization server requires a nonce in the proof, sends the request again with the
+ * nonce.
  *
- * @throws {TokenRefusedError} if the authorization server refuses the request.
+ * @throws {TokenRefusedError} if the authorization server rejects the request.
  * @throws {SignInError} if the authorization server cannot be reached, or if its response is invalid.
  */
 export async function requestToken(
@@ -76,12 +77,12 @@ export async function requestToken(
       throw error;
     });
     if (!key || response.token_type === "dpop") return response;
-    throw new SignInError(`Cannot use the token of ${issuer}: it is not bound to the key of this client`);
+    throw new SignInError(`Cannot use the token from ${issuer}: the token is not bound to this client's key`);
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof SignInError) throw error;
     const code = toErrorCode(error);
-    const message = `Cannot get a token of ${issuer}: ${toReason(error)}`;
+    const message = `Cannot get a token from ${issuer}: ${toReason(error)}`;
     throw code === undefined ? new SignInError(message) : new TokenRefusedError(message, code);
   }
 }

@@ -1,30 +1,30 @@
 /**
- * The values that the store contains: tokens, and registrations of clients.
+ * The formats of stored values: tokens and client registrations.
  *
  * @module
  */
 import type { JWK } from "jose";
 import { isObject } from "../../kit/json.ts";
 
-/** A client that is registered at an authorization server. */
+/** A client and its credentials at an authorization server. */
 export interface RegisteredClient {
   readonly id: string;
   readonly secret?: string;
-  /** The authentication method: `none`, `client_secret_basic` or `client_secret_post`. */
+  /** How the client authenticates at the token endpoint. */
   readonly method: ClientMethod;
 }
 
-/** How a client authenticates at the token endpoint. */
+/** The supported methods of client authentication at the token endpoint. */
 export type ClientMethod = "none" | "client_secret_basic" | "client_secret_post";
 
-/** The tokens for one resource, and their client and issuer. They are never used with any other server. */
+/** The tokens for one server, with their resource, client and issuer. The tokens are never sent to another server. */
 export interface HeldTokens {
   readonly issuer: string;
   readonly resource: string;
   readonly client: RegisteredClient;
-  /** The scopes that have been requested so far. */
+  /** All scopes that have been requested so far. */
   readonly requested: readonly string[];
-  /** The scopes that were granted. */
+  /** The scopes that the authorization server has granted. */
   readonly scopes: readonly string[];
   readonly token: string;
   readonly refreshToken?: string;
@@ -35,11 +35,11 @@ export interface HeldTokens {
   readonly isRenewed?: boolean;
   /** The private key that the token is bound to. */
   readonly key?: JWK;
-  /** The URL of the resource metadata that the server's challenge named. */
+  /** The URL of the resource metadata, if the server's challenge contained the URL. */
   readonly metadataUrl?: string;
 }
 
-/** The version of the format. Values of other versions are ignored. */
+/** Version of the formats. Values with other versions are ignored. */
 const VERSION = 1;
 
 /** Converts tokens to a value for the store. */
@@ -47,7 +47,10 @@ export function writeTokens(tokens: HeldTokens): string {
   return JSON.stringify({ v: VERSION, ...tokens });
 }
 
-/** Reads a value from the store. Returns `undefined` for a value in another format; the user then signs in again. */
+/**
+ * Reads tokens from a stored value. Returns `undefined` if the value has another format, so that the user signs in
+ * again.
+ */
 export function readTokens(text: string | undefined): HeldTokens | undefined {
   const value = parse(text);
   if (!isObject(value) || value.v !== VERSION || !isHeld(value)) return;
@@ -63,14 +66,14 @@ function isHeld(value: object): value is HeldTokens & { v: number } {
     typeof issuedAt === "number" && typeof metadataUrl === "string";
 }
 
-/** Converts a registration to a value for the store. */
+/** Converts a client registration to a value for the store. */
 export function writeRegistration(client: RegisteredClient, redirectUri: string): string {
   return JSON.stringify({ v: VERSION, ...client, redirectUri });
 }
 
 /**
- * Reads the registration for a redirect URI. Returns `undefined` if the value is not a registration for this redirect
- * URI.
+ * Reads a client registration from a stored value. Returns `undefined` if the value has another format, or if the
+ * client was registered with another redirect URI.
  */
 export function readRegistration(text: string | undefined, redirectUri: string): RegisteredClient | undefined {
   const value = parse(text);
@@ -80,7 +83,7 @@ export function readRegistration(text: string | undefined, redirectUri: string):
   return typeof secret === "string" ? { id, secret, method } : { id, method };
 }
 
-/** Tests for an authentication method that this client supports. */
+/** Tests whether a value is an authentication method that this client supports. */
 export function isMethod(value: unknown): value is ClientMethod {
   return value === "none" || value === "client_secret_basic" || value === "client_secret_post";
 }

@@ -1,5 +1,5 @@
 /**
- * Receives users who return from an authorization server, on a port of this machine.
+ * Receives redirects from an authorization server on a port of this machine.
  *
  * @see RFC 8252, section 7.3 (Loopback Interface Redirection)
  * @module
@@ -12,11 +12,11 @@ import type { SignInPage, SignInTrip, UserAgent } from "./user_agent.ts";
 
 /** The options of {@linkcode loopback}. */
 export interface LoopbackOptions {
-  /** Shows the page of the authorization server to the user, for example in the browser of the system. */
+  /** Shows the authorization server's page to the user, for example in the default browser. */
   readonly open: (page: SignInPage) => void | Promise<void>;
   /**
-   * The port to listen on, for authorization servers that compare the whole redirect URI. Defaults to a free port for
-   * each sign-in.
+   * The port to listen on. By default, each sign-in uses a free port. Set a port if the authorization server also
+   * compares the port of the redirect URI.
    */
   readonly port?: number;
 }
@@ -25,14 +25,14 @@ const OPTIONS: KnownOptions<keyof LoopbackOptions> = { names: { open: "function"
 
 const HOST = "127.0.0.1";
 const PATH = "/callback";
-/** Milliseconds for which the server waits at its end until the browser has received the last page. */
+/** Milliseconds for which the server, before it stops, waits until the browser has received the last page. */
 const CLOSE_MS = 2000;
 
 /**
- * Returns a user agent that waits for the user at `http://127.0.0.1:PORT/callback`. It listens only while a user signs
- * in.
+ * Returns a user agent that receives the redirect at `http://127.0.0.1:PORT/callback`. The server listens only while a
+ * user is signing in.
  *
- * @throws {TypeError} if an option is unknown, or if the program runs on neither Deno nor Bun.
+ * @throws {TypeError} if an option is unknown or invalid, or if the runtime is not Deno or Bun.
  */
 export function loopback(options: LoopbackOptions): UserAgent {
   checkOptions("use loopback()", options, OPTIONS);
@@ -40,25 +40,25 @@ export function loopback(options: LoopbackOptions): UserAgent {
   if (typeof open !== "function") throw new TypeError("Cannot use loopback(): open is missing; pass a function");
   if (!Number.isInteger(port) || port < 0 || port > 65_535) {
     throw new TypeError(
-      `Cannot use loopback(): port ${port} is not a port; pass a number from 1 to 65535, or omit port`,
+      `Cannot use loopback(): port is ${port}; pass a whole number from 1 to 65535, or omit port`,
     );
   }
   if (!deno && !bun) {
-    throw new TypeError("Cannot use loopback(): it needs Deno or Bun; pass signIn a userAgent of your own");
+    throw new TypeError("Cannot use loopback(): this runtime is not Deno or Bun; pass your own userAgent to signIn()");
   }
   return () => new LoopbackTrip(open, port);
 }
 
-/** An HTTP server that receives the redirect of one sign-in. */
+/** An HTTP server for one sign-in, which receives the redirect and shows the outcome. */
 class LoopbackTrip implements SignInTrip {
   readonly redirectUri: string;
   readonly #open: LoopbackOptions["open"];
   readonly #host: string;
   readonly #close: () => Promise<void>;
   readonly #returned = Promise.withResolvers<string>();
-  /** The last page for the user. */
+  /** The page that shows the outcome of the sign-in. */
   readonly #outcome = Promise.withResolvers<Response>();
-  /** The `state` that the redirect must contain. `undefined` until the user is sent to the authorization server. */
+  /** The `state` that the redirect must contain. `undefined` before `visit` is called. */
   #state: string | undefined;
   #hasReturned = false;
 
@@ -91,12 +91,13 @@ class LoopbackTrip implements SignInTrip {
 
   async #respond(request: Request): Promise<Response> {
     const url = new URL(request.url);
-    // Reject other host names, because a host name that resolves to this machine may belong to a malicious web page.
+    // Reject other Host headers, because a malicious web page can use a host name that resolves to this machine (DNS
+    // rebinding).
     if (request.headers.get("host") !== this.#host) return toPage(403, "This is not the address of the program.");
     if (url.pathname !== PATH) return toPage(404, "There is nothing at this address.");
     if (request.method !== "GET") return toPage(405, "This address only accepts GET.");
     if (this.#state === undefined || url.searchParams.get("state") !== this.#state) {
-      return toPage(400, "This is not the sign-in that the program waits for. Nothing has changed.");
+      return toPage(400, "The program is waiting for another sign-in. Nothing has changed.");
     }
     if (this.#hasReturned) return toPage(409, "This sign-in was already completed. Nothing has changed.");
     this.#hasReturned = true;
@@ -107,7 +108,7 @@ class LoopbackTrip implements SignInTrip {
 
 interface Listening {
   readonly port: number;
-  /** Closes the server when its responses are sent, or after {@linkcode CLOSE_MS}. */
+  /** Closes the server when all responses have been sent, but at the latest after {@linkcode CLOSE_MS} milliseconds. */
   readonly close: () => Promise<void>;
 }
 
@@ -118,7 +119,7 @@ function listen(port: number, respond: (request: Request) => Promise<Response>):
       const server = deno.serve({ hostname: HOST, port, signal: stop.signal, onListen: () => {} }, respond);
       return { port: server.addr.port, close: () => closeSoon(server.shutdown(), () => stop.abort()) };
     }
-    const server = bun!.serve({ hostname: HOST, port, fetch: respond, idleTimeout: 255 }); // Checked by loopback().
+    const server = bun!.serve({ hostname: HOST, port, fetch: respond, idleTimeout: 255 }); // Not undefined, because loopback() has checked the runtime.
     return { port: server.port, close: () => closeSoon(server.stop(), () => void server.stop(true)) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);

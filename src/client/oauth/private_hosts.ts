@@ -1,10 +1,12 @@
 /**
- * Recognizes hosts of this machine and of private networks by their names and addresses.
+ * Recognizes loopback and private-network hosts by name or address, without DNS.
  *
  * @module
  */
 
-/** Ranges of IPv4 addresses that are not public: the first address of each range, and the length of its prefix. */
+/**
+ * Ranges of IPv4 addresses that are not public: the first three bytes of the address, and the prefix length in bits.
+ */
 const PRIVATE_RANGES: readonly (readonly [number, number, number, number])[] = [
   [0, 0, 0, 8], // this network
   [10, 0, 0, 8],
@@ -24,10 +26,11 @@ const PRIVATE_RANGES: readonly (readonly [number, number, number, number])[] = [
 const PRIVATE_NAMES = /^(?:localhost|[^.]+)$|\.(?:localhost|local|internal|home\.arpa)$/;
 
 /**
- * Tests for a host that is not on the public internet: a private address, a name such as `localhost` or `db.internal`,
- * or a name without a dot. Names are not resolved, so a public name that points to a private address is not recognized.
+ * Tests whether a host is not on the public internet: a private address, a name such as `localhost` or `db.internal`,
+ * or a name without a dot. Returns `false` for a public name that points to a private address, because names are not
+ * resolved.
  *
- * @param hostname the hostname of a `URL`, which spells each address in only one way
+ * @param hostname The `hostname` of a `URL`, in which addresses are normalized.
  */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/\.$/, "");
@@ -46,8 +49,8 @@ function toNumber(bytes: readonly number[]): number {
 }
 
 /**
- * Tests for global unicast addresses. Excludes addresses for protocol assignments, documentation and tunnels, which can
- * lead to private addresses.
+ * Tests whether an address is a global unicast address. Excludes addresses for protocol assignments, documentation and
+ * tunnels, because tunnels can lead to private addresses.
  */
 function isPublicV6(host: string): boolean {
   const [first, second] = host.slice(1).split(":", 2).map((group) => parseInt(group || "0", 16));

@@ -1,6 +1,6 @@
 /**
- * Obtains tokens without a user at a browser: for programs, for users of a company's identity provider, and for
- * workloads of a platform.
+ * Obtains tokens without a browser: for programs, for users of a company's identity provider, and for workloads on a
+ * platform.
  *
  * @module
  */
@@ -23,15 +23,15 @@ import type { TokenRequestOptions } from "./registration.ts";
 import { type SignIn, TOKEN_OPTIONS, type TokenOptions } from "./token_options.ts";
 import { TokenSources } from "./token_sources.ts";
 
-/** A client that was registered by hand, with a secret or a private key. */
+/** A client that was registered manually, with a secret or a private key. */
 export interface ProgramClient {
   /** The client id at the authorization server. */
   readonly id: string;
   /** The client secret at the authorization server. */
   readonly secret?: string;
   /**
-   * The client's private key, instead of a secret: a JSON Web Key with `alg`, such as `ES256`, and with `kid` if the
-   * authorization server requires it.
+   * The client's private key, instead of a secret. The JSON Web Key must contain `alg`, such as `ES256`, and `kid` if
+   * the authorization server requires a key id.
    */
   readonly key?: ClientKey;
   /**
@@ -43,23 +43,23 @@ export interface ProgramClient {
 
 /** A private JSON Web Key (RFC 7517). */
 export interface ClientKey {
-  /** The algorithm of its signatures. */
+  /** The signature algorithm. */
   readonly alg: string;
-  /** Further members of the key. */
+  /** Other members of the key, such as `kid`. */
   readonly [member: string]: unknown;
 }
 
 /** Options of {@linkcode clientCredentials}. */
 export interface ClientCredentialsOptions extends TokenOptions {
-  /** The program as a client of the authorization server. */
+  /** The client that is registered for the program at the authorization server. */
   readonly client: ProgramClient;
 }
 
 /** The options of {@linkcode workloadIdentity}. */
 export interface WorkloadIdentityOptions extends TokenOptions {
   /**
-   * Returns the token of the platform, such as the token of a Kubernetes service account. Called for each new access
-   * token.
+   * Returns the token that the platform has issued to the workload, such as a Kubernetes service account token. Called
+   * for each new access token.
    */
   readonly assertion: () => string | Promise<string>;
   /** The URL of the authorization server that accepts the assertion, spelled as in its metadata. */
@@ -77,16 +77,16 @@ export interface EnterpriseSignInOptions extends TokenOptions {
     /** The client. */
     readonly client: Omit<ProgramClient, "issuer">;
   };
-  /** Returns the id token of the user who has signed in at the identity provider. Called for each new access token. */
+  /** Returns the user's id token from the identity provider. Called for each new access token. */
   readonly idToken: () => string | Promise<string>;
-  /** The client that is registered at the authorization server of the MCP server. */
+  /** The client that is registered at the MCP server's authorization server. */
   readonly client: ProgramClient;
 }
 
 const CLIENT_AT: KnownOptions<"id" | "secret" | "key"> = { names: { id: true, secret: true, key: true } };
 const CLIENT: KnownOptions<keyof ProgramClient> = { names: { ...CLIENT_AT.names, issuer: true } };
 
-/** Error codes which mean that the authorization server could not check the assertion at this time. */
+/** Error codes of a temporary failure, after which the same assertion may succeed. */
 const TEMPORARY = ["server_error", "temporarily_unavailable"];
 
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -95,7 +95,7 @@ const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token";
 
 /**
- * Obtains tokens for a program that acts for itself (OAuth client credentials).
+ * Obtains tokens for a program that acts on its own behalf (OAuth client credentials).
  *
  * ```ts
  * import { connect } from "@x/mcp/client";
@@ -127,8 +127,8 @@ export function clientCredentials(options: ClientCredentialsOptions): SignIn {
 }
 
 /**
- * Obtains tokens for a workload whose platform vouches for it (JWT bearer grant, RFC 7523). After a refusal, the same
- * assertion is not sent again.
+ * Obtains tokens for a workload, in exchange for a token that the platform has issued to the workload (JWT bearer
+ * grant, RFC 7523). An assertion that the authorization server has rejected is not sent again.
  */
 export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
   const action = "use workloadIdentity()";
@@ -146,8 +146,8 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
       try {
         return await exchangeAssertion(context, party, text);
       } catch (error) {
-        // Remember a refusal only if the authorization server has checked the assertion. Otherwise the same assertion
-        // may succeed later.
+        // Remember a rejection only if the authorization server has checked the assertion, because after a temporary
+        // failure the same assertion may succeed.
         if (error instanceof TokenRefusedError && !TEMPORARY.includes(error.code)) refused = { assertion: text, error };
         throw error;
       }
@@ -157,9 +157,9 @@ export function workloadIdentity(options: WorkloadIdentityOptions): SignIn {
 }
 
 /**
- * Obtains tokens for users of a company's identity provider, which decides who may use which server. The identity
- * provider exchanges the user's id token for an assertion, and the server's authorization server exchanges the
- * assertion for an access token.
+ * Obtains tokens for users of a company's identity provider, which decides which users may use which servers. The
+ * identity provider exchanges the user's id token for an assertion. The server's authorization server then exchanges
+ * the assertion for an access token.
  *
  * @see the extension io.modelcontextprotocol/enterprise-managed-authorization
  */
@@ -190,7 +190,10 @@ function readClient(action: string, client: ProgramClient | undefined): ProgramC
   throw new TypeError(`Cannot ${action}: the client has a secret and a key; remove one of them`);
 }
 
-/** Reads a client whose secret or key is valid at one authorization server only. */
+/**
+ * Reads a client. If the client has a secret or a key, requires `issuer`, because the secret or key belongs to one
+ * authorization server.
+ */
 function readBoundClient(action: string, client: ProgramClient | undefined): ProgramClient {
   const read = readClient(action, client);
   if ((read.secret ?? read.key ?? read.issuer) !== undefined) checkIssuer(action, "client.issuer", read.issuer);
@@ -224,7 +227,7 @@ function toGrant(
 
 async function toParty(client: ProgramClient, as: AuthorizationServer) {
   const known: RegisteredClient = toKnown(client, as);
-  // A workload may have no client. Only the assertion then states its identity.
+  // If a workload has no client, only the assertion identifies the workload.
   if (!client.id) return { known, party: { as, info: { client_id: "none" }, authentication: () => {} } };
   const authentication = client.key ? await toKeyAuthentication(client.key) : toAuthentication(known);
   return { known, party: { as, info: { client_id: client.id }, authentication } };
@@ -232,7 +235,9 @@ async function toParty(client: ProgramClient, as: AuthorizationServer) {
 
 async function toKeyAuthentication(jwk: ClientKey): Promise<ClientAuthentication> {
   const key = await importJWK(jwk);
-  if (!(key instanceof CryptoKey)) throw new TypeError("Cannot use client.key: it is not a private key with alg");
+  if (!(key instanceof CryptoKey)) {
+    throw new TypeError("Cannot use client.key: the value is not a private JSON Web Key with alg");
+  }
   return PrivateKeyJwt(typeof jwk.kid === "string" ? { key, kid: jwk.kid } : key);
 }
 
@@ -252,12 +257,12 @@ async function exchangeIdToken(
     subject_token: idToken,
     subject_token_type: ID_TOKEN,
   };
-  // Do not bind the assertion to the key, because it is not an access token.
+  // Do not bind the assertion to the key, because the assertion is not an access token.
   const exchanging = { ...context, requests: context.requests.toChosen(tokenEndpoint), key: undefined };
   const response = await exchange(exchanging, party, TOKEN_EXCHANGE, params, ["n_a"]);
   if (response.issued_token_type === ID_JAG) return response.access_token;
   throw new SignInError(
-    `Cannot sign in to ${context.server}: the identity provider ${tokenEndpoint} returned no ID-JAG`,
+    `Cannot sign in to ${context.server}: the identity provider ${tokenEndpoint} returned a token of another type; an ID-JAG is required`,
   );
 }
 

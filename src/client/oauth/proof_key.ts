@@ -1,5 +1,5 @@
 /**
- * A key to which tokens are bound, and the proofs of possession for requests.
+ * A key to which tokens are bound, and proofs that the client possesses the key (DPoP).
  *
  * @see RFC 9449, sections 4, 8 and 9
  * @module
@@ -10,15 +10,15 @@ import { toBase64Url } from "../../kit/base64.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
 
-/** Creates proofs that the client possesses a private key. */
+/** A private key, which creates a proof of possession for each request. */
 export class ProofKey {
   /** The private key, to store with the tokens that are bound to it. */
   readonly jwk: JWK;
   readonly #pair: CryptoKeyPair;
   readonly #publicJwk: JWK;
-  /** Creates proofs for requests to authorization servers, and remembers their nonces. */
+  /** Creates proofs for requests to authorization servers, and remembers the nonces that these servers require. */
   readonly handle: DPoPHandle;
-  /** The nonce that the MCP server required. */
+  /** The nonce that the MCP server requires in proofs. */
   #nonce: string | undefined;
 
   private constructor(pair: CryptoKeyPair, jwk: JWK) {
@@ -34,7 +34,7 @@ export class ProofKey {
     return new ProofKey(pair, await exportJWK(pair.privateKey));
   }
 
-  /** Reads a stored key. */
+  /** Imports a stored private key. */
   static async read(jwk: JWK): Promise<ProofKey> {
     const [privateKey, publicKey] = await Promise.all([
       crypto.subtle.importKey("jwk", jwk, ALGORITHM, true, ["sign"]),
@@ -43,14 +43,14 @@ export class ProofKey {
     return new ProofKey({ privateKey, publicKey }, jwk);
   }
 
-  /** Uses this nonce from now on. Returns `false` if it is already in use. */
+  /** Sets the nonce for further proofs. Returns `false` if the nonce is already set. */
   useNonce(nonce: string): boolean {
     if (nonce === this.#nonce) return false;
     this.#nonce = nonce;
     return true;
   }
 
-  /** Returns the `DPoP` header for one request to the server. */
+  /** Creates the proof for one request to the MCP server, which is the value of the `DPoP` header. */
   async prove(method: string, url: string, token: string): Promise<string> {
     const { origin, pathname } = new URL(url);
     const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));

@@ -1,6 +1,6 @@
 /**
- * Finds the client to use at an authorization server: registered by hand, described by a metadata document, or
- * registered dynamically.
+ * Finds the client to use at an authorization server. The client can be registered manually, described by a metadata
+ * document, or registered dynamically.
  *
  * @see specification/2026-07-28/basic/authorization/client-registration
  * @module
@@ -26,42 +26,50 @@ import {
 import type { Requests } from "./requests.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** A client that was registered by hand. */
+/** A client that was registered manually. */
 export interface KnownClient {
   /** The client id at the authorization server. */
   readonly id: string;
   /** The client secret at the authorization server, if the client has one. Requires `issuer`. */
   readonly secret?: string;
   /**
-   * The URL of the authorization server where the client was registered, spelled as in its metadata. Without it, the
-   * client belongs to the authorization server where it first signs in.
+   * The URL of the authorization server where the client was registered, spelled as in its metadata. Without this
+   * option, the client is used only at the authorization server where the user first signs in.
    */
   readonly issuer?: string;
 }
 
 /**
- * Checks that a client with a secret names its authorization server. Otherwise the secret would be sent to whichever
- * authorization server an MCP server names.
+ * Checks the authorization server of a client with a secret. Without an authorization server, the client would send the
+ * secret to any authorization server that an MCP server names.
  *
- * @throws {TypeError} if `issuer` is missing or not a URL.
+ * @throws {TypeError} if `issuer` is missing or is not a URL.
  */
 export function checkIssuer(action: string, name: string, issuer: unknown): void {
   if (typeof issuer === "string" && URL.canParse(issuer)) return;
   const state = issuer === undefined ? "is missing" : "is not a URL";
-  throw new TypeError(`Cannot ${action}: ${name} ${state}; pass the URL of the authorization server that it is for`);
+  throw new TypeError(
+    `Cannot ${action}: ${name} ${state}; pass the URL of the authorization server where the client is registered`,
+  );
 }
 
 /** Options that identify the client to authorization servers. */
 export interface ClientIdentityOptions {
-  /** A client that was registered by hand. Without it, the client registers itself where possible. */
+  /**
+   * A client that was registered manually. Without this option, the client registers itself if the authorization server
+   * supports registration.
+   */
   readonly client?: KnownClient;
-  /** The https URL of the client's metadata document. The URL is then the client id. */
+  /**
+   * The https URL of the client's metadata document. Authorization servers that support such documents use the URL as
+   * the client id.
+   */
   readonly clientMetadataUrl?: string;
-  /** The name that users see if the client registers itself. Defaults to `MCP client`. */
+  /** The client's name, which users see if the client registers itself. Defaults to `MCP client`. */
   readonly clientName?: string;
 }
 
-/** The function that authenticates token requests. */
+/** A function that adds the client's credentials to a token request. */
 export type ClientAuthentication = ReturnType<typeof None>;
 
 interface RegistrationOptions extends ClientIdentityOptions {
@@ -72,11 +80,11 @@ interface RegistrationOptions extends ClientIdentityOptions {
   readonly signal: AbortSignal;
 }
 
-/** The error for a client that could not register itself. */
+/** The error if a client cannot register itself. */
 export class RegistrationError extends SignInError {}
 
 /**
- * Returns the client to use.
+ * Returns the client to use, and registers a client if necessary.
  *
  * @throws {RegistrationError} if the authorization server does not accept a new client.
  */
@@ -88,8 +96,10 @@ export async function findClient(options: RegistrationOptions): Promise<Register
     return { id: clientMetadataUrl, method: "none" };
   }
   if (!authorizationServer.registration_endpoint) {
-    const remedy = "register a client there by hand, and pass its id";
-    throw new RegistrationError(`Cannot sign in at ${issuer}: clients cannot register themselves there; ${remedy}`);
+    const remedy = "register a client there manually, and pass the client's id";
+    throw new RegistrationError(
+      `Cannot sign in at ${issuer}: this authorization server does not support registration by clients; ${remedy}`,
+    );
   }
   const key = `client ${issuer}`;
   const known = readRegistration(await store.get(key), redirectUri);
@@ -99,7 +109,7 @@ export async function findClient(options: RegistrationOptions): Promise<Register
   return registered;
 }
 
-/** Converts a client that was registered by hand. */
+/** Converts a manually registered client to a {@linkcode RegisteredClient}. */
 export function toKnown({ id, secret }: KnownClient, server: AuthorizationServer): RegisteredClient {
   return secret === undefined ? { id, method: "none" } : { id, secret, method: chooseMethod(server) };
 }
@@ -122,7 +132,7 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
     return await readRegistered(response, authorizationServer);
   } catch (error) {
     signal.throwIfAborted();
-    const remedy = "register a client there by hand, and pass its id";
+    const remedy = "register a client there manually, and pass the client's id";
     throw new RegistrationError(
       `Cannot register a client at ${authorizationServer.issuer}: ${toReason(error)}; ${remedy}`,
     );
@@ -130,8 +140,8 @@ async function register(options: RegistrationOptions): Promise<RegisteredClient>
 }
 
 /**
- * Reads the response to a registration. The library's function would reject a secret without an expiry time, which
- * servers omit.
+ * Reads the response to a registration. The function of the OAuth library would reject a secret without an expiry time,
+ * but some servers omit the expiry time.
  */
 async function readRegistered(response: Response, server: AuthorizationServer): Promise<RegisteredClient> {
   const json: unknown = await response.json().catch(() => undefined);
@@ -146,26 +156,29 @@ async function readRegistered(response: Response, server: AuthorizationServer): 
   return { id, secret, method: isMethod(method) ? method : chooseMethod(server) };
 }
 
-/** Returns the first authentication method with a secret that the authorization server lists. */
+/**
+ * Returns the first authentication method in the authorization server's list that uses a secret. Defaults to
+ * `client_secret_basic`.
+ */
 function chooseMethod({ token_endpoint_auth_methods_supported: methods = [] }: AuthorizationServer): ClientMethod {
   return methods.filter(isMethod).find((method) => method !== "none") ?? "client_secret_basic";
 }
 
-/** Returns the function that authenticates token requests. */
+/** Returns a function that authenticates token requests as this client. */
 export function toAuthentication({ secret, method }: RegisteredClient): ClientAuthentication {
   if (secret === undefined || method === "none") return None();
   if (method === "client_secret_post") return ClientSecretPost(secret);
   return (_, { client_id: id }, __, headers) => headers.set("authorization", toBasicCredentials(id, secret));
 }
 
-/** The options of a request to an authorization server. */
+/** Options of the OAuth library for a request to an authorization server. */
 export interface TokenRequestOptions {
   readonly signal: AbortSignal;
   readonly [customFetch]: (url: string, init: RequestInit) => Promise<Response>;
   readonly [allowInsecureRequests]: true;
 }
 
-/** Returns the options of a request. `requests` checks its address, and allows http on loopback. */
+/** Returns the options for a request. The library allows http, because `requests` allows http only on loopback. */
 export function toRequestOptions(requests: Requests, signal: AbortSignal): TokenRequestOptions {
   return { signal, [customFetch]: requests.toFetch(signal), [allowInsecureRequests]: true };
 }

@@ -1,6 +1,6 @@
 /**
- * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so the
- * destinations, the time and the size of responses are limited.
+ * Sends requests to authorization servers. The URLs come from the server that requires the sign-in, so this module
+ * limits the destinations, and the duration and size of responses.
  *
  * @module
  */
@@ -18,7 +18,7 @@ export type Fetch = (request: Request) => Promise<Response>;
 const TIMEOUT_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;
 
-/** Sends requests on behalf of one server. */
+/** Sends the requests that signing in to one MCP server requires. */
 export class Requests {
   readonly #server: URL;
   readonly #fetch: Fetch;
@@ -28,35 +28,38 @@ export class Requests {
     this.#fetch = fetch;
   }
 
-  /** Returns a {@linkcode Requests} for an address that the user has chosen, which may be in a private network. */
+  /**
+   * Returns an instance for requests to a URL that comes from the user's configuration, which may be in a private
+   * network.
+   */
   toChosen(address: string): Requests {
     return new Requests(new URL(address), this.#fetch);
   }
 
   /**
-   * Reads a URL that the server or its authorization server named.
+   * Parses and validates a URL that comes from the server or its authorization server.
    *
-   * @throws {SignInError} if the address is neither an https URL nor an http URL on loopback, or if it leads from the
-   * public internet into a private network.
+   * @throws {SignInError} if the URL is not an https URL or an http URL on loopback, or if the server is public and the
+   * URL's host is in a private network.
    */
   readUrl(text: unknown, name: string): URL {
     const url = typeof text === "string" ? URL.parse(text) : null;
     const refuse = (state: string) =>
       new SignInError(`Cannot sign in to ${this.#server.href}: ${name} ${toShown(text)} ${state}`);
     if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) throw refuse("is not an https URL");
-    if (url.protocol === "http:" && !isThisMachine(url)) throw refuse("is not https; tokens must not travel over http");
+    if (url.protocol === "http:" && !isThisMachine(url)) throw refuse("uses http; tokens must be sent over https");
     if (isPrivateHost(url.hostname) && !isPrivateHost(this.#server.hostname)) {
-      throw refuse("leads into a private network, which a public server must not do");
+      throw refuse("is in a private network; a public server must not use private addresses");
     }
     return url;
   }
 
   /**
-   * Reads a JSON document. Follows redirects within its origin.
+   * Reads a JSON document. Follows redirects within the URL's origin.
    *
-   * @returns the object, or `undefined` if there is no such document. Many servers respond to every path with an HTML
-   * page.
-   * @throws {SignInError} if the document cannot be read at this time.
+   * @returns The object, or `undefined` if the response is not a JSON object, because many servers respond to every
+   * path with an HTML page.
+   * @throws {SignInError} if the server cannot be reached, or responds with a status of 500 or higher.
    */
   async readDocument(url: URL, signal: AbortSignal): Promise<Readonly<Record<string, unknown>> | undefined> {
     const sending = { url, headers: { accept: "application/json" } };
@@ -65,12 +68,14 @@ export class Requests {
       (signal) => fetchSameOrigin(this.#fetch, { ...sending, signal }),
       signal,
     );
-    if (status >= 500) throw new SignInError(`Cannot read ${url.href}: it has status ${status}; try again later`);
+    if (status >= 500) throw new SignInError(`Cannot read ${url.href}: the status is ${status}; try again later`);
     const json = status === 200 ? parse(text) : undefined;
     return isObject(json) && !Array.isArray(json) ? json : undefined;
   }
 
-  /** Returns a `fetch` for requests that contain secrets. It does not follow redirects. */
+  /**
+   * Returns a `fetch` function for requests that contain secrets. The function throws instead of following redirects.
+   */
   toFetch(signal: AbortSignal): (url: string, init: RequestInit) => Promise<Response> {
     return async (url, init) => {
       const target = this.readUrl(url, "the address");
@@ -80,18 +85,22 @@ export class Requests {
         signal,
       );
       if (status < 300 || status > 399) {
-        // Hide secrets in a refusal, because authorization servers may repeat the request in it, and error messages
-        // show its text.
+        // Hide secrets in an error response, because an authorization server may repeat the request in the response,
+        // and error messages contain the response's text.
         const shown = status >= 400 ? hideSecrets(text, listSecrets(init)) : text;
         return new Response(status === 204 ? null : shown, { status, headers });
       }
-      throw new RedirectError(`Cannot follow a redirect (${status}) of ${target.href}: the request holds secrets`);
+      throw new RedirectError(
+        `Cannot follow the redirect (${status}) of ${target.href}: the request contains secrets, which must not be sent to another URL`,
+      );
     };
   }
 
   async #exchange(url: URL, send: (signal: AbortSignal) => Promise<Response>, outer: AbortSignal) {
     const late = new AbortController();
-    const state = new SignInError(`Cannot reach ${url.href}: no response in ${TIMEOUT_MS / 1000} s; try again later`);
+    const state = new SignInError(
+      `Cannot reach ${url.href}: no response within ${TIMEOUT_MS / 1000} s; try again later`,
+    );
     const stopTimer = startTimer(TIMEOUT_MS, () => late.abort(state));
     const signal = AbortSignal.any([outer, late.signal]);
     const exchange = async () => {
@@ -99,7 +108,8 @@ export class Requests {
       const { status, headers } = response;
       return { status, headers, text: await readText(response) };
     };
-    // Stop waiting when the signal aborts: a `fetch` that ignores it would block every request that waits for a token.
+    // Stop waiting when the signal aborts, because a `fetch` that ignores the signal would block every request that
+    // waits for a token.
     try {
       return await untilAborted(exchange(), signal);
     } finally {
@@ -108,7 +118,7 @@ export class Requests {
   }
 }
 
-/** Tests for a URL on a loopback host. */
+/** Tests whether a URL has a loopback host. */
 export function isThisMachine({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }
@@ -119,7 +129,7 @@ async function readText({ body, url }: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${url}: it is longer than ${MAX_BYTES} bytes`);
+    if (bytes > MAX_BYTES) throw new SignInError(`Cannot read ${url}: the response is longer than ${MAX_BYTES} bytes`);
     text += decoder.decode(chunk, { stream: true });
   }
   return text + decoder.decode();

@@ -1,11 +1,14 @@
 /**
- * Removes the secrets of a request to an authorization server from texts that may become part of an error message.
+ * Removes the secrets in a request to an authorization server from text that may become part of an error message.
  *
  * @module
  */
 import { fromBase64 } from "../../kit/base64.ts";
 
-/** Form fields that are not secret. All other fields are treated as secret, including fields added later. */
+/**
+ * Form fields that are not secret. All other fields are treated as secret, so that a new field is never shown by
+ * mistake.
+ */
 const PUBLIC_FIELDS: ReadonlySet<string> = new Set([
   "grant_type",
   "client_id",
@@ -19,14 +22,14 @@ const PUBLIC_FIELDS: ReadonlySet<string> = new Set([
   "token_type_hint",
 ]);
 
-/** Lists the secrets of a request: in its form, and in its `Authorization` header. */
+/** Lists the secrets in the form and in the `Authorization` header of a request. */
 export function listSecrets({ body, headers }: RequestInit): readonly string[] {
   const fields = body instanceof URLSearchParams ? [...body] : [];
   const values = fields.filter(([name]) => !PUBLIC_FIELDS.has(name)).map(([, value]) => value);
   return [...values, ...listBasic(new Headers(headers).get("authorization") ?? "")];
 }
 
-/** Returns the client secret from an `Authorization` header, in all encodings in which a response may repeat it. */
+/** Returns the client secret in an `Authorization` header, in all encodings that a response may contain. */
 function listBasic(header: string): readonly string[] {
   const credentials = header.replace(/^Basic /i, "");
   const bytes = fromBase64(credentials);
@@ -36,11 +39,11 @@ function listBasic(header: string): readonly string[] {
   return [credentials, encoded, new URLSearchParams(`_=${encoded}`).get("_") ?? ""];
 }
 
-/** Replaces secrets in a text. In JSON, also finds secrets whose characters are escaped. */
+/** Replaces secrets in a text by `…`. In JSON, also replaces secrets with escaped characters. */
 export function hideSecrets(text: string, secrets: readonly string[]): string {
   const all = [...new Set(secrets.flatMap((each) => [each, encodeURIComponent(each)]))].filter(Boolean);
-  // Replace the longest secret first, because it may contain a shorter secret, and its remaining characters would be
-  // shown.
+  // Replace the longest secret first. If it contains a shorter secret that is replaced before, its other characters
+  // would remain visible.
   all.sort((a, b) => b.length - a.length);
   const hide = (from: string) => all.reduce((rest, secret) => rest.replaceAll(secret, "…"), from);
   try {

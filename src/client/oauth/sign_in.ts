@@ -1,5 +1,5 @@
 /**
- * Signs users in at the authorization servers of protected servers.
+ * Signs users in at the authorization servers of protected MCP servers.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -13,13 +13,18 @@ import type { UserAgent } from "./user_agent.ts";
 
 /** The options of {@linkcode signIn}. */
 export interface SignInOptions extends TokenOptions, ClientIdentityOptions {
-  /** Sends users to the authorization server and receives the redirect, such as {@linkcode loopback}. */
+  /**
+   * Shows the authorization server's page to the user, and receives the redirect. Use {@linkcode loopback}, or
+   * implement a user agent.
+   */
   readonly userAgent: UserAgent;
-  /** Milliseconds that a user may take to sign in. Timeouts of requests do not count this time. Defaults to 300,000. */
+  /**
+   * Milliseconds that a user may take to sign in. Request timeouts do not include this time. Defaults to 300,000 (five
+   * minutes).
+   */
   readonly signInMs?: number;
 }
 
-/** Default of `signInMs`. */
 const SIGN_IN_MS = 300_000;
 
 const OPTIONS: KnownOptions<keyof SignInOptions> = {
@@ -41,9 +46,9 @@ const OPTIONS: KnownOptions<keyof SignInOptions> = {
 };
 
 /**
- * Signs users in when a server requires it: finds the authorization server, registers the client if necessary, sends
- * the user to the authorization server, and stores the tokens. Renews tokens before they expire, and requests more
- * scopes when the server requires them. A token is sent only to the server that it was issued for.
+ * Signs users in when a server requires a token: finds the authorization server, registers the client if necessary,
+ * sends the user to the authorization server, and stores the tokens. Renews tokens before they expire, and requests
+ * more scopes when the server requires them. Each token is sent only to the server for which it was issued.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
@@ -51,7 +56,7 @@ export function signIn(options: SignInOptions): SignIn {
   checkOptions("use signIn()", options, OPTIONS);
   const { userAgent, signInMs = SIGN_IN_MS, clientMetadataUrl, client } = options;
   if (typeof userAgent !== "function") {
-    throw new TypeError("Cannot use signIn(): it has no userAgent; pass a user agent such as loopback()");
+    throw new TypeError("Cannot use signIn(): userAgent is missing; pass a user agent such as loopback()");
   }
   if (client && typeof client.id !== "string") throw new TypeError("Cannot use signIn(): client.id is not a string");
   if (client && (client.secret ?? client.issuer) !== undefined) {

@@ -1,5 +1,5 @@
 /**
- * The options that all sources of tokens have, and the facts about tokens that they return.
+ * The options of all token sources, and the interface of token sources.
  *
  * @module
  */
@@ -10,54 +10,52 @@ import type { TokenStore } from "./token_store.ts";
 
 /** Options that all token sources have in common. */
 export interface TokenOptions {
-  /** Scopes to request in addition to the scopes that a server requires. */
+  /** Scopes to request in addition to the scopes that the server requires. */
   readonly scopes?: readonly string[];
-  /** Stores tokens and registrations. Defaults to {@linkcode memoryTokens}. */
+  /** The store for tokens and client registrations. Defaults to {@linkcode memoryTokens}. */
   readonly store?: TokenStore;
   /**
-   * Whether tokens are bound to a key (DPoP, RFC 9449), so that a stolen token cannot be used. By default, tokens are
-   * bound only if the server's metadata requires it.
+   * Whether to bind tokens to a key (DPoP, RFC 9449), so that a stolen token cannot be used. By default, tokens are
+   * bound only if the server's metadata requires bound tokens.
    */
   readonly dpop?: boolean;
   /** Replaces the global `fetch` for requests to authorization servers. */
   readonly fetch?: (request: Request) => Promise<Response>;
 }
 
-/** Facts about the sign-in at a server. */
+/** Facts about a sign-in to a server. */
 export interface SignInFacts {
   /** The URL of the server. */
   readonly server: string;
-  /** The authorization server. */
+  /** The issuer identifier of the authorization server. */
   readonly issuer: string;
-  /** The resource that the token is for: the identifier of the server in its metadata. */
+  /** The resource for which the token was issued, which is the resource identifier in the server's metadata. */
   readonly resource: string;
-  /** The id of the client at the authorization server. */
+  /** The client id at the authorization server. */
   readonly clientId: string;
   /** The granted scopes. */
   readonly scopes: readonly string[];
   /**
-   * Time at which the token expires, in milliseconds since 1970. `undefined` if the authorization server did not state
-   * it.
+   * Time at which the token expires, in milliseconds since 1970. `undefined` if the authorization server did not send
+   * an expiry time.
    */
   readonly expiresAt?: number;
-  /** Whether the token can be renewed without the user. */
+  /** Whether the token can be renewed without signing in again. */
   readonly canRefresh: boolean;
 }
 
-/** A source of tokens. It may serve any number of connections and servers. */
+/** A token source. Any number of connections and servers can share a token source. */
 export interface SignIn extends ClientAuth {
-  /**
-   * Returns facts about the stored sign-in for the URL of a server, or `undefined` if the user has not signed in there.
-   */
+  /** Returns facts about the stored sign-in to the server at a URL, or `undefined` if there is no stored sign-in. */
   readonly facts: (server: string) => Promise<SignInFacts | undefined>;
   /**
-   * Deletes the tokens of a server, and revokes them if the authorization server supports revocation. Returns whether
-   * there were tokens.
+   * Deletes the stored tokens of a server, and revokes the tokens if the authorization server supports revocation.
+   * Returns whether there were tokens.
    */
   readonly signOut: (server: string) => Promise<boolean>;
 }
 
-/** Names of the options that all sources of tokens have. */
+/** The names and types of {@linkcode TokenOptions}, for {@linkcode checkOptions}. */
 export const TOKEN_OPTIONS: KnownOptions<keyof TokenOptions> = {
   names: {
     scopes: "texts",
@@ -69,5 +67,5 @@ export const TOKEN_OPTIONS: KnownOptions<keyof TokenOptions> = {
 
 function findStoreProblem(value: unknown): string | undefined {
   const isStore = isObject(value) && [value.get, value.update].every((each) => typeof each === "function");
-  return isStore ? undefined : "is not a store; it must have the functions get and update";
+  return isStore ? undefined : "is not a token store; pass an object with the functions get and update";
 }

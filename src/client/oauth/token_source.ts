@@ -1,5 +1,5 @@
 /**
- * Provides the tokens of one server: reads tokens from the store, renews them, or obtains new tokens.
+ * Supplies the tokens for one server. Reads stored tokens, renews tokens, and obtains new tokens.
  *
  * @module
  */
@@ -16,42 +16,42 @@ import { type Fetch, Requests } from "./requests.ts";
 import { hideSecrets } from "./sent_secrets.ts";
 import type { TokenStore } from "./token_store.ts";
 
-/** Options that all servers of a source of tokens share. */
+/** Options that a token source uses for all servers. */
 export interface SourceOptions {
   readonly grant: Grant;
   readonly store: TokenStore;
   readonly fetch: Fetch;
-  /** Scopes to request in addition to the scopes that a server requires. */
+  /** Scopes to request in addition to the scopes that the server requires. */
   readonly scopes: readonly string[];
-  /** Whether to bind tokens to a key even if the server does not require it. */
+  /** Whether to bind tokens to a key even if the server does not require bound tokens. */
   readonly dpop: boolean;
 }
 
-/** Time before the expiry of a token at which the token is renewed, in milliseconds. */
+/** Milliseconds before a token expires at which the client renews the token. */
 const EARLY_MS = 10_000;
 /**
- * Time after the issue of a token for which a refusal of the token does not cause the client to obtain another token,
- * in milliseconds.
+ * Age in milliseconds up to which a token counts as just issued. If the server rejects a token of this age, the client
+ * does not obtain another token, because the server would probably reject it too.
  */
 const FRESH_MS = 30_000;
 
-/** The tokens of one server. */
+/** The token source for one server. */
 export class TokenSource {
   readonly #server: URL;
   readonly #options: SourceOptions;
   readonly #requests: Requests;
-  /** The tokens that this process most recently read or wrote. */
+  /** The tokens that this process has most recently read from or written to the store. */
   #held: HeldTokens | undefined;
   #isRead = false;
   /**
-   * The authorization server to which the client belongs because it has signed in there. Used if no option names an
-   * authorization server.
+   * The authorization server where the user has signed in with the given client. Used only if the options do not
+   * contain the client's authorization server.
    */
   #boundIssuer: string | undefined;
   #key: { readonly jwk: JWK; readonly key: Promise<ProofKey> } | undefined;
   /**
-   * Settles when the last call has ended. Calls run one after another, because a call may use the token that an earlier
-   * call obtained.
+   * Settles when the last call has ended. Calls run one after another, because a call can use a token that an earlier
+   * call has obtained.
    */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -61,7 +61,7 @@ export class TokenSource {
     this.#requests = new Requests(server, options.fetch);
   }
 
-  /** Returns the token for a request. Renews a token that is about to expire. */
+  /** Returns the token for a request. Renews the token first if it is about to expire. */
   async token({ method }: AuthRequest): Promise<string | BoundToken | undefined> {
     if (!this.#isRead) await this.read();
     if (this.#held && isExpiring(this.#held)) await this.#inTurn(() => this.#renewExpiring());
@@ -71,7 +71,7 @@ export class TokenSource {
     return { token: held.token, proof: await key.prove(method, this.#server.href, held.token) };
   }
 
-  /** Obtains another token after the server has refused a token. Returns whether another token is available. */
+  /** Obtains another token after the server has rejected a request. Returns whether another token is available. */
   async refresh(challenge: AuthChallenge, signal: AbortSignal): Promise<boolean> {
     return await this.#inTurn(() => this.#answer(challenge, signal));
   }
@@ -89,7 +89,7 @@ export class TokenSource {
     this.#boundIssuer = undefined;
   }
 
-  /** Discovers the authorization server. */
+  /** Discovers the server's authorization server. */
   async discover(signal: AbortSignal, metadataUrl?: string): Promise<Discovered> {
     const { issuer } = this.#options.grant;
     return await discover({ requests: this.#requests, server: this.#server, metadataUrl, issuer, signal });
@@ -127,7 +127,7 @@ export class TokenSource {
     const { status, params, nonce } = challenge;
     if (nonce !== undefined && params.error === "use_dpop_nonce") return await this.#useNonce(nonce);
     const held = await this.read();
-    // Use the stored token, because another connection or process has obtained it in the meantime.
+    // Use the stored token if another connection or process has obtained a new token since the rejected request.
     if (held && held.token !== challenge.token && !isExpiring(held)) return true;
     const asked = toScopes(params.scope);
     if (status === 403 && held && asked.every((scope) => held.requested.includes(scope))) return false;
@@ -142,8 +142,8 @@ export class TokenSource {
   }
 
   /**
-   * Obtains new tokens. `refused` are the tokens that the server refused right after they were issued. Returns `false`
-   * if there is no sign that the server accepts tokens of an authorization server.
+   * Obtains new tokens. `refused` contains tokens that the server has rejected although they were just issued. Returns
+   * `false` if the authorization server is only a guess and the client cannot register there.
    */
   async #obtain(challenge: AuthChallenge, refused: HeldTokens | undefined, signal: AbortSignal): Promise<boolean> {
     const { grant, store } = this.#options;
@@ -151,17 +151,17 @@ export class TokenSource {
     const found = await this.discover(signal, challenge.params.resource_metadata);
     const { resource, authorizationServer } = found;
     if (refused?.issuer === authorizationServer.issuer && refused.resource === resource) {
-      const reason = challenge.params.error_description ?? challenge.params.error ?? "no reason is given";
+      const reason = challenge.params.error_description ?? challenge.params.error ?? "without a reason";
       const shown = toShown(hideSecrets(reason, [refused.token]));
       throw new SignInError(
-        `Cannot use ${server}: it refuses the token that ${refused.issuer} has just issued for it (${shown})`,
+        `Cannot use ${server}: the server rejects a token that ${refused.issuer} has just issued (${shown}); check the user's permissions`,
       );
     }
     if ((this.#boundIssuer ?? authorizationServer.issuer) !== authorizationServer.issuer) {
       const state = `the client ${grant.clientId} has signed in at ${this.#boundIssuer}`;
-      const remedy = "sign out first if the server has really moved";
+      const remedy = "if the server has moved to another authorization server, sign out first";
       throw new SignInError(
-        `Cannot sign in to ${server}: ${state}, and the server now names ${
+        `Cannot sign in to ${server}: ${state}, but the server now names ${
           toShown(authorizationServer.issuer)
         }; ${remedy}`,
       );
@@ -182,8 +182,8 @@ export class TokenSource {
   }
 
   /**
-   * Returns the scopes to request: the scopes requested before, the scopes of the challenge (or of the metadata if the
-   * challenge does not name scopes), and the scopes of the options.
+   * Returns the scopes to request: the scopes in `before`, the scopes in the challenge, or in the metadata if the
+   * challenge contains no scopes, and the scopes in the options.
    */
   #chooseScopes({ params }: AuthChallenge, found: Discovered, before: readonly string[]): readonly string[] {
     const asked = toScopes(params.scope);
@@ -199,7 +199,8 @@ export class TokenSource {
   }
 
   /**
-   * Renews tokens by their refresh token, which only one process may use. Returns whether another token is available.
+   * Renews tokens with the refresh token. Locks the stored value, because only one process may use a refresh token.
+   * Returns whether another token is available.
    *
    * @throws {SignInError} if the authorization server cannot be reached, in which case the refresh token may still be
    * valid.
@@ -207,7 +208,7 @@ export class TokenSource {
   async #renew(held: HeldTokens, signal: AbortSignal): Promise<boolean> {
     const text = await this.#options.store.update(this.#storeKey, async (current) => {
       const now = readTokens(current);
-      // Another process has renewed the tokens, or the user has signed out.
+      // Do nothing if another process has renewed the tokens, or if the user has signed out.
       if (now?.token !== held.token || now.refreshToken === undefined) return current;
       const renewed = await this.#requestRenewal(now, now.refreshToken, signal);
       return renewed && writeTokens(renewed);
@@ -216,12 +217,12 @@ export class TokenSource {
     return this.#held !== undefined && this.#held.token !== held.token;
   }
 
-  /** Requests new tokens. Returns `undefined` if the refresh token is no longer valid. */
+  /** Requests new tokens with a refresh token. Returns `undefined` if the refresh token is no longer valid. */
   async #requestRenewal(held: HeldTokens, refreshToken: string, signal: AbortSignal): Promise<HeldTokens | undefined> {
     const { client, issuer, resource, requested, metadataUrl } = held;
     const found = await this.discover(signal, metadataUrl);
     const { authorizationServer } = found;
-    // Send a refresh token only to the authorization server that issued it, and only for its resource.
+    // Send a refresh token only to the authorization server that has issued it, and only for the same resource.
     if (authorizationServer.issuer !== issuer || found.resource !== resource) return;
     const info = { client_id: client.id };
     const key = held.key && await this.#readKey(held.key);
@@ -247,7 +248,7 @@ export class TokenSource {
 
   #readKey(jwk: JWK): Promise<ProofKey> {
     if (this.#key?.jwk.x !== jwk.x) this.#key = { jwk, key: ProofKey.read(jwk) };
-    return this.#key!.key; // `#key` is set, because the line above has assigned it.
+    return this.#key!.key; // Not undefined, because the line above sets `#key`.
   }
 
   async #findKey(): Promise<ProofKey> {
@@ -258,7 +259,7 @@ export class TokenSource {
   }
 }
 
-/** Error codes which mean that the user must sign in again. */
+/** Error codes after which the user must sign in again. */
 const REVOKED = ["invalid_grant", "invalid_client", "unauthorized_client"];
 
 function isExpiring({ expiresAt }: HeldTokens): boolean {
@@ -266,23 +267,26 @@ function isExpiring({ expiresAt }: HeldTokens): boolean {
 }
 
 /**
- * Tests for an expired token. A token that was already expired when it was issued does not count, because a new token
- * would be expired too.
+ * Tests whether a token has expired since it was issued. Returns `false` for a token that was already expired when it
+ * was issued, because a new token would probably be expired too.
  */
 function hasExpired({ issuedAt, expiresAt }: HeldTokens): boolean {
   return expiresAt !== undefined && expiresAt <= Date.now() && expiresAt > issuedAt;
 }
 
 /**
- * Tests for a token that was just issued. A token issued in the future does not count: the clock was wrong when it was
- * issued, or is wrong now.
+ * Tests whether a token was just issued. Returns `false` if the time of issue is in the future, because the clock was
+ * wrong at that time, or is wrong now.
  */
 function isNew({ issuedAt }: HeldTokens): boolean {
   const ageMs = Date.now() - issuedAt;
   return ageMs >= 0 && ageMs < FRESH_MS;
 }
 
-/** The latest time that a `Date` can represent. A later time might be infinite, which JSON cannot represent. */
+/**
+ * The latest time that a `Date` can represent. Expiry times are limited to this time, because JSON cannot represent an
+ * infinite time.
+ */
 const LAST_MS = 8.64e15;
 
 interface TokenFacts {
@@ -310,10 +314,7 @@ function toHeld(
   };
 }
 
-/**
- * Returns the granted scopes: the scopes of the response, or the requested scopes if the response does not state
- * scopes.
- */
+/** Returns the granted scopes, which are the requested scopes if the response contains no scopes. */
 function toGranted({ scope }: TokenEndpointResponse, requested: readonly string[]): readonly string[] {
   return scope === undefined ? requested : toScopes(scope);
 }

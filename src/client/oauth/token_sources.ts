@@ -1,5 +1,5 @@
 /**
- * Provides the tokens of all servers, from one source.
+ * A token source for any number of servers.
  *
  * @module
  */
@@ -12,19 +12,22 @@ import type { SignIn, SignInFacts, TokenOptions } from "./token_options.ts";
 import { type SourceOptions, TokenSource } from "./token_source.ts";
 import { memoryTokens } from "./token_store.ts";
 
-/** Milliseconds that revoking a token may take. The token is deleted from the store in any case. */
+/** Milliseconds that revoking a token may take. The token is deleted from the store even if revoking fails. */
 const REVOKE_MS = 5000;
 
-/** Provides each server with the tokens that were issued for it. */
+/**
+ * Creates a {@linkcode TokenSource} for each server, so that each server receives only the tokens that were issued for
+ * it.
+ */
 export class TokenSources implements SignIn {
   readonly refreshMs: number;
   readonly #sources = new Map<string, TokenSource>();
   readonly #options: SourceOptions;
 
   /**
-   * Creates the source of tokens.
+   * Creates a token source whose tokens come from `grant`.
    *
-   * @param refreshMs the maximum time that users may take to sign in, in milliseconds, which timeouts do not count
+   * @param refreshMs Milliseconds that users may take to sign in. Request timeouts do not include this time.
    */
   constructor(grant: Grant, options: TokenOptions, refreshMs = 0) {
     this.refreshMs = refreshMs;

@@ -1,21 +1,21 @@
 /**
- * The interface of stores for tokens and registrations, and a store in memory.
+ * The interface of stores for tokens and client registrations, and a store in memory.
  *
  * @module
  */
 
 /**
- * Stores tokens and registrations: string values by their keys. A key names one server, or one authorization server. A
- * value contains secrets.
+ * Stores tokens and client registrations as strings, by key. Each key identifies a server or an authorization server.
+ * The values contain secrets.
  */
 export interface TokenStore {
-  /** Returns the value of a key, or `undefined` if the store does not have the key. */
+  /** Returns the value of a key, or `undefined` if the key does not exist. */
   readonly get: (key: string) => Promise<string | undefined>;
   /**
-   * Replaces the value of a key with the value that `change` returns for the current value. If `change` returns
-   * `undefined`, deletes the key. No other process may read or replace this value while `change` runs, so that a
-   * refresh token is used only once. Returns the new value. If `change` throws, the value stays unchanged, and the
-   * error is passed on.
+   * Calls `change` with the current value of a key, and stores the value that `change` returns, or deletes the key if
+   * `change` returns `undefined`. While `change` runs, no other `update` of the same key may run, even in another
+   * process, so that a refresh token is used only once. Returns the new value. If `change` throws, keeps the value and
+   * rejects with the error.
    */
   readonly update: (
     key: string,

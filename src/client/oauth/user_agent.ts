@@ -1,33 +1,35 @@
 /**
- * The interface that sends users to an authorization server and receives the redirect.
+ * The interface of user agents, which show an authorization server's page to the user and receive the redirect.
  *
  * @module
  */
 
-/** One sign-in of a user, from the redirect to the authorization server until the return to the client. */
+/** One sign-in of a user, from opening the authorization server's page until the sign-in has ended. */
 export interface SignInTrip {
   /** The redirect URI of the sign-in, such as `http://127.0.0.1:50123/callback`. */
   readonly redirectUri: string;
   /**
-   * Shows the page of the authorization server to the user. Settles with the full redirect URL, which includes the
-   * response of the authorization server. Rejects if the user cancels the sign-in.
+   * Shows the authorization server's page to the user. Resolves with the full redirect URL, whose query contains the
+   * authorization server's response. Rejects if the user cancels the sign-in.
    */
   readonly visit: (page: SignInPage, options: { readonly signal: AbortSignal }) => Promise<string>;
-  /** Called when the sign-in has ended, to show the user the outcome. If the sign-in failed, `error` is the reason. */
+  /**
+   * Shows the outcome to the user. Called when the sign-in has ended. If the sign-in has failed, `error` is the reason.
+   */
   readonly end: (error?: unknown) => void | Promise<void>;
 }
 
-/** The page of an authorization server where a user signs in. */
+/** The page of an authorization server on which a user signs in. */
 export interface SignInPage {
   /** The URL of the page. */
   readonly url: string;
   /** The MCP server that requires the sign-in. */
   readonly server: string;
-  /** The issuer identifier of the authorization server, as stated in its metadata. */
+  /** The issuer identifier in the authorization server's metadata. */
   readonly issuer: string;
   /** The requested scopes. */
   readonly scopes: readonly string[];
 }
 
-/** Starts a sign-in, and prepares to receive the redirect. */
+/** Starts a sign-in. When the returned promise resolves, the redirect can be received. */
 export type UserAgent = () => SignInTrip | Promise<SignInTrip>;

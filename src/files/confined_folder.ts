@@ -254,7 +254,7 @@ async function readConfined(root: string, real: string, maxBytes: number): Promi
     // Node 22 does not support `await using`.
     try {
       const facts = await localFiles.lstat(real);
-      // Read the facts of the innermost folder first, and of the folders around it later.
+      // Read the facts from the innermost folder outwards, so that each folder is checked after the folders inside it.
       const after = await statFolders([...folders].reverse());
       const isUnchanged = after?.reverse().every((facts, i) => isSameNode(facts, before[i]));
       if (!isUnchanged) continue;

@@ -73,15 +73,18 @@ const UNKNOWN = -31_409;
 
 /** Creates the error for a key if it is unknown whether its handler has run. */
 export function toUnknown({ key, tool: { place } }: Keyed): McpError {
-  const words = `outcome unknown: the instance that ran the call with the idempotency key ${quote(key)} has ended ` +
-    "before it kept a result; find out what the call has done, and use another key to run it again";
+  const words =
+    `the outcome of the call with the idempotency key ${quote(key)} is unknown, because its instance ended ` +
+    "before it kept a result; find out what the call has done, and use another key to run the call again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }
 
 /** Creates the error for a record that cannot be read. */
 export function toUnreadable({ key, tool: { place } }: Keyed): McpError {
-  const words = `outcome unknown: the record of the idempotency key ${quote(key)} was written by another version of ` +
-    "the library or with another secret; find out what the call has done, and use another key to run it again";
+  const words =
+    `the outcome of the call with the idempotency key ${quote(key)} is unknown, because its record was written by ` +
+    "another version of the library or with another secret; find out what the call has done, and use another key to " +
+    "run the call again";
   return new McpError(UNKNOWN, `Cannot run ${place}: ${words}`, { idempotencyKey: key, outcome: "unknown" });
 }
 
@@ -96,7 +99,7 @@ export function toUnkept({ key, tool: { place } }: Keyed): McpError {
 /** Creates the error for a call whose result is a handle that the client cannot use. */
 export function toForeignHandle({ key, tool: { place } }: Keyed): McpError {
   const words = `the call with the idempotency key ${quote(key)} continues in the background, and only a client that ` +
-    "declares the extension gets its handle; declare the extension, or use another key";
+    "declares the extension can get the handle of the call; declare the extension, or use another key";
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 

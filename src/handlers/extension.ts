@@ -53,9 +53,11 @@ export type Schemas = { readonly [name: string]: Schema };
 /** Type of the parameters that a schema describes. Without a schema, any parameters. */
 export type InferParams<P extends Schema> = Schema extends P ? Params : Infer<P>;
 
-/** A method of an extension. */
+/** The definition of an extension's method. */
 export interface ExtensionMethod<P extends Schema = Schema> {
-  /** Schema of the parameters, which must be an object. They do not contain `_meta`. Defaults to any object. */
+  /**
+   * Schema of the parameters, which must be an object. The parameters do not contain `_meta`. Defaults to any object.
+   */
   readonly params?: P;
   /**
    * Name of the parameter that HTTP clients repeat in the `Mcp-Name` header, such as `taskId`. If the header is missing
@@ -102,7 +104,10 @@ export interface ExtensionListen<F extends Schema = Schema> {
 
 /** Options of an extension. Only `id` is required. */
 export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extends Schemas> {
-  /** Id with a prefix, such as `com.example/audit`. The prefix is a domain name that you own, in reverse. */
+  /**
+   * Id with a prefix, such as `com.example/audit`. The prefix is a domain name that you own, with its labels in reverse
+   * order.
+   */
   readonly id: string;
   /** Settings that clients see: a JSON object. Defaults to `{}`. */
   readonly settings?: Params;
@@ -117,8 +122,8 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
   /**
    * Whether clients that use a revision with sessions can use the extension too. These clients can use the methods and
-   * notifications of the extension, but not its subscriptions and result types. `initialize` then lists the extension.
-   * Defaults to `false`. An extension that has neither methods nor subscriptions is always listed.
+   * notifications of the extension, but not its subscriptions and result types, and the response to `initialize` lists
+   * the extension. Defaults to `false`. An extension that has neither methods nor subscriptions is always listed.
    */
   readonly sessions?: boolean;
   /**
@@ -291,7 +296,7 @@ export function watcher(id: string, start: StartExtension): Handler {
   return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
 }
 
-/** The feature for watchers. It adds nothing to the protocol. */
+/** The feature of the handlers that {@linkcode watcher} creates. It adds no methods or capabilities to the protocol. */
 const watchers: Feature = { name: "watchers", compile: () => ({ capabilities: {}, methods: {} }) };
 
 /**

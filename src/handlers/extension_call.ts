@@ -70,8 +70,8 @@ interface Says {
 }
 
 /**
- * The call that the handler sees within an attribute. Its link sends nothing and does not refer to the connection, so
- * that the call can outlive the connection.
+ * The call that the handler sees within an attribute. The link of this call sends nothing and does not refer to the
+ * connection, so that the call can outlive the connection.
  */
 class LayerCall extends Call {
   readonly #says: Says;

@@ -18,7 +18,7 @@ import { EncodedResults } from "./encoded_results.ts";
 import { guardMessages } from "./guarded_messages.ts";
 import { readSyncVerdict } from "../core/call/verdict.ts";
 
-/** A handler that may have guards. */
+/** The parts of a handler that guards need. */
 export interface Guarded {
   readonly guards?: HandlerGuards;
   /** Services of the handler. */

@@ -87,7 +87,7 @@ export function group<const N extends string, const H extends readonly Handler[]
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
   });
-  return toGroup(name, members, options) as Group<N, H>; // Safe, because the members were made from these handlers.
+  return toGroup(name, members, options) as Group<N, H>; // Safe, because the members were created from these handlers.
 }
 
 function toGroup(name: string, members: readonly Handler[], options: GroupOptions): Group {
@@ -117,5 +117,5 @@ function both(first: GroupedAllow, second: GroupedAllow | undefined): GroupedAll
   };
 }
 
-/** The feature for groups. It serves nothing, because the members belong to other features. */
+/** The feature for groups. It serves no requests, because the members belong to other features. */
 const groups: Feature = { name: "groups", compile: () => ({ capabilities: {}, methods: {} }) };

@@ -65,7 +65,7 @@ export function guardMessages(
   return { watched, settled: async () => void await last };
 }
 
-/** Returns data as JSON, in the form that the client gets. */
+/** Returns the JSON value that the client gets for `data`. */
 function toData(data: unknown): unknown {
   try {
     return JSON.parse(JSON.stringify(toLoggable(data)) ?? "null");

@@ -370,9 +370,9 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
 /** A sample value of each type. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
-// A schema such as z.coerce.number() has the same JSON Schema as z.number(). To tell them apart, a number and its text
-// are validated: only a coercing schema reports the same issues for both. The test passes no other arguments, because
-// their issues are the same for the number and its text.
+// A schema such as z.coerce.number() has the same JSON Schema as z.number(). To distinguish these schemas, a number and
+// its text are validated. Only a coercing schema reports the same issues for both values. The test passes no other
+// arguments, because their issues are the same for the number and its text.
 function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;

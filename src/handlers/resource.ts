@@ -361,7 +361,7 @@ export function resourceProvider<S extends Services = NoServices>(
   return toResource(form, define<string>(form), { remake: (change) => resourceProvider(change(options)) });
 }
 
-/** The parts of a resource that depend on its kind. */
+/** The parts that differ between fixed resources, templates and providers. */
 interface Made {
   readonly remake: Remake;
   readonly also?: readonly Handler[];

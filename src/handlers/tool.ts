@@ -211,7 +211,7 @@ export interface ToolOptions<
   /**
    * Returns the idempotency key of a call, such as `({ orderId }) => orderId`, or `undefined` for a call without a key.
    * If the same caller repeats a call with the same key and the same input within ten minutes, the repeated call gets
-   * the result of the first call, even while the first call is still running. With a store, this applies to all
+   * the result of the first call, even while the first call is still running. With a store, the key is known to all
    * instances. Errors are not kept. This option is short for `idempotency: { key }`.
    */
   readonly idempotencyKey?: (
@@ -236,7 +236,7 @@ export interface ToolOptions<
   };
   /**
    * Runs the tool. The model reads the message of a `ToolError`. Any other error goes to `observer.fault`, and the
-   * client gets an id of the error.
+   * client gets only an error id.
    */
   readonly run: (
     input: Infer<I>,
@@ -329,8 +329,8 @@ export interface ToolFactory {
     S extends Services = NoServices,
   >(options: ToolOptions<I, O, S, N>): Tool<N, Infer<I>, OutputOf<O>, ServiceValues<S>, SentOf<I>>;
   /**
-   * Creates a tool that is listed exactly as another server lists it, for proxies. `run` gets the arguments unchanged,
-   * and its result is sent unchanged, because the other server validates both.
+   * For proxies: creates a tool that is listed exactly as another server lists the tool. `run` gets the arguments
+   * unchanged, and its result is sent unchanged, because the other server validates both.
    *
    * @throws {TypeError} if the tool cannot be listed, for example because its name is invalid.
    */

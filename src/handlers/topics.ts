@@ -9,7 +9,7 @@ import type { Reporter } from "../core/call/observer.ts";
 import type { Awaitable } from "../core/store.ts";
 import { Subscribers, type SubscriptionHooks } from "../core/visibility/subscribers.ts";
 
-/** The parts of a server that topics need. */
+/** The parts of a server that {@linkcode Topics} needs. */
 export interface TopicHost {
   readonly core: Reporter;
   readonly server: ChangeNotifier;
@@ -71,7 +71,7 @@ function toName(key: string, topic: string): string {
   return `${key} ${topic}`;
 }
 
-// Each key gets its own hooks, because two keys may have the same topic.
+// Returns separate hooks for each key, because two keys may have the same topic.
 function toHooks(key: string, watch: Watch): SubscriptionHooks {
   const stops = new Map<string, (() => unknown) | undefined>();
   return {
@@ -82,7 +82,7 @@ function toHooks(key: string, watch: Watch): SubscriptionHooks {
           `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
         );
       }
-      stops.set(topic, stop as (() => unknown) | undefined); // Safe, because other values throw above.
+      stops.set(topic, stop as (() => unknown) | undefined); // Safe, because the check above throws for any other value.
     },
     async unsubscribe(topic) {
       const stop = stops.get(topic);

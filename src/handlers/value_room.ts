@@ -9,7 +9,7 @@ import type { Run } from "../core/visibility/run_steps.ts";
 import type { Confirmed } from "./confirm.ts";
 import type { FilteredRun, Guarded } from "./filters.ts";
 
-/** Loads the guards, encoders and questions. */
+/** Loads the code for guards, encoders and questions. */
 export const loadValues = (): Promise<typeof import("./values.ts")> => import("./values.ts");
 
 /** Runs a handler within its guards and encoders. */
@@ -17,7 +17,7 @@ export async function runGuarded(guarded: Guarded, run: FilteredRun): Promise<Re
   return await (await loadValues()).runFiltered(guarded, run);
 }
 
-/** Returns a function that asks the user before the tool runs. Returns `run` if the tool has no question. */
+/** Returns a function that asks the user before the tool runs. Returns `run` unchanged if the tool has no `confirm`. */
 export function confirmFirst(tool: Confirmed, run: Run): Run {
   return tool.confirm === undefined
     ? run

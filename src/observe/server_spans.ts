@@ -150,7 +150,7 @@ export class Durations {
 /** The meter of a program without a provider. */
 const NO_METER = createNoopMeter();
 
-/** A call that is running. */
+/** The span and the context of a running call. */
 interface Running {
   readonly span: Span;
   /** The context in which the call's handler runs. */

@@ -68,7 +68,7 @@ interface Parameters {
   readonly skip: number;
 }
 
-/** The parts of a template. */
+/** A template that is being parsed, or that has been parsed. */
 interface Parts {
   readonly template: string;
   /** Functions that write the pieces of a URI, in order. */

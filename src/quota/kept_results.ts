@@ -46,7 +46,7 @@ interface Page {
 interface Shelf {
   /** The results, keyed by id. The oldest result is the first. */
   readonly results: Map<string, Kept>;
-  /** Removes expired results. Its timer does not keep the process alive. */
+  /** Removes expired results. The timer of the sweep does not keep the process alive. */
   readonly sweep: Sweep;
   /** The store through which other instances find the results, if the server has a store. */
   readonly shared?: SharedValues;

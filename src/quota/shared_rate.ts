@@ -14,7 +14,10 @@ export class SharedRate {
   readonly #rate: Rate;
   /** Name of the rate, which is the same on all instances. */
   readonly #name: string;
-  /** Clients that have no calls left in the current period. Their calls are rejected without a store operation. */
+  /**
+   * Clients that have no calls left in the current period. The server rejects calls from these clients without a store
+   * operation.
+   */
   #spent = new Set<string>();
   #period = -1;
 

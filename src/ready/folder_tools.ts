@@ -1,5 +1,5 @@
 /**
- * Tools that list, search and read a folder.
+ * Tools that list, search and read the files of a folder.
  *
  * @module
  */
@@ -22,7 +22,7 @@ export interface FolderToolsOptions {
   readonly change: ChangeOptions;
 }
 
-/** The parts from which the tools of a folder are created. */
+/** The dependencies of the functions that create the tools. */
 interface ToolParts extends Pick<FolderToolsOptions, "toUri"> {
   readonly folder: Folder;
   /** Creates a tool with the common options, and adds the prefix to the name. */

@@ -55,7 +55,7 @@ export async function sendRequest(url: URL, options: RequestOptions): Promise<Ht
   }
 }
 
-/** The parts of a request that a redirect can change. */
+/** The parts of a request that can change with each redirect. */
 interface Hop {
   readonly url: URL;
   readonly method: string;

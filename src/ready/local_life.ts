@@ -34,7 +34,7 @@ export const LOCAL = {
   use: "functions",
 } as const satisfies Readonly<Record<string, OptionRule>>;
 
-/** Option names of other libraries, with the name to use instead. */
+/** Option names of other libraries, each with the name to use instead. */
 export const LOCAL_HINTS = { dir: "path", directory: "path", root: "path", file: "path", url: "path" } as const;
 
 /** Default of the `maxBytes` option, in bytes. */

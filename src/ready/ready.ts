@@ -1,6 +1,6 @@
 /**
- * Ready-made parts of handlers: a cache, retries and a circuit breaker for tools, tools and resources that send HTTP
- * requests, and resources of files and folders.
+ * Ready-made handlers and tool options: tools and resources that send HTTP requests, resources for files and folders,
+ * and a cache, retries and a circuit breaker for tools.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

@@ -48,7 +48,7 @@ export function readToolInput(declared: JsonSchema | undefined): ToolInput {
     schema,
     names: Object.keys(properties),
     alwaysPresent: [...required, ...defaults.map(([name]) => name)],
-    // Ignore the keywords beside a reference, as draft-07 requires.
+    // Ignore the keywords next to a reference, as draft-07 requires.
     readKind: (name) =>
       readKind(!schema || "$ref" in schema || !Object.hasOwn(properties, name) ? undefined : properties[name]),
     addDefaults: (args) => ({ ...Object.fromEntries(defaults), ...args }),

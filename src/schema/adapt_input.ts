@@ -36,8 +36,8 @@ const INDEXES_PER_VALUE = 1 / 2000;
 // Minimum length in characters of a JSON text whose parsed value is kept, so that it is parsed only once for all
 // alternatives.
 const LONG_TEXT = 1000;
-// Number of tests of a value, or of its parts, against alternatives that every value may use. After the last allowed
-// test, the rest of the value stays unchanged.
+// Number of tests against alternatives that are allowed for every value and its parts. When the tests are used up, the
+// rest of the value stays unchanged.
 const MIN_TESTS = 10_000;
 // Additional tests for each unit of the value's weight.
 const TESTS_PER_WEIGHT = 10;

@@ -94,7 +94,10 @@ export function inspectJsonSchema(
     throw refuse(`its $schema ${show(dialect)} is unknown; use 2020-12 or draft-07`);
   }
   const draft7 = dialect.includes("draft-07");
-  /** The visited schemas. `true` marks the schemas around the current schema that apply to the same value. */
+  /**
+   * The visited schemas. The value is `true` if the schema contains or references the schema that is being visited, and
+   * applies to the same value.
+   */
   const open = new Map<JsonSchema, boolean>();
   const refs = new Map<unknown, unknown>([["#", schema]]);
   const patterns = new Map<unknown, RegExp>();
@@ -107,13 +110,15 @@ export function inspectJsonSchema(
     try {
       patterns.set(source, new RegExp(String(source), "u"));
     } catch {
-      throw refuse(`the pattern ${show(source)} does not compile with the u flag; correct it`);
+      throw refuse(`the pattern ${show(source)} does not compile with the u flag; correct the pattern`);
     }
   }
 
   function visit(sub: unknown, place: string, depth: number): void {
     if (typeof sub === "boolean") return;
-    if (!isObject(sub)) throw refuse(`${place} leads to ${show(sub)}, which is not a schema; correct it`);
+    if (!isObject(sub)) {
+      throw refuse(`${place} leads to ${show(sub)}, which is not a schema; use an object, true or false`);
+    }
     if (open.get(sub)) {
       throw refuse(`${place} leads back to itself; reference a schema of a property or an item instead`);
     }
@@ -128,10 +133,10 @@ export function inspectJsonSchema(
     for (const [key, value] of Object.entries(sub)) {
       const list = /^((all|any|one)Of|prefixItems|required|enum)$/.test(key);
       if (list !== Array.isArray(value) && (list || HOLDING.test(key) && !(draft7 && key === "items"))) {
-        throw refuse(`${key} is ${list ? "not " : ""}an array; correct it`);
+        throw refuse(`${key} is ${list ? "not " : ""}an array; correct the value`);
       }
       if (key === "type" && ![value].flat().every((type) => TYPES.test(show(type)))) {
-        throw refuse(`the type ${show(value)} is unknown; correct it`);
+        throw refuse(`the type ${show(value)} is unknown; use a type of JSON Schema`);
       }
       if (key === "pattern") addPattern(value);
       if (key === "patternProperties") Object.keys(Object(value)).forEach(addPattern);

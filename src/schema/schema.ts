@@ -49,13 +49,13 @@ export interface StandardProps<Output = unknown, Input = unknown> {
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
 }
 
-/** The output type of a schema. For a raw JSON Schema that is not a literal, it is the type of any object. */
+/** The output type of a schema. The type of any object for a raw JSON Schema that is not a literal. */
 export type Infer<S> = S extends StandardTypes<infer Output, unknown> ? Output
   : S extends Shape ? InferShape<{ [K in keyof S]: Infer<S[K]> }>
   : S extends { readonly type: "object" } ? InferType<"object", S>
   : Record<string, unknown>;
 
-/** The input type of a schema. For a raw JSON Schema, it is `unknown`. */
+/** The input type of a schema. `unknown` for a raw JSON Schema. */
 export type InferInput<S> = S extends StandardTypes<unknown, infer Input> ? Input
   : S extends Shape ? InferShape<{ [K in keyof S]: InferInput<S[K]> }>
   : unknown;

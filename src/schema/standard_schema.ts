@@ -25,7 +25,7 @@ export type { InferJson, InferProperties, InferType, IsGiven } from "./schema.ts
 
 /**
  * Adapts a schema that the server does not accept directly: a schema of zod 3, zod/mini or plain valibot, or a schema
- * with types that JSON cannot represent. It also accepts a shape of such schemas.
+ * with types that JSON cannot represent. `schema` can also be a shape of such schemas.
  *
  * These types are sent as JSON:
  *

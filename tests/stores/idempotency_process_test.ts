@@ -52,7 +52,11 @@ Deno.test("after a process is killed, the outcome is unknown, or a second run do
   await using client = await connectTest(server, { principal: { id: "ada" } });
   await until(() => state.text.split("counted").length === 3, "both handlers run");
   const waiting = client.callTool("count", { key: "a" });
-  const failing = assertRejects(() => client.callTool("once", { key: "a" }), McpError, "outcome unknown");
+  const failing = assertRejects(
+    () => client.callTool("once", { key: "a" }),
+    McpError,
+    "is unknown, because its instance ended",
+  );
   child.kill("SIGKILL");
   const killed = performance.now();
   await exited;
@@ -64,7 +68,7 @@ Deno.test("after a process is killed, the outcome is unknown, or a second run do
     const { structuredContent } = await client.callTool("count", { key });
     assertEquals(structuredContent, { count: key === "a" ? 1 : 2 });
   }
-  await assertRejects(() => client.callTool("once", { key: "a" }), McpError, "outcome unknown");
+  await assertRejects(() => client.callTool("once", { key: "a" }), McpError, "is unknown, because its instance ended");
   assertEquals((await client.callTool("once", { key: "b" })).structuredContent, { count: 2 });
   await server.close();
   rmSync(folder, { recursive: true });

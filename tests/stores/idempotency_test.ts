@@ -150,7 +150,7 @@ Deno.test("after a crash the outcome is unknown, and stays unknown", async () =>
     assertEquals([error.code, error.data], [-31409, { idempotencyKey: "order 7", outcome: "unknown" }]);
     assertStringIncludes(
       error.message,
-      'outcome unknown: the instance that ran the call with the idempotency key "order 7"',
+      'the outcome of the call with the idempotency key "order 7" is unknown, because its instance ended',
     );
   }
   assert(performance.now() - since < 10_000);

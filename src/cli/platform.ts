@@ -1,7 +1,7 @@
 /**
  * The functions of the runtime that the command line uses: arguments, exit, signals, the terminal, files and HTTP. To
- * start quickly, `serve` does not use `node:` modules. On Deno it does not use `process` either, because `process`
- * takes 12 ms to load.
+ * start quickly, `serve` does not use `node:` modules. On Deno, `serve` also does not use `process`, because loading
+ * `process` takes 12 ms.
  *
  * @module
  */
@@ -15,50 +15,52 @@ import { bun, deno } from "./runtime_globals.ts";
 /** A running HTTP server. */
 export type Served = Pick<Listener, "port" | "stop">;
 
-/** The address and the handler of an HTTP server. Port 0 chooses a free port. */
+/** The address and the request handler of an HTTP server. Port 0 stands for any free port. */
 export interface ServeOptions extends Omit<ListenOptions, "fetch"> {
-  /** Handles a request. `info` is the runtime's information about the connection. */
+  /** Handles a request. `info` contains the runtime's information about the connection. */
   readonly fetch: (request: Request, info: object) => Promise<Response>;
 }
 
 export type StandardStream = "input" | "output" | "errors";
 
 const DESCRIPTORS = { input: 0, output: 1, errors: 2 } as const;
-/** Milliseconds after which a write to a full pipe is repeated. */
+/** Milliseconds to wait before a write to a full pipe is tried again. */
 const RETRY_MS = 5;
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
 const os = deno?.build.os ?? (process.platform === "win32" ? "windows" : process.platform);
 const toPath = (path: string) => toAbsolutePath(path, deno ? deno.cwd : process.cwd, os === "windows");
 
-/** The current runtime. */
+/** The functions of the current runtime. */
 export const platform = {
   /** The name of the runtime. */
   runtime: deno ? "deno" as const : bun ? "bun" as const : "node" as const,
   /** The operating system, such as `linux`, `darwin` or `windows`. */
-  os: os as string, // The cast is safe, because each runtime has a fixed list of systems.
-  /** The arguments of the program. */
-  args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // Safe, because no code changes them.
+  os: os as string, // The cast is safe, because the value is always a string.
+  /** The arguments of the program, without the runtime and the script. */
+  args: (deno ? deno.args : process.argv.slice(2)) as readonly string[], // The cast is safe, because no code changes the array.
   files,
 
   /** The path of the runtime's executable. */
   execPath: (): string => deno ? deno.execPath() : process.execPath,
 
-  /** Returns the command that runs a file on this machine, such as `deno run -A`, with all permissions or none. */
+  /**
+   * Returns the command that runs a file on this machine, such as `deno run -A`, with all permissions or without
+   * permissions.
+   */
   toRunner(permissions: "all" | "none"): readonly string[] {
-    // Use the path of a program in the cache of npx, because shells do not find it by its name.
+    // Use the full path of a program in npx's cache, because shells do not find the program by name.
     const isCached = /[\\/]_npx[\\/]/.test(platform.execPath());
     const version = deno?.version.deno ?? bun?.version ?? "";
     const program = isCached ? ["npx", "-y", `${platform.runtime}@${version}`] : [platform.runtime];
     return deno ? [...program, "run", ...permissions === "all" ? ["-A"] : []] : program;
   },
 
-  /** Exits the process. */
   exit: (code: number): never => deno ? deno.exit(code) : process.exit(code),
 
   /**
-   * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. The
-   * second signal exits the process.
+   * Calls `listener` for the first SIGINT or SIGTERM, with the exit code that shells expect after the signal. A second
+   * signal exits the process.
    */
   onSignal(listener: (code: number) => void): void {
     let hasSignal = false;
@@ -74,16 +76,16 @@ export const platform = {
   },
 
   /**
-   * Calls `listener` when the process would end because no work is left. Never called on Deno, which reports this
-   * itself.
+   * Calls `listener` when the process is about to end because no work is left. Never called on Deno, because Deno
+   * reports this case itself.
    */
   onIdle(listener: () => void): void {
     if (!deno) process.on("beforeExit", listener);
   },
 
   /**
-   * Calls `job` once after `ms` milliseconds, unless the process ends before. Returns a function that cancels the
-   * timer.
+   * Calls `job` once after `ms` milliseconds. Does not keep the process alive until then. Returns a function that
+   * cancels the timer.
    */
   startBackgroundTimer(job: () => void, ms: number): () => void {
     const timer = setTimeout(job, ms);
@@ -94,10 +96,10 @@ export const platform = {
 
   /** Resolves a path against the working directory. The result has forward slashes. */
   toPath,
-  /** Resolves a path against the working directory. The result is a URL. */
+  /** Resolves a path against the working directory to a file URL. */
   toFileUrl: (path: string): string => toFileHref(toPath(path)),
 
-  /** Returns the kind of a file, after following all links. Returns `undefined` if there is no file. */
+  /** Returns the kind of a file, after following symbolic links. Returns `undefined` if there is no file. */
   async findKind(path: string): Promise<FileKind | undefined> {
     if (deno) {
       const facts = await deno.stat(path).catch(ignoreNotFound);
@@ -113,7 +115,10 @@ export const platform = {
   /** Reads an environment variable. Throws if reading it is not permitted. */
   env: (name: string): string | undefined => deno ? deno.env.get(name) : process.env[name],
 
-  /** Runs code with an empty environment, so that packages that read variables for debugging need no permission. */
+  /**
+   * Runs code with an empty environment, so that packages that read environment variables for debugging need no
+   * permission.
+   */
   withoutEnv<Value>(run: () => Value): Value {
     const { env } = process;
     process.env = {};
@@ -129,33 +134,35 @@ export const platform = {
   /** Whether standard input is a terminal. */
   async isTerminal(): Promise<boolean> {
     if (deno) return deno.stdin.isTerminal();
-    // Test for a character device first. On Bun, the module `tty` takes 14 ms to load, and `process.stdin` would start
-    // to read.
+    // Test for a character device first. On Bun, loading the module `tty` takes 14 ms, and using `process.stdin` would
+    // start reading.
     const isDevice = await bun?.stdin.stat().then((facts) => facts.isCharacterDevice(), () => false) ?? true;
     return isDevice && platform.terminal.isAt("input");
   },
 
-  /** The standard streams. Results are written with `write`, and messages with `writeError`. */
+  /** The standard streams. Commands write results with `write`, and messages with `writeError`. */
   terminal: {
     /** Whether a stream is a terminal. */
     isAt: (stream: StandardStream): boolean => process.getBuiltinModule("tty").isatty(DESCRIPTORS[stream]),
-    /** The width in columns. Returns `undefined` if the stream is not a terminal, or has no size. */
+    /**
+     * Returns the width of a stream in columns. Returns `undefined` if the stream is not a terminal, or if its size is
+     * unknown.
+     */
     columns: (stream: "output" | "errors"): number | undefined =>
       platform.terminal.isAt(stream) ? process[stream === "output" ? "stdout" : "stderr"].columns : undefined,
-    /** Whether NO_COLOR is set. */
+    /** Whether the environment variable NO_COLOR is set. */
     hasNoColor: (): boolean => deno ? deno.noColor : Boolean(process.env.NO_COLOR),
-    /** Standard input. It can be read only once. */
+    /** Returns standard input as a stream. Call this function only once. */
     input: (): ReadableStream<Uint8Array> => process.getBuiltinModule("stream").Readable.toWeb(process.stdin),
     /**
-     * Writes all bytes to standard output, even if the streams of the runtime are redirected. Throws if the reader has
-     * closed the pipe.
+     * Writes all bytes to standard output, even if the console is redirected. Throws if the reader has closed the pipe.
      */
     async write(bytes: Uint8Array): Promise<void> {
       const { write } = await import("node:fs");
       for (let rest = bytes; rest.length;) {
         const { promise, resolve, reject } = Promise.withResolvers<number>();
         write(DESCRIPTORS.output, rest, (error, count) => {
-          // Try again later, because the pipe is full.
+          // The pipe is full, so try again after a pause.
           if (error?.code === "EAGAIN") setTimeout(resolve, RETRY_MS, 0);
           else if (error) reject(error);
           else resolve(count);

@@ -1,16 +1,16 @@
 /**
- * The file operations of the command line. Paths are absolute and have forward slashes. The operations throw the errors
- * of the runtime, such as for a missing permission.
+ * The file operations of the command line. Paths are absolute and contain forward slashes. The operations throw the
+ * runtime's errors, for example if a permission is missing.
  *
- * `node:fs` is loaded when the first operation runs. Loading it takes 21 ms on Deno and 3 ms on Bun, which would delay
- * the start of a served file.
+ * The first operation loads `node:fs`, because loading it at startup would delay a served file by 21 ms on Deno and 3
+ * ms on Bun.
  *
  * @module
  */
 import { ignoreNotFound, localFiles, PERMISSION_BITS } from "../files/local_files.ts";
 import { toBaseName, toFolder } from "../files/path.ts";
 
-/** Read and write for the owner. */
+/** The permission bits of a file that only its owner can read and write. */
 const PRIVATE_MODE = 0o600;
 
 const load = () => import("node:fs/promises");
@@ -19,12 +19,15 @@ const load = () => import("node:fs/promises");
 export const files = {
   ...localFiles,
 
-  /** Writes a whole file. Throws with `isNew` if the file exists. */
+  /** Writes a whole file. With `isNew`, throws if the file exists. */
   async write(path: string, content: string | Uint8Array, { isNew = false } = {}): Promise<void> {
     await (await load()).writeFile(path, content, { flag: isNew ? "wx" : "w" });
   },
 
-  /** Creates a file with these permission bits. Defaults to read and write for the owner. Throws if the file exists. */
+  /**
+   * Creates a file with the permission bits `mode`, which default to read and write for the owner. Throws if the file
+   * exists.
+   */
   async create(path: string, content: string, mode: number = PRIVATE_MODE): Promise<void> {
     const { open, chmod } = await load();
     const file = await open(path, "wx", PRIVATE_MODE);
@@ -34,14 +37,14 @@ export const files = {
     } finally {
       await file.close();
     }
-    // Set the mode last. With `open`, the umask would remove bits from it, and other users could read a part of the
-    // content.
+    // Set the mode last. With `open`, the umask would remove permission bits, and other users could read an incomplete
+    // file.
     if (mode !== PRIVATE_MODE) await chmod(path, mode);
   },
 
   /**
-   * Replaces a file atomically: readers see either the old or the new content. Keeps the mode and owner of the file. A
-   * new file is readable only by its owner. Links are followed and kept.
+   * Replaces a file atomically, so that readers see either the old or the new content. Keeps the mode and owner of the
+   * file. A new file is readable only by its owner. Follows a symbolic link and keeps the link.
    */
   async replace(path: string, content: string): Promise<void> {
     const { lstat, chown, rename, unlink } = await load();
@@ -52,7 +55,7 @@ export const files = {
     try {
       await files.create(temporary, content, before ? before.mode & PERMISSION_BITS : PRIVATE_MODE);
       const made = await lstat(temporary);
-      // Change the owner only if it differs, because only root may do so.
+      // Change the owner only if it differs, because only root may change the owner.
       if (before && (before.uid !== made.uid || before.gid !== made.gid)) {
         await chown(temporary, before.uid, before.gid).catch(() => {});
       }
@@ -68,17 +71,17 @@ export const files = {
     await (await load()).unlink(path);
   },
 
-  /** Creates a folder and its parents, with these permission bits. */
+  /** Creates a folder and its missing parents, with the permission bits `mode`. */
   async makeFolder(path: string, mode?: number): Promise<void> {
     await (await load()).mkdir(path, { recursive: true, mode });
   },
 
-  /** Renames a file. Replaces a file at the target. Returns whether there was a file to rename. */
+  /** Renames a file. Replaces an existing file at `to`. Returns whether `from` existed. */
   async rename(from: string, to: string): Promise<boolean> {
     return await (await load()).rename(from, to).then(() => true, (error) => ignoreNotFound(error) ?? false);
   },
 
-  /** Sets the change time of a file to now. */
+  /** Sets the modification time of a file to the current time. */
   async touch(path: string): Promise<void> {
     const now = new Date();
     await (await load()).utimes(path, now, now);

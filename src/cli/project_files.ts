@@ -10,10 +10,13 @@ import type { Params } from "../client/client.ts";
 import { isObject } from "../kit/json.ts";
 import { importModule } from "./lazy_modules.ts";
 
-/** Maximum size of a file that is read, in bytes. */
+/** Maximum number of bytes to read from a file. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Finds the nearest file with one of the names, in a folder or above it, whose text passes the test. */
+/**
+ * Finds the nearest file that has one of the given names and whose text passes `test`. Searches a folder and its parent
+ * folders.
+ */
 export async function findProjectFile(
   start: string,
   { names, test }: { readonly names: readonly string[]; readonly test: (text: string) => boolean },
@@ -28,12 +31,15 @@ export async function findProjectFile(
 }
 
 async function readFile(path: string): Promise<string | undefined> {
-  // Check the permission, because Deno would prompt for each folder.
+  // Check the read permission, because Deno would otherwise prompt for each folder.
   if (!platform.mayRead(path) || await platform.findKind(path) !== "file") return;
   return new TextDecoder().decode(await platform.files.read(path, MAX_BYTES));
 }
 
-/** Reads the nearest `package.json` or `deno.json` of a folder. Returns an empty object if neither file exists. */
+/**
+ * Reads the nearest `package.json` or `deno.json` in a folder or its parent folders. Returns an empty object if neither
+ * file exists.
+ */
 export async function readProject(folder: string): Promise<Params> {
   const names = ["package.json", "deno.json", "deno.jsonc"];
   const found = await findProjectFile(folder, { names, test: () => true });
@@ -43,7 +49,10 @@ export async function readProject(folder: string): Promise<Params> {
   return isObject(value) ? value : {};
 }
 
-/** Returns a function that tests whether the nearest `deno.json` or `package.json` maps a specifier. */
+/**
+ * Returns a function that tests whether the nearest `deno.json` or `package.json` of the working directory maps a
+ * specifier.
+ */
 export async function findLibraryNames(): Promise<(specifier: string) => boolean> {
   const names = platform.runtime === "deno" ? ["deno.json", "deno.jsonc", "package.json"] : ["package.json"];
   const found = await findProjectFile(platform.toPath("."), { names, test: (text) => text.includes(`"${NAME}`) });
@@ -56,8 +65,8 @@ export async function findLibraryNames(): Promise<(specifier: string) => boolean
     return () => isInstalled;
   }
   const imports: Params = isObject(value.imports) ? value.imports : {};
-  // If the name is mapped to a package, Deno derives the sub-paths. If the name is mapped to a file, each sub-path
-  // needs its own entry.
+  // If the name is mapped to a package, Deno also resolves its sub-paths. If the name is mapped to a file, each
+  // sub-path needs a separate entry.
   const isPackage = /^(jsr|npm):/.test(String(imports[NAME] ?? ""));
   return (specifier) => specifier in imports || isPackage || `${NAME}/` in imports && specifier !== NAME;
 }
@@ -66,8 +75,8 @@ function loadParser(): Promise<typeof import("./config/jsonc.ts")> {
   return importModule<typeof import("./config/jsonc.ts")>("./config/jsonc.ts");
 }
 
-// Parses JSON, with comments if their parser can be loaded. A project that has installed only this library does not
-// have the parser.
+// Parses JSON with comments, or only JSON if the parser for comments cannot be loaded. The parser is missing in a
+// project that has installed only this library.
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);

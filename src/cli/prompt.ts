@@ -20,7 +20,7 @@ import { CliError, ServerError } from "./cli_error.ts";
 
 export const prompt: Command = {
   name: "prompt",
-  summary: "Print the messages of a server's prompt, or list its prompts",
+  summary: "Print the messages of a server's prompt, or list the server's prompts",
   usage: [
     "prompt [OPTIONS] SERVER [PROMPT] [NAME=TEXT]...",
     'prompt [OPTIONS] SERVER PROMPT \'{"NAME": "TEXT"}\'',
@@ -65,10 +65,11 @@ async function getPrompt({ client, operands, request }: InteractiveSession, { fl
   return 0;
 }
 
-/** Reports an error about invalid arguments as a usage error instead of a server error. */
+/** Converts an error about invalid arguments to an error that names the prompt. */
 function explain(error: unknown, name: string): never {
   if (!(error instanceof McpError) || error.code !== INVALID_PARAMS) throw error;
-  // Remove the prefix that servers of this library add to the message, because the error here has the same prefix.
+  // Remove the prefix that servers built with this library add to the message, because the error here has the same
+  // prefix.
   const reason = toLine(error.message).replace(/^Cannot get "[^"]*": /, "");
   throw new ServerError(`Cannot get ${toLine(name)}: ${reason} (${error.code})`);
 }
@@ -81,7 +82,7 @@ async function printMessages(messages: readonly PrintableMessage[]): Promise<voi
   }
 }
 
-/** Converts the arguments of a prompt to a JSON Schema, which is how tools declare arguments. */
+/** Converts a prompt's list of arguments to a JSON Schema, because `readArguments` requires a schema. */
 function toSchema({ arguments: listed }: ListedPrompt): Params {
   const args = (Array.isArray(listed) ? listed : []).filter(isObject);
   return {
@@ -93,6 +94,7 @@ function toSchema({ arguments: listed }: ListedPrompt): Params {
 
 function toTexts(args: Params): Record<string, string> {
   const other = Object.entries(args).find(([, value]) => typeof value !== "string");
-  if (other) throw new CliError(`Cannot send ${other[0]}: the arguments of prompts are text; put the value in quotes`);
+  if (other) throw new CliError(`Cannot send ${other[0]}: arguments of prompts must be strings; put the value in ` +
+    "quotation marks");
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, String(value)]));
 }

@@ -18,10 +18,10 @@ import { CliError, ServerError, UsageError } from "./cli_error.ts";
 
 export const read: Command = {
   name: "read",
-  summary: "Print a server's resource, or list its resources",
+  summary: "Print a server's resource, or list the server's resources",
   usage: ["read [OPTIONS] SERVER [URI]", "read [OPTIONS] [URI] -- COMMAND..."],
   description: [
-    "Text and binary data are printed unchanged. Binary data is not printed to a terminal.",
+    "The command prints text and binary data unchanged, but does not print binary data to a terminal.",
     SERVER_DESCRIPTION,
     ELICITATION_DESCRIPTION,
   ],
@@ -38,7 +38,8 @@ export const read: Command = {
 
 async function readResource(session: InteractiveSession, { flags }: Args): Promise<number> {
   const { client, operands: [uri, extra], request } = session;
-  if (extra !== undefined) throw new UsageError(`Cannot read ${extra} and ${uri}: name one resource`);
+  if (extra !== undefined) throw new UsageError(`Cannot read ${extra} and ${uri}: read takes one URI; remove the ` +
+    "other URI");
   if (uri === undefined) return await printResources(session, "json" in flags);
   const result = await request((options) => client.readResource(uri, options)).catch((error) =>
     explain(error, uri, session)
@@ -61,7 +62,7 @@ async function printResources({ client, request }: InteractiveSession, isJson: b
   return 0;
 }
 
-/** Adds a suggestion to an error if the server lists resources, but not the resource with this URI. */
+/** Adds a suggestion to an error if the server lists resources, but none with this URI. */
 async function explain(error: unknown, uri: string, { client, request }: InteractiveSession): Promise<never> {
   if (!(error instanceof McpError) || error.status === 401) throw error;
   const resources = await request((options) => client.listResources(options)).catch(() => []);
@@ -75,5 +76,5 @@ async function print({ text, bytes }: PrintableContent): Promise<void> {
   const isTerminal = platform.terminal.isAt("output");
   if (!bytes) await (isTerminal ? writeText(text) : writeBytes(new TextEncoder().encode(text)));
   else if (!isTerminal) await writeBytes(bytes);
-  else throw new CliError(`Cannot print ${text}: it is not text; write it to a file with --output FILE`);
+  else throw new CliError(`Cannot print ${text}: it is not text; write the data to a file with --output FILE`);
 }

@@ -1,12 +1,12 @@
 /**
- * The globals of Deno and Bun. The command line uses them where `node:` modules would need another permission, or would
- * load while clients wait for a served file. No other file of the command line uses these globals.
+ * The globals of Deno and Bun. The command line uses these globals where `node:` modules would need additional
+ * permissions or would delay a served file. All other files of the command line use the globals through this file.
  *
  * @module
  */
 import type { Stats } from "node:fs";
 
-/** The parts of `Bun` that the command line uses. */
+/** The parts of the global `Bun` that the command line uses. */
 export interface BunGlobal {
   readonly version: string;
   readonly argv: readonly string[];
@@ -14,7 +14,7 @@ export interface BunGlobal {
   file(path: string): { stat(): Promise<Stats> };
   /** Adds a plugin to the module loader of this process. */
   plugin(plugin: { readonly name: string; setup(build: BunPluginBuild): void }): void;
-  /** Bundles files. Throws an error that contains the problems of the files. */
+  /** Bundles files. Throws an error that lists the problems in the files. */
   build(options: {
     readonly entrypoints: readonly string[];
     readonly target: "node";
@@ -29,12 +29,12 @@ export interface BunGlobal {
     readonly hostname: string;
     readonly port: number;
     readonly fetch: (request: Request, info: object) => Promise<Response>;
-    /** Idle timeout in seconds. */
+    /** The idle timeout of connections, in seconds. */
     readonly idleTimeout: number;
   }): { readonly port: number; stop(): Promise<void> };
 }
 
-/** A plugin of a bundler, in the form that Bun and esbuild share. */
+/** A bundler plugin, in the form that Bun and esbuild have in common. */
 export interface BundlerPlugin {
   readonly name: string;
   setup(build: Pick<BunPluginBuild, "onResolve">): void;
@@ -49,10 +49,10 @@ export interface BunPluginBuild {
   ): void;
 }
 
-/** The names of these globals, which Node does not have. */
+/** The names of the globals that Node does not have. */
 export const GLOBAL_NAMES: readonly string[] = ["Deno", "Bun"];
 
-// The cast is safe, because each runtime has only its own global, so both globals are optional.
+// The cast is safe, because both globals are declared as optional.
 const globals = globalThis as { readonly Deno?: typeof Deno; readonly Bun?: BunGlobal };
 
 /** The global `Deno`, or `undefined` on other runtimes. */

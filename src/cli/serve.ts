@@ -31,29 +31,32 @@ export const serve: Command = {
     "--inspect [--port PORT] -- COMMAND...",
   ],
   description: [
-    "TARGET is a file that exports a server, a config file, a folder, or a pattern in quotes for files that export " +
+    "TARGET is a file that exports a server, a config file, a folder, or a quoted pattern for files that export " +
     "handlers, such as 'handlers/*.ts'. Defaults to ./mcp.jsonc, else ./server.ts, " +
-    "else a demonstration server. ARGS are arguments of the file.",
-    "The default transport is HTTP in a terminal, and stdio otherwise. The first Ctrl-C lets running calls finish, the " +
-    "second exits at once.",
+    "else a demonstration server. The file can read ARGS as its arguments.",
+    "The default transport is HTTP in a terminal, and stdio otherwise. After the first Ctrl-C, the command exits " +
+      "when " +
+    "running calls have finished. After the second, it exits immediately.",
   ],
   options: {
     stdio: { text: "Serve over standard input and output" },
     http: { text: "Serve over HTTP" },
     port: { value: "PORT", text: "Port for HTTP; 0 chooses a free port (default: 3000)" },
     host: { value: "ADDRESS", text: "Address to listen on; 0.0.0.0 listens on all networks (default: 127.0.0.1)" },
-    path: { value: "PATH", text: "Path of the endpoint (default: the server's own, which is /mcp unless set)" },
+    path: { value: "PATH", text: "Path of the endpoint (default: the path option of the server, which defaults to " +
+      "/mcp)" },
     ...ENDPOINT_OPTIONS,
-    skills: { text: "Serve the skills of a folder: the folders in it with a SKILL.md" },
-    watch: { text: "Reload the target when it or a file that it imports changes, and notify connected clients" },
+    skills: { text: "Serve the skills in the folder TARGET, which are all folders with a file SKILL.md" },
+    watch: { text: "Reload the target when one of its files changes, and notify connected clients" },
     log: {
       value: "FORMAT",
-      text: "Print calls, refusals and errors to standard error: json for one JSON object per line, pretty for people",
+      text: "Print calls, rejected requests and errors to standard error: json for one JSON object per line, pretty " +
+        "for people",
       completion: ["json", "pretty"],
     },
     inspect: {
       text:
-        "Also serve the inspector at /, a page to try the server in a browser; without TARGET, inspect the server " +
+        "Also serve the inspector at /, a web page for trying the server; without TARGET, inspect the server " +
         "that COMMAND starts",
     },
   },
@@ -74,7 +77,8 @@ async function serveTarget(args: Args): Promise<void> {
     return await (await importModule<typeof import("./inspector/serve.ts")>("./inspector/serve.ts")).servePage(args);
   }
   if (extra !== undefined) {
-    throw new UsageError(`Cannot serve ${named} and ${extra}: name one file, or a pattern in quotes`);
+    throw new UsageError(`Cannot serve ${named} and ${extra}: serve takes one target; remove the other target, or ` +
+      "quote the pattern");
   }
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);
@@ -82,10 +86,10 @@ async function serveTarget(args: Args): Promise<void> {
   const log = "log" in flags
     ? (await importModule<typeof import("./event_log.ts")>("./event_log.ts")).createLog(flags.log)
     : undefined;
-  // Load the code for HTTP only if it is needed, because clients wait for a stdio server to start.
+  // Load the code for HTTP only if necessary, because clients wait for a stdio server to start.
   const http = isHttp ? await importModule<typeof import("./serve_http.ts")>("./serve_http.ts") : undefined;
   const address = http?.readHttpAddress(flags);
-  // Redirect the console before loading, because output from the file must not mix with protocol messages.
+  // Redirect the console before loading the file, because output from the file must not mix with protocol messages.
   if (!isHttp) guardConsole();
   const target = named ?? await findTarget();
   const imports = "watch" in flags
@@ -99,7 +103,7 @@ async function serveTarget(args: Args): Promise<void> {
   const { server: whole } = loaded;
   const choice = { target: target ?? "the demonstration", verb: "serve" };
   const params = readParams(args);
-  // If no server is chosen, HTTP serves all servers of the file.
+  // If the user has not chosen a server, serve all servers of the file over HTTP.
   const [endpoint, ...others] = isHttp
     ? chooseEndpoints(whole, flags.server, choice)
     : [chooseEndpoint(whole, flags.server, choice)];
@@ -107,7 +111,7 @@ async function serveTarget(args: Args): Promise<void> {
   const isChosen = flags.server !== undefined;
   const mayNeedParams = endpoint.params.length && (!isHttp || "inspect" in flags);
   if (!others.length && (params || mayNeedParams)) checkParams(endpoint, params, choice);
-  // Turn on development warnings, because these options are meant for authors of servers.
+  // Turn on development warnings, because `--watch` and `--inspect` are for authors of servers.
   if ("watch" in flags || "inspect" in flags) {
     (await importModule<typeof import("./lag_watch.ts")>("./lag_watch.ts")).watchLag(listEndpoints(whole));
   }
@@ -117,13 +121,13 @@ async function serveTarget(args: Args): Promise<void> {
     (await importModule<typeof import("./target_watcher.ts")>("./target_watcher.ts")).watchTarget(target, loaded);
   }
   loaded.watch?.();
-  // Do not print a notice for a stdio server, because the client stops it.
+  // Print the notice about Ctrl-C only for HTTP or in a terminal, because a client stops a stdio server.
   const closed = closeOnSignal(whole, isHttp || isTerminal);
   if (!await start(whole, target, closed)) return;
   if (http && address) {
     const served = await http.serveHttp(server, target, { ...address, params, isChosen });
     await new Promise<void>((resolve) => closed.addEventListener("abort", () => resolve()));
-    // The last responses may have been written but not sent. Limit the wait, because clients may not read them.
+    // The last responses may not have been sent completely. Limit the wait, because clients may not read the responses.
     return await Promise.race([served.stop(), new Promise<void>((resolve) => setTimeout(resolve, STOP_MS))]);
   }
   if (isTerminal) {
@@ -146,10 +150,10 @@ async function loadSkills(target: string | undefined, flags: Args["flags"]): Pro
   return await (await importModule<typeof import("./skills_folder.ts")>("./skills_folder.ts")).loadSkills(target);
 }
 
-/** Creates the services of a server. Returns `false` if the server was closed meanwhile. */
+/** Creates the services of a server. Returns `false` if the server was closed in the meantime. */
 async function start(server: Loaded["server"], target: string | undefined, closed: AbortSignal): Promise<boolean> {
   try {
-    // `ready` is missing if the file uses an older copy of this library.
+    // `ready` is missing if the server comes from an older copy of this library.
     await server.ready?.();
   } catch (error) {
     await server.close();
@@ -159,27 +163,27 @@ async function start(server: Loaded["server"], target: string | undefined, close
   return !closed.aborted;
 }
 
-/** Milliseconds to send the last responses. */
+/** Maximum time for sending the last responses, in milliseconds. */
 const STOP_MS = 1000;
 
 function checkHttpOptions(flags: Args["flags"], isHttp: boolean): void {
   if ("http" in flags && "stdio" in flags) {
-    throw new UsageError("Cannot use --http with --stdio: a server has one of them; remove one");
+    throw new UsageError("Cannot use --http with --stdio: a server uses one transport; remove one of the two options");
   }
   const option = ["port", "host", "path", "inspect"].find((name) => name in flags && !isHttp);
   if (!option) return;
   const remedy = "stdio" in flags ? "remove --stdio" : "add --http";
-  throw new UsageError(`Cannot use --${option}: it needs HTTP; ${remedy}`);
+  throw new UsageError(`Cannot use --${option}: the option needs HTTP; ${remedy}`);
 }
 
 /**
- * Closes the server at the first Ctrl-C or SIGTERM, and exits the process at the second. The returned signal aborts
+ * Closes the server on the first Ctrl-C or SIGTERM, and exits the process on the second. The returned signal aborts
  * when the server has closed.
  */
 function closeOnSignal(server: Loaded["server"], hasNotice: boolean): AbortSignal {
   const closed = new AbortController();
   platform.onSignal(() => {
-    if (hasNotice) console.error("Stopping when running calls have finished. Press Ctrl-C again to stop at once.");
+    if (hasNotice) console.error("Stopping when running calls have finished. Press Ctrl-C again to stop immediately.");
     server.close().then(() => closed.abort());
   });
   return closed.signal;

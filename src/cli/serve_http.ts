@@ -18,18 +18,18 @@ import { explainPermission } from "./permissions.ts";
 export interface HttpAddress {
   readonly hostname: string;
   readonly port: number;
-  /** The path of the endpoint. If empty, the server keeps its own path. */
+  /** The path of the endpoint. If empty, the server uses its own path. */
   readonly path: string;
-  /** Whether to serve the inspector too. */
+  /** Whether to also serve the inspector. */
   readonly isInspected: boolean;
-  /** Parameters of the path. */
+  /** The values of the path's parameters, by name. */
   readonly params?: Readonly<Record<string, string>>;
   /** Whether the user chose the server with `--server`. */
   readonly isChosen?: boolean;
 }
 
 /**
- * Reads the options for HTTP.
+ * Reads the options `--port`, `--host`, `--path` and `--inspect`.
  *
  * @throws {UsageError} if an option is invalid.
  */
@@ -37,15 +37,15 @@ export function readHttpAddress(flags: Args["flags"]): HttpAddress {
   const port = readPort(flags.port ?? "3000");
   const path = flags.path ?? "";
   if (path && !path.startsWith("/")) {
-    throw new UsageError(`Cannot serve at ${path}: a path starts with /; write /${path}`);
+    throw new UsageError(`Cannot serve at ${path}: a path must start with /; write /${path}`);
   }
   if (path && (/[:*]/.test(path) || URL.parse(path, "http://x")?.pathname !== path)) {
-    throw new UsageError(`Cannot serve at ${path}: it is not a plain path; write a path such as /mcp`);
+    throw new UsageError(`Cannot serve at ${path}: it is not a valid path; write a path such as /mcp`);
   }
   const hostname = flags.host ?? "127.0.0.1";
   const isInspected = "inspect" in flags;
   if (isInspected && !isLoopbackHost(toAuthority(hostname))) {
-    throw new UsageError(`Cannot inspect on ${hostname}: the page is for this machine only; remove --host`);
+    throw new UsageError(`Cannot inspect on ${hostname}: the inspector is for this machine only; remove --host`);
   }
   return { hostname, port, path, isInspected };
 }
@@ -53,13 +53,14 @@ export function readHttpAddress(flags: Args["flags"]): HttpAddress {
 function readPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new UsageError(`Cannot listen on port ${text}: a port is a number from 0 (any that is free) to 65535`);
+  throw new UsageError(`Cannot listen on port ${text}: it is not a port; write a number from 0 (any free port) to ` +
+    "65535");
 }
 
 /**
- * Serves a server over HTTP, and prints its URL. `target` is the target as the user wrote it.
+ * Serves a server over HTTP, and prints the server's URL. `target` is the target as the user wrote it.
  *
- * @throws {CliError} if the address cannot be used, or the inspector has the same path as the endpoint.
+ * @throws {CliError} if the address cannot be used, or if the inspector has the same path as the endpoint.
  */
 export async function serveHttp(server: Server, target: string | undefined, address: HttpAddress): Promise<Served> {
   const { hostname, port, path, isInspected, params } = address;
@@ -78,13 +79,13 @@ export async function serveHttp(server: Server, target: string | undefined, addr
     await inspector?.close();
     throw error;
   });
-  // Load the code of the first request now. If this fails, that request reports the error.
+  // Load the code for the first request now. If loading fails, the first request reports the error.
   for (const each of endpoints) each.load().catch(() => {});
   const origin = `http://${toReachable(hostname)}:${served.port}`;
   if (!endpoints.every(({ hasAuth }) => hasAuth) && !isLoopbackHost(toAuthority(hostname))) {
     console.error(toNetworkWarning(hostname));
   }
-  // Prefer an endpoint whose path has no open parameters.
+  // Prefer an endpoint whose path has no parameters without a value.
   const suggested = endpoints.find((each, i) => paths[i] !== each.path || !each.params.length) ?? endpoints[0];
   const isChosen = address.isChosen || endpoints.length > 1;
   console.error(toNotice(target, {
@@ -103,18 +104,19 @@ export async function serveHttp(server: Server, target: string | undefined, addr
 
 type Fetch = ServeOptions["fetch"];
 
-/** Returns the request handler of a server whose endpoint is at `path` instead of `own`. */
+/** Returns the request handler of a server, with the endpoint at `path` instead of `own`. */
 function toFetch(server: Server, path: string, own: string): Fetch {
   return async (request, info) => await server.fetch(rewritePath(request, path, own), info);
 }
 
 function checkPath(name: string, { path, isInspected }: HttpAddress, endpoints: readonly Endpoint[]): void {
   if (endpoints.length > 1 && (path || isInspected)) {
-    const state = `it has the servers ${toNames(endpoints)}; choose one with --server NAME`;
+    const state = `it has the servers ${toNames(endpoints)}; choose a server with --server NAME`;
     throw new UsageError(`Cannot use --${path ? "path" : "inspect"} with ${name}: ${state}`);
   }
   if (path && endpoints[0].params.length) {
-    throw new UsageError(`Cannot use --path with ${name}: its path has parameters; change \`path\` in the file`);
+    throw new UsageError(`Cannot use --path with ${name}: the server's path has parameters; change \`path\` in the ` +
+      "file");
   }
 }
 
@@ -131,17 +133,18 @@ async function listen(name: string, options: ServeOptions): Promise<Served> {
 }
 
 function toNetworkWarning(hostname: string): string {
-  return `Anyone who can reach ${hostname} can use this server, because it has no \`auth\`. Set it, remove --host to ` +
+  return `Anyone who can reach ${hostname} can use this server, because the server has no \`auth\`. Set \`auth\`, ` +
+    "remove --host to " +
     "serve this machine only, or put a proxy with authentication in front.";
 }
 
 interface Notice {
   readonly urls: readonly string[];
-  /** The URL of the inspector. */
+  /** The URL of the inspector page. `undefined` without `--inspect`. */
   readonly page: string | undefined;
-  /** The URL in the suggested command. */
+  /** The server's URL in the suggested command. */
   readonly called: string;
-  /** The options that select the same endpoint in the suggested command. */
+  /** The options that select this endpoint in the suggested command. */
   readonly options: readonly string[];
 }
 
@@ -149,9 +152,10 @@ function toNotice(target: string | undefined, { urls, page, called, options }: N
   const call = toShell([...toProgram(), "call", called, ...target === undefined ? ["add", "a=2", "b=3"] : []]);
   return [
     `Serving ${target ?? "the demonstration"} at ${urls.join("\n  and ")}`,
-    ...page === undefined ? [] : [`Try it in a browser:\n  ${page}`],
-    `Call it from another terminal:\n  ${call}`,
-    ...target === undefined ? [] : [`Add it to the configuration of a client:\n  ${toInstall(target, options)}`],
+    ...page === undefined ? [] : [`Try the server in a browser:\n  ${page}`],
+    `Call the server from another terminal:\n  ${call}`,
+    ...target === undefined ? [] : [`Add the server to the configuration of a client:\n  ` +
+      `${toInstall(target, options)}`],
     "Press Ctrl-C to stop.",
   ].join("\n\n");
 }
@@ -175,7 +179,8 @@ function toAuthority(hostname: string): string {
 }
 
 /**
- * Rewrites a request from the path `from` to `to`. A request to `to` is rewritten to `/`, where there is no endpoint.
+ * Rewrites the path of a request from `from` to `to`. Rewrites a request for `to` to `/`, because there must be no
+ * endpoint at `to`.
  */
 function rewritePath(request: Request, from: string, to: string): Request {
   const start = request.url.indexOf("/", request.url.indexOf("//") + 2);
@@ -187,8 +192,8 @@ function rewritePath(request: Request, from: string, to: string): Request {
 function explainError(error: unknown, address: ServeOptions): string {
   const missing = explainPermission(error instanceof Error ? error.message : String(error));
   return missing ?? explainListenError(error, address, {
-    inUse: "choose another with --port, or any with --port 0",
-    lowPort: "choose one from 1024 with --port",
+    inUse: "choose another port with --port, or any free port with --port 0",
+    lowPort: "choose a port from 1024 with --port",
     other: "choose an address of this machine with --host",
   });
 }

@@ -11,13 +11,13 @@ import { toBaseName } from "../files/path.ts";
 import { platform } from "./platform.ts";
 
 /**
- * Maximum number of folders that are searched for a first skill. If the folder contains more folders, it is served
- * without this check.
+ * Maximum number of folders to search for the first skill. If the folder contains more folders, it is served without
+ * this check.
  */
 const MAX_FOLDERS = 2000;
 
 /**
- * Serves the skills of a folder, but no other files in it.
+ * Creates a server for the skills in a folder. The server does not serve other files.
  *
  * @throws {CliError} if the folder contains no skill.
  */
@@ -26,11 +26,11 @@ export async function loadSkills(target: string): Promise<Loaded> {
   const kind = await platform.findKind(path);
   if (kind !== "folder") {
     const state = kind ? "it is not a folder" : `there is no folder ${path}`;
-    throw new CliError(`Cannot serve the skills of ${target}: ${state}; name a folder with skills`);
+    throw new CliError(`Cannot serve the skills of ${target}: ${state}; name a folder that contains skills`);
   }
   if (!await hasSkill(path)) {
-    const remedy = "a skill is a folder in it with a file SKILL.md";
-    throw new CliError(`Cannot serve the skills of ${target}: it has no skill; ${remedy}`);
+    const remedy = "add a folder with a file SKILL.md";
+    throw new CliError(`Cannot serve the skills of ${target}: it contains no skill; ${remedy}`);
   }
   const name = toBaseName(path) || "skills";
   const handlers = [skills({ dir: platform.toFileUrl(target) })];

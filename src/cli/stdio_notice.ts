@@ -1,5 +1,5 @@
 /**
- * The notice for users who start a stdio server in a terminal.
+ * The notice that the terminal shows if a user starts a stdio server there.
  *
  * @module
  */
@@ -8,8 +8,8 @@ import { toConfigFlags } from "./install/deno_config.ts";
 import { toName, toTargetUrl } from "./target_url.ts";
 
 /**
- * Explains that the server waits for a client, because the terminal would otherwise stay empty. `options` choose an
- * endpoint of the target.
+ * Returns text that explains that the server waits for a client, because the terminal would otherwise stay empty.
+ * `options` choose an endpoint of the target.
  */
 export async function toStdioNotice(target: string | undefined, options: readonly string[]): Promise<string> {
   const name = target === undefined ? "demo" : toName(toTargetUrl(target));
@@ -25,17 +25,18 @@ export async function toStdioNotice(target: string | undefined, options: readonl
   };
   return `Serving ${target ?? "the demonstration"} over standard input and output. The server waits for a client.
 
-To send it a request, paste this line:
+To send a request, paste this line:
   ${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta } })}
 
-To use it in a client, add this to the client's configuration:
+To use the server in a client, add this to the client's configuration:
   ${JSON.stringify({ mcpServers: { [name]: { command, args } } })}
 ${
     target === undefined
       ? ""
-      : `Or let install add it, with the permissions it needs:\n  ${toInstall(target, options)}\n`
+      : `Or let the install command add the server, with the permissions that it needs:\n  ` +
+        `${toInstall(target, options)}\n`
   }
-To serve it over HTTP:
+To use HTTP instead:
   ${toShell([...toProgram(), ...operands, "--http"])}
 
 Press Ctrl-C to stop.`;

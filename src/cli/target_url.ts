@@ -1,5 +1,5 @@
 /**
- * Converts a target to its URL, its path, or a name for its server.
+ * Converts a target to a URL, a path, or a name for the server.
  *
  * @module
  */
@@ -16,7 +16,7 @@ export function toFilePath(url: string): string {
   return decodeURIComponent(new URL(url).pathname);
 }
 
-/** Returns the name of a server whose file exports only handlers. */
+/** Returns the name for a server whose file exports only handlers. */
 export function toName(url: string): string {
   const last = url.replace(/[?#].*$/, "").split("/").at(-1) ?? "";
   return decodeURIComponent(last).replace(/\.[cm]?[jt]sx?$/, "") || "server";

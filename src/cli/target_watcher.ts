@@ -17,9 +17,9 @@ import { watchFile } from "../files/file_watch.ts";
 export function watchTarget(target: string | undefined, { reload, files }: Loaded): () => void {
   if (!reload) throw new CliError(`Cannot watch ${target ?? "the demonstration"}: it has no file; name a file`);
   const stops = new Map<string, () => void>();
-  // Keep changed files until a reload succeeds, because a file with an error must be loaded again too.
+  // Keep changed files until a reload succeeds, because a file with an error must be loaded again with the next change.
   const changed = new Set<string>();
-  // Keep existing watchers, because a new watcher would miss a change that was made during the reload.
+  // Keep existing watchers, because a new watcher would miss a change made during the reload.
   const watchAll = (paths: readonly string[]) => {
     for (const path of paths) if (!stops.has(path)) stops.set(path, watchFile(path, () => reloadNext(path)));
     for (const [path, stop] of stops) {
@@ -28,15 +28,15 @@ export function watchTarget(target: string | undefined, { reload, files }: Loade
       stops.delete(path);
     }
   };
-  // Reloads run one after the other, so that the last reload reads the last change.
+  // Run reloads one after the other, so that the last reload reads the last change.
   let last = Promise.resolve();
   const reloadNext = (path: string) => {
     changed.add(path);
     last = last.then(async () => {
-      // Skip this reload if an earlier reload has included the change.
+      // Skip this reload if an earlier reload has already included the change.
       if (!changed.size) return;
       const taken = [...changed];
-      // Clear before the reload, because a file that changes during the reload must be loaded again.
+      // Clear the set before the reload, because a file that changes during the reload must be loaded again.
       changed.clear();
       try {
         watchAll(await reload(taken));

@@ -17,11 +17,12 @@ const ACTIONS = ["get", "wait", "cancel"] as const;
 
 export const task: Command = {
   name: "task",
-  summary: "Show a server's task, wait for it, or cancel it",
+  summary: "Show a server's task, wait for its result, or cancel it",
   usage: ["task get|wait|cancel [OPTIONS] SERVER ID", "task get|wait|cancel [OPTIONS] ID -- COMMAND..."],
   description: [
-    "A call with --task prints the ID of its task. get prints the status, wait answers questions and prints the result, " +
-    "and cancel asks the server to stop. Ctrl-C ends wait, and the task continues.",
+    "call --task prints the ID of the task. get prints the task's status, wait answers questions and prints the " +
+      "result, " +
+    "and cancel asks the server to stop the task. After Ctrl-C, wait exits, and the task continues.",
     SERVER_DESCRIPTION,
     ELICITATION_DESCRIPTION,
   ],
@@ -31,7 +32,7 @@ export const task: Command = {
     "task get http://127.0.0.1:3000/mcp 5e2f",
     "task wait http://127.0.0.1:3000/mcp 5e2f --answer sure=yes",
   ],
-  exitCodes: { 1: "The tool reported an error, or the server responded with one", 130: "Stopped with Ctrl-C" },
+  exitCodes: { 1: "The tool or the server reported an error", 130: "Stopped with Ctrl-C" },
   async run(args) {
     const [word, ...operands] = args.operands;
     const action = ACTIONS.find((each) => each === word);
@@ -50,12 +51,13 @@ async function useTask(session: InteractiveSession, args: Args, action: typeof A
   if (id === undefined) {
     throw new UsageError(`Cannot ${action} a task: no ID is named; write the ID that call --task prints`);
   }
-  if (extra !== undefined) throw new UsageError(`Cannot ${action} ${extra} and ${id}: name one task`);
+  if (extra !== undefined) throw new UsageError(`Cannot ${action} ${extra} and ${id}: task takes one ID; remove the ` +
+    "other ID");
   const handle = resumeTask(client, id);
   if (action === "wait") return await waitForTask(handle, session, { args, cancels: false });
   if (action === "cancel") {
     await request((options) => handle.cancel(options));
-    reportLine("The server was asked to cancel the task.");
+    reportLine("The command has asked the server to cancel the task.");
     return 0;
   }
   const state = await request((options) => handle.get(options));

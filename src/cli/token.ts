@@ -15,13 +15,14 @@ export const token: Command = {
   name: "token",
   summary: "Show the issuer, the scopes and the expiry of your token for a server",
   usage: ["token [OPTIONS] URL"],
-  description: ["The token itself is printed with --show only. It is renewed before, if it is about to expire."],
+  description: ["Without --show, the command does not print the token itself. It renews a token that is about to " +
+    "expire."],
   options: {
-    show: { text: "Print the token and nothing else" },
+    show: { text: "Print only the token" },
     json: { text: "Print one JSON document" },
   },
   examples: ["token https://mcp.example.com/mcp", "token https://mcp.example.com/mcp --show"],
-  exitCodes: { 1: "The authorization server refused to renew the token" },
+  exitCodes: { 1: "The authorization server did not renew the token" },
   run: showToken,
 };
 

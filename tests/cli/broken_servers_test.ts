@@ -240,7 +240,7 @@ for (const { name, program } of runtimes) {
         [["call", "--", ""], /^Cannot call a server: the command after -- is empty; write the command/],
         [
           ["--http", "--path", "/a/{b}"],
-          /^Cannot serve at \/a\/\{b\}: it is not a plain path; write a path such as \/mcp\n/,
+          /^Cannot serve at \/a\/\{b\}: it is not a valid path; write a path such as \/mcp\n/,
         ],
         [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a plain path/],
       ];

@@ -140,7 +140,7 @@ for (const { name, program, file } of runtimes) {
   testProcesses(`${name}: --http prints the URL, and a command that calls the server`, async () => {
     await using server = await start([...program, "--http", "--port", "0"]);
     const [, url] = await server.waitFor(/Serving the demonstration at (http:\/\/127\.0\.0\.1:\d+\/mcp)\n/);
-    const [, command] = await server.waitFor(/Call it from another terminal:\n {2}(.+)\n/);
+    const [, command] = await server.waitFor(/Call the server from another terminal:\n {2}(.+)\n/);
     assertEquals(await run(["sh", "-c", command], { cwd: "/" }), { code: 0, stdout: "5\n", stderr: "" });
     const listed = await run([...program, "call", url]);
     assertMatch(listed.stdout, /^add +Adds two numbers\n/);
@@ -193,7 +193,7 @@ for (const { name, program, file } of runtimes) {
           assertEquals(code, 0);
           assertStringIncludes(
             stderr,
-            "\nStopping when running calls have finished. Press Ctrl-C again to stop at once.\n",
+            "\nStopping when running calls have finished. Press Ctrl-C again to stop immediately.\n",
           );
         }
         await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
@@ -225,7 +225,7 @@ for (const { name, program, file } of runtimes) {
     using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { code, stderr } = await run([...program, "--http", "--port", String(taken.addr.port)]);
     assertEquals(code, 2);
-    assertStringIncludes(stderr, `port ${taken.addr.port} of 127.0.0.1 is in use; choose another with --port`);
+    assertStringIncludes(stderr, `port ${taken.addr.port} of 127.0.0.1 is in use; choose another port with --port`);
   });
 
   for (
@@ -242,7 +242,11 @@ for (const { name, program, file } of runtimes) {
         words: ["wrong.ts"],
         expected: /^Cannot serve wrong\.ts: its default export is not a server; end the file with `export /,
       },
-      { words: ["twice.ts"], expected: /^Cannot serve twice\.ts: Cannot add tool "hi": it is registered already\n/ },
+      {
+        words: ["twice.ts"],
+        expected:
+          /^Cannot serve twice\.ts: Cannot add tool "hi": it is already registered; choose another name or URI\n/,
+      },
       {
         words: ["strange.ts"],
         expected: /^Cannot serve strange\.ts: Cannot add a handler: it was not made by tool\(\)/,
@@ -258,7 +262,8 @@ for (const { name, program, file } of runtimes) {
       { words: ["imports.ts"], expected: /^Cannot load imports\.ts: [^]*nowhere\.ts[^]*imports\.ts/ },
       {
         words: ["empty.ts", "wrong.ts"],
-        expected: /^Cannot serve empty\.ts and wrong\.ts: name one file, or a pattern in quotes\n/,
+        expected:
+          /^Cannot serve empty\.ts and wrong\.ts: serve takes one target; remove the other target, or quote the pattern\n/,
       },
       { words: ["--htp"], expected: /^Cannot read --htp: there is no such option; did you mean --http\?\n/ },
       { words: ["--zzz"], expected: /^Cannot read --zzz: there is no such option; the options are .*--http/ },
@@ -276,20 +281,29 @@ for (const { name, program, file } of runtimes) {
       },
       {
         words: ["--stdio", "--http"],
-        expected: /^Cannot use --http with --stdio: a server has one of them; remove one\n/,
+        expected: /^Cannot use --http with --stdio: a server uses one transport; remove one of the two options\n/,
       },
-      { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: it needs HTTP; remove --stdio\n/ },
+      { words: ["--stdio", "--port", "1"], expected: /^Cannot use --port: the option needs HTTP; remove --stdio\n/ },
       { words: ["--watch"], expected: /^Cannot watch the demonstration: it has no file; name a file\n/ },
       {
         words: ["gone.jsonc"],
         expected: /^Cannot use gone\.jsonc: there is no file \/.*\/gone\.jsonc; check the path\n/,
       },
       { words: ["--http=yes"], expected: /^Cannot read --http=yes: --http takes no value; remove the value\n/ },
-      { words: ["--port", "4000"], expected: /^Cannot use --port: it needs HTTP; add --http\n/ },
+      { words: ["--port", "4000"], expected: /^Cannot use --port: the option needs HTTP; add --http\n/ },
       { words: ["--http", "--port"], expected: /^Cannot read --port: it needs a value; write --port VALUE\n/ },
-      { words: ["--http", "--port", "http"], expected: /^Cannot listen on port http: a port is a number from 0 / },
-      { words: ["--http", "--port", "65536"], expected: /^Cannot listen on port 65536: a port is a number from 0 / },
-      { words: ["--http", "--path", "mcp"], expected: /^Cannot serve at mcp: a path starts with \/; write \/mcp\n/ },
+      {
+        words: ["--http", "--port", "http"],
+        expected: /^Cannot listen on port http: it is not a port; write a number from 0 /,
+      },
+      {
+        words: ["--http", "--port", "65536"],
+        expected: /^Cannot listen on port 65536: it is not a port; write a number from 0 /,
+      },
+      {
+        words: ["--http", "--path", "mcp"],
+        expected: /^Cannot serve at mcp: a path must start with \/; write \/mcp\n/,
+      },
       {
         words: ["--http", "--host", "192.0.2.1"],
         expected: /^Cannot serve the demonstration: [^]*192\.0\.2\.1, port 3000/,

@@ -88,7 +88,10 @@ testProcesses("doctor refuses a target that it cannot examine, and never prints 
     [["localhost:1/mcp"], "Cannot examine localhost:1/mcp: it has no scheme; write http:// before it"],
     [["ftp://x"], "Cannot examine ftp://x: it is not an HTTP URL; write the server's URL, such as http:"],
     [["--", "server"], "Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL"],
-    [["http://a", "http://b"], "Cannot examine http://a and http://b: name one URL"],
+    [
+      ["http://a", "http://b"],
+      "Cannot examine http://a and http://b: doctor examines one server; remove the other URL",
+    ],
     [["http://a", "--header", "secret"], "Cannot send a header: it has no name and value; write --header name=value"],
     [["http://a", "--header", "x(y=secret"], "Cannot send the header x(y: the name or value contains characters"],
     [

@@ -65,7 +65,7 @@ for (const { name, program } of runtimes) {
 
   for (
     const [words, message] of [
-      ["app.ts --stdio", "Cannot serve app.ts: it has the servers notes, tenants; choose one with --server NAME"],
+      ["app.ts --stdio", "Cannot serve app.ts: it has the servers notes, tenants; choose a server with --server NAME"],
       [
         "app.ts --stdio --server nobody",
         "Cannot serve app.ts: it has no server nobody; the servers are notes, tenants",
@@ -103,7 +103,7 @@ for (const { name, program } of runtimes) {
         "Cannot use --path with app.ts: it has the servers notes, tenants; choose one",
       ],
       ["app.ts --http --port 0 --path /x --server tenants", "Cannot use --path with app.ts: its path has parameters"],
-      ["call app.ts ping", "Cannot call app.ts: it has the servers notes, tenants; choose one with --server NAME"],
+      ["call app.ts ping", "Cannot call app.ts: it has the servers notes, tenants; choose a server with --server NAME"],
       ["call http://127.0.0.1:1/mcp ping --server a", "Cannot use --server: it is for a file"],
       [
         "check app.ts --server tenants",

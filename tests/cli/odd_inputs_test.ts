@@ -78,7 +78,10 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
     ["install", "mcp.jsonc", "--client", "goose", "--no-check", "--file", "bad.yaml"],
     /^Cannot .*[^:]; fix the file by hand$/m,
   ],
-  [["s.ts", "--http", "--stdio"], /^Cannot use --http with --stdio: a server has one of them; remove one\n/],
+  [
+    ["s.ts", "--http", "--stdio"],
+    /^Cannot use --http with --stdio: a server uses one transport; remove one of the two options\n/,
+  ],
   [["Serve", "s.ts"], /^Cannot run Serve: there is no such command, and no such file; did you mean serve\?\n/],
   [["help", "chekc"], /^Cannot print the help of chekc: there is no such command; did you mean check\?\n/],
   [

@@ -45,7 +45,7 @@ for (const { name, program } of runtimes) {
           [["serve", "--skills"], "no folder is named"],
           [["serve", "missing", "--skills"], "there is no folder"],
           [["serve", "file.txt", "--skills"], "it is not a folder"],
-          [["serve", "empty", "--skills"], "it has no skill; a skill is a folder in it with a file SKILL.md"],
+          [["serve", "empty", "--skills"], "it contains no skill; add a folder with a file SKILL.md"],
           [["serve", "skills", "--skills", "--watch"], "skills are always watched"],
         ] as const
       ) {

@@ -119,7 +119,7 @@ for (const { name, program } of runtimes) {
     ]);
     assertEquals(state, { code: 0, stdout: "Status: working\nMessage: Writing\\u{1b}[2J\n", stderr: "" });
     assertEquals([question.code, question.stdout], [0, "Status: input_required\nQuestion name: Who?\n"]);
-    assertEquals(cancelled, { code: 0, stdout: "", stderr: "The server was asked to cancel the task.\n" });
+    assertEquals(cancelled, { code: 0, stdout: "", stderr: "The command has asked the server to cancel the task.\n" });
     assertEquals([unknown.code, unknown.stdout], [1, ""]);
     open();
     const [result, lost, answered, json] = await Promise.all([

@@ -1,13 +1,13 @@
 /**
- * Opens pages in the browser of the system.
+ * Opens pages in the user's browser.
  *
  * @module
  */
 import { platform } from "../platform.ts";
 
 /**
- * The programs that open a page, by system. The URL of the page is the last argument. The programs are started without
- * a shell.
+ * The programs that open a page, by operating system. The URL of the page is added as the last argument. Programs are
+ * started without a shell.
  */
 const OPENERS: Readonly<Record<string, readonly string[]>> = {
   windows: ["rundll32", "url.dll,FileProtocolHandler"],
@@ -23,7 +23,7 @@ function findOpener(): readonly string[] | undefined {
   return platform.env("DISPLAY") || platform.env("WAYLAND_DISPLAY") ? ["xdg-open"] : undefined;
 }
 
-/** Opens a page. Returns whether a program was started for it. */
+/** Opens a page. Returns whether a program for opening the page was started. */
 export async function openBrowser(url: string): Promise<boolean> {
   const [program, ...args] = findOpener() ?? [];
   if (program === undefined || !/^https?:/.test(url)) return false;

@@ -1,5 +1,6 @@
 /**
- * The source of tokens of a command: the user signs in from the terminal, and tokens are stored in the user's folder.
+ * The token source of a command. The user signs in from the terminal, and the tokens are stored in the user's
+ * configuration folder.
  *
  * @module
  */
@@ -9,7 +10,7 @@ import { terminalUserAgent } from "./terminal_user_agent.ts";
 import { tokenFolder, toTokenPath } from "./token_folder.ts";
 import { CLIENT_NAME, type SignInSettings } from "./sign_in_settings.ts";
 
-/** Returns the token source for a command. */
+/** Creates the token source for a command. */
 export function createSignIn(
   settings: SignInSettings,
   { isForced, askPage }: { readonly isForced: boolean; readonly askPage?: AskPage },

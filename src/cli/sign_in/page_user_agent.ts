@@ -1,15 +1,15 @@
 /**
- * Signs in the user of the inspector's page. The page shows the link to the authorization server. The tokens stay in
- * this process.
+ * Signs in the user of the inspector's page. The page shows the link to the authorization server, but never receives
+ * the tokens.
  *
  * @module
  */
 import { loopback, type SignInPage, type UserAgent } from "../../client/oauth/oauth.ts";
 
-/** Asks the user of the page to open the link. Resolves with whether the user agrees. */
+/** Asks the page's user to open the link. Resolves with whether the user agrees. */
 export type AskPage = (page: SignInPage, signal: AbortSignal) => Promise<boolean>;
 
-/** Returns the user agent of a page. */
+/** Creates the user agent for the inspector's page. */
 export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
   return async () => {
     const trip = await loopback({ port, open: () => {} })();
@@ -22,7 +22,7 @@ export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
         try {
           return await Promise.race([trip.visit(page, { signal }), refused]);
         } finally {
-          // Close the dialog, because the redirect may arrive while the dialog is still open.
+          // Close the dialog, because the redirect can arrive while the dialog is still open.
           stop.abort(new DOMException("The user has come back", "AbortError"));
         }
       },
@@ -33,9 +33,9 @@ export function pageUserAgent(ask: AskPage, port?: number): UserAgent {
 
 /**
  * Rejects if the user does not agree. If the user agrees, the promise never settles, because the response arrives
- * through the redirect of the browser.
+ * through the browser's redirect.
  */
 async function refuse(agreed: Promise<boolean>, { server }: SignInPage): Promise<never> {
   if (await agreed) return await new Promise(() => {});
-  throw new Error(`Cannot sign in to ${server}: you have declined; connect again to be asked again`);
+  throw new Error(`Cannot sign in to ${server}: you have declined; reconnect to try again`);
 }

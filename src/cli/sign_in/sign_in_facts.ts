@@ -11,20 +11,22 @@ import { toLine, toTable } from "../client/terminal_text.ts";
 /**
  * Reads the URL of a server from the operands.
  *
- * @throws {UsageError} unless there is a single operand that is a URL.
+ * @throws {UsageError} unless the only operand is a URL.
  */
 export function readServerUrl([url, extra]: readonly string[], verb: string): string {
   if (url === undefined) {
     throw new UsageError(
-      `Cannot ${verb} a server: no URL is given; write its URL, such as https://mcp.example.com/mcp`,
+      `Cannot ${verb} a server: no URL is given; write the server's URL, such as https://mcp.example.com/mcp`,
     );
   }
-  if (extra !== undefined) throw new UsageError(`Cannot ${verb} ${url} and ${extra}: name one URL`);
+  if (extra !== undefined) throw new UsageError(`Cannot ${verb} ${url} and ${extra}: the command takes one URL; ` +
+    "remove the other URL");
   if (/^https?:/i.test(url) && URL.canParse(url)) return url;
-  throw new UsageError(`Cannot ${verb} ${url}: it is not a URL; only servers over HTTP have tokens`);
+  throw new UsageError(`Cannot ${verb} ${url}: it is not a URL; name the URL of a server, because only servers over ` +
+    "HTTP have tokens");
 }
 
-/** Describes a sign-in. The lines contain no token. */
+/** Describes a sign-in in several lines. The lines do not contain the token. */
 export function toFactLines(
   { server, issuer, clientId, scopes, expiresAt, canRefresh }: SignInFacts,
 ): readonly string[] {

@@ -1,5 +1,5 @@
 /**
- * The options of commands that sign in, and the source of tokens that they use.
+ * The options of commands that sign in, and the token source that these commands use.
  *
  * @module
  */
@@ -11,37 +11,37 @@ import type { AskPage } from "./page_user_agent.ts";
 import { importModule } from "../lazy_modules.ts";
 import { readSettings, SIGN_IN_MS, type SignInSettings } from "./sign_in_settings.ts";
 
-/** Help about signing in. */
 export const SIGN_IN_DESCRIPTION =
-  "If the server requires it, the command signs you in: it opens the browser or prints a link. The tokens are kept for " +
-  "later commands; see login, logout and token.";
+  "If the server requires a sign-in, the command opens the browser or prints a link. It stores the tokens for later " +
+  "commands; see the login, logout and token commands.";
 
 /** The options of commands that sign in. */
 export const SIGN_IN_OPTIONS: Options = {
-  "client-id": { value: "ID", text: "Client that you have registered at the authorization server by hand" },
-  "client-env": { value: "NAME", text: "Environment variable with the secret of that client" },
-  "issuer": { value: "URL", text: "Authorization server where that client is registered; --client-env needs it" },
-  "client-metadata": { value: "URL", text: "Your client's metadata document, where the authorization server reads it" },
+  "client-id": { value: "ID", text: "ID of a client that you have registered with the authorization server" },
+  "client-env": { value: "NAME", text: "Environment variable that contains the client's secret" },
+  "issuer": { value: "URL", text: "Authorization server with which the client is registered; required with " +
+    "--client-env" },
+  "client-metadata": { value: "URL", text: "URL of your client's metadata document" },
   "redirect-port": {
     value: "PORT",
     text: "Port on this machine to which the browser returns (default: any free port)",
   },
-  "no-browser": { text: "Print the link to sign in, and open no browser" },
+  "no-browser": { text: "Print the sign-in link instead of opening the browser" },
 };
 
-/** Options that a command sets itself, in addition to the options on the command line. */
+/** Options that a command sets in addition to the options on the command line. */
 export interface CommandAuthOptions {
-  /** Runs work that waits for the user. Its time does not count towards the timeout. */
+  /** Runs work that waits for the user. The time of the work does not count towards the timeout. */
   readonly pauseWhile?: <T>(work: () => Promise<T>) => Promise<T>;
   /** Whether to sign in even if standard error is not a terminal. */
   readonly isForced?: boolean;
-  /** Asks the user of the inspector's page, instead of the user of the terminal. */
+  /** Asks the user of the inspector's page instead of the user of the terminal. */
   readonly askPage?: AskPage;
 }
 
 /**
- * Returns the source of tokens of a command. Returns `undefined` with `--header authorization=…`. Its modules are
- * loaded when a server requires a token, or when there are stored tokens.
+ * Creates the token source for a command. Returns `undefined` with `--header authorization=…`. The code is loaded only
+ * if a server requires a token, or if there are stored tokens.
  */
 export function createAuth(
   args: Args,
@@ -76,8 +76,7 @@ async function hasTokens(): Promise<boolean> {
   try {
     return !await tokenFolder(toTokenPath()).isEmpty();
   } catch {
-    // There are no tokens without a home folder. A missing permission is reported later, when a server requires a
-    // token.
+    // Without a home folder, there are no tokens. A missing permission is reported when a server requires a token.
     return false;
   }
 }
@@ -86,7 +85,7 @@ function loadFolder(): Promise<typeof import("./token_folder.ts")> {
   return importModule<typeof import("./token_folder.ts")>("./sign_in/token_folder.ts");
 }
 
-/** Loads the code that signs in, with its packages. */
+/** Loads the code for signing in, with the packages that it needs. */
 export async function loadSignIn(
   settings: SignInSettings,
   { isForced = false, askPage }: CommandAuthOptions,

@@ -11,24 +11,24 @@ import { platform } from "../platform.ts";
 export interface SignInSettings {
   readonly clientId?: string;
   readonly clientSecret?: string;
-  /** The authorization server at which the client is registered. */
+  /** The authorization server with which the client is registered. */
   readonly issuer?: string;
   readonly clientMetadataUrl?: string;
-  /** Scopes to request in addition to the scopes that the server asks for. */
+  /** Scopes to request in addition to the scopes that the server names. */
   readonly scopes?: readonly string[];
   readonly port?: number;
   readonly opens: boolean;
   readonly signInMs: number;
 }
 
-/** The name that users see at the authorization server. */
+/** The client name that the authorization server shows to users. */
 export const CLIENT_NAME = "@x/mcp command line";
 
 /** Milliseconds that a user may take to sign in. */
 export const SIGN_IN_MS = 300_000;
 
 /**
- * Reads the options.
+ * Reads the sign-in options.
  *
  * @throws {UsageError} if an option is invalid.
  */
@@ -41,18 +41,19 @@ export function readSettings({ flags, all }: Args): SignInSettings {
     throw new UsageError("Cannot use --issuer: no client is named; add --client-id ID");
   }
   if (variable !== undefined && issuer === undefined) {
-    const remedy = "add --issuer URL, the authorization server that the secret is for";
+    const remedy = "add --issuer with the URL of the authorization server that issued the secret";
     throw new UsageError(`Cannot use --client-env ${variable}: no authorization server is named; ${remedy}`);
   }
   if (issuer !== undefined && !URL.canParse(issuer)) {
-    throw new UsageError(`Cannot use --issuer ${issuer}: it is not a URL`);
+    throw new UsageError(`Cannot use --issuer ${issuer}: it is not a URL; write the URL of the authorization server`);
   }
   if (clientMetadataUrl !== undefined && URL.parse(clientMetadataUrl)?.protocol !== "https:") {
-    throw new UsageError(`Cannot use --client-metadata ${clientMetadataUrl}: it is not an https URL`);
+    throw new UsageError(`Cannot use --client-metadata ${clientMetadataUrl}: it is not an https URL; write a URL ` +
+      "that begins with https://");
   }
   const clientSecret = variable === undefined ? undefined : platform.env(variable);
   if (variable !== undefined && !clientSecret) {
-    throw new UsageError(`Cannot use --client-env ${variable}: the environment has no such variable; set it`);
+    throw new UsageError(`Cannot use --client-env ${variable}: the environment has no such variable; set the variable`);
   }
   const port = readPort(flags["redirect-port"]);
   return {

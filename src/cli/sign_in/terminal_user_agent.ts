@@ -1,5 +1,5 @@
 /**
- * Signs in the user of a terminal: in the browser, or with a link and a pasted redirect URL.
+ * Signs in the user of a terminal. Opens the browser, or prints a link and reads the redirect URL that the user pastes.
  *
  * @module
  */
@@ -12,9 +12,8 @@ import { toShell } from "../command.ts";
 import { platform } from "../platform.ts";
 import { openBrowser } from "./browser.ts";
 
-/** How the user signs in. */
 export interface TerminalUserAgentOptions {
-  /** The port of this machine to which the authorization server redirects the browser. */
+  /** The port on this machine to which the authorization server redirects the browser. */
   readonly port?: number;
   /** Whether to open a browser. */
   readonly opens: boolean;
@@ -22,7 +21,7 @@ export interface TerminalUserAgentOptions {
   readonly isForced: boolean;
 }
 
-/** Returns the user agent of a command. */
+/** Creates the user agent for a command. */
 export function terminalUserAgent({ port, opens, isForced }: TerminalUserAgentOptions): UserAgent {
   return async () => {
     const shown = Promise.withResolvers<void>();
@@ -71,11 +70,11 @@ async function showPage({ url, server, issuer, scopes }: SignInPage, opens: bool
 /** Reads the redirect URL from the terminal, for users whose browser runs on another machine. */
 async function readPasted(redirectUri: string, signal: AbortSignal): Promise<string> {
   for (;;) {
-    const prompt = "Waiting for the browser. If it cannot load the last page, paste its address here: ";
+    const prompt = "Waiting for the browser. If the browser cannot load the last page, paste the page's address here: ";
     const line = await promptLine(prompt, signal).catch((error) => signal.aborted ? undefined : Promise.reject(error));
-    // Wait forever at the end of the input, because only the browser can then deliver the response.
+    // Wait forever at the end of the input, because the response can then arrive only through the browser.
     if (line === undefined) return await new Promise(() => {});
     if (line.startsWith(`${redirectUri}?`)) return line;
-    if (line) reportLine(`This is not the address: it begins with ${redirectUri}?`);
+    if (line) reportLine(`This is not the right address, which begins with ${redirectUri}?`);
   }
 }

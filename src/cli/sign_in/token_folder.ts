@@ -1,5 +1,5 @@
 /**
- * Stores tokens in files of the user's configuration folder, which several processes may use at the same time.
+ * Stores tokens in files in the user's configuration folder. Several processes may use the folder at the same time.
  *
  * @module
  */
@@ -13,13 +13,16 @@ import { reportLine } from "../client/terminal_output.ts";
 const { files } = platform;
 
 const MAX_BYTES = 1024 * 1024;
-/** Number of times that a process renews its lock within `DEAD_MS`. */
+/** Number of times that a process renews a lock within `DEAD_MS`. */
 const BEATS = 5;
-/** Milliseconds after which a lock that was not renewed expires. */
+/** Milliseconds after which a lock expires unless it was renewed. */
 const DEAD_MS = 10_000;
 /** Milliseconds between two attempts to take a lock. */
 const RETRY_MS = 50;
-/** Milliseconds to wait for a lock. The process that holds it may be waiting for an authorization server. */
+/**
+ * Milliseconds to wait for a lock. The wait is long, because the process that holds the lock may be waiting for an
+ * authorization server.
+ */
 const WAIT_MS = 180_000;
 /** The permission bits for all users except the owner. */
 const OTHERS = 0o077;
@@ -28,7 +31,7 @@ const OTHERS = 0o077;
 export interface TokenFolder extends TokenStore {
   /** Whether the folder contains no tokens. */
   readonly isEmpty: () => Promise<boolean>;
-  /** Returns the keys of all values. */
+  /** Returns the keys of all stored values. */
   readonly keys: () => Promise<readonly string[]>;
 }
 
@@ -46,10 +49,11 @@ export function toTokenPath(): string {
 }
 
 function fail(variable: string): never {
-  throw new CliError(`Cannot find the folder of the tokens: the environment has no ${variable}; set it`);
+  throw new CliError(`Cannot find the folder for tokens: the environment variable ${variable} is not set; set ` +
+    `${variable}`);
 }
 
-/** Opens the folder of tokens. It is created with the first value. Only its owner may read it. */
+/** Opens a folder for tokens. The first write creates the folder, which only its owner can read. */
 export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolder {
   const toFile = async (key: string) => `${path}/${await toName(key)}.json`;
   return {
@@ -77,8 +81,8 @@ export function tokenFolder(path: string, { deadMs = DEAD_MS } = {}): TokenFolde
 }
 
 /**
- * Returns the name of a file. It is a hash, so that it reveals nothing about the server, and cannot lead out of the
- * folder.
+ * Returns the name of the file for a key. The name is a hash, so that it does not reveal the server's URL, and cannot
+ * lead out of the folder.
  */
 async function toName(key: string): Promise<string> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key)));
@@ -88,7 +92,7 @@ async function toName(key: string): Promise<string> {
 async function makeFolder(path: string): Promise<void> {
   const facts = await files.stat(path);
   if (facts && facts.kind !== "folder") {
-    throw new CliError(`Cannot keep tokens in ${path}: it is not a folder; move it away`);
+    throw new CliError(`Cannot keep tokens in ${path}: it is not a folder; move or remove the file`);
   }
   await files.makeFolder(path, 0o700);
 }
@@ -108,13 +112,13 @@ async function readValue(file: string, key: string): Promise<string | undefined>
   return entry?.key === key ? entry.value : undefined;
 }
 
-/** Returns `undefined` if there is no file, or if it contains no value. The user then signs in again. */
+/** Returns `undefined` if there is no file, or if the file contains no value. The user then has to sign in again. */
 async function readFile(file: string): Promise<Entry | undefined> {
   const facts = await files.lstat(file);
   if (!facts) return;
-  if (facts.kind !== "file") throw new CliError(`Cannot read tokens: ${file} is not a file; remove it`);
+  if (facts.kind !== "file") throw new CliError(`Cannot read tokens: ${file} is not a regular file; remove ${file}`);
   if (platform.os !== "windows" && facts.mode & OTHERS) {
-    throw new CliError(`Cannot use the tokens in ${file}: other users may read them; run chmod 600 for the file`);
+    throw new CliError(`Cannot use the tokens in ${file}: other users may read the file; run chmod 600 for the file`);
   }
   try {
     const json: unknown = JSON.parse(new TextDecoder().decode(await files.read(file, MAX_BYTES)));
@@ -124,21 +128,22 @@ async function readFile(file: string): Promise<Entry | undefined> {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
-  reportLine(`The file ${file} holds no tokens, so you have to sign in again.`);
+  reportLine(`The file ${file} contains no tokens, so you have to sign in again.`);
 }
 
 async function removeFile(file: string): Promise<void> {
   if (await files.lstat(file)) await files.remove(file);
 }
 
-/** Takes a lock, and renews it while the process is running. Returns the function that releases the lock. */
+/** Takes a lock, and renews the lock while the process is running. Returns a function that releases the lock. */
 async function lock(file: string, deadMs: number): Promise<() => Promise<void>> {
   const end = Date.now() + WAIT_MS;
   const owner = crypto.randomUUID();
   while (!await create(file, owner)) {
     await removeDead(file, deadMs);
     if (Date.now() > end) {
-      throw new CliError(`Cannot use the tokens: another process holds ${file}; end it, or remove the file`);
+      throw new CliError(`Cannot use the tokens: another process holds the lock ${file}; end the process, or remove ` +
+        "the lock file");
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
@@ -169,12 +174,12 @@ function startBeat(file: string, ms: number): () => void {
   return () => stop();
 }
 
-/** Removes an expired lock, whose process has ended without releasing it. */
+/** Removes an expired lock, whose process has ended without releasing the lock. */
 async function removeDead(file: string, deadMs: number): Promise<void> {
   const facts = await files.lstat(file);
   if (!facts || Date.now() - facts.modified < deadMs) return;
-  // Rename the lock first, because only one process can rename it. If another process has taken the lock meanwhile,
-  // rename it back.
+  // Rename the lock first, because only one process can rename the file. If another process has taken the lock in the
+  // meantime, rename it back.
   const grave = `${file}.${crypto.randomUUID()}`;
   if (!await files.rename(file, grave)) return;
   const taken = await files.lstat(grave);

@@ -89,7 +89,7 @@ Deno.test({
     for (const program of Object.values(programs)) {
       for (
         const [words, said] of [
-          [["--inspect"], /Cannot use --inspect: it needs HTTP; add --http/],
+          [["--inspect"], /Cannot use --inspect: the option needs HTTP; add --http/],
           [["--http", "--inspect", "--host", "0.0.0.0"], /Cannot inspect on 0\.0\.0\.0: .* remove --host/],
           [["--http", "--inspect", "--path", "/"], /Cannot inspect a server at \/: .* --path \/mcp/],
         ] as const

@@ -382,8 +382,8 @@ for (const { name, program } of runtimes) {
 
   testProcesses(`${name}: messages about unknown names and options suggest the correct name`, async () => {
     const expected: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-      [["new", "weather.ts"], /^Cannot create weather\.ts: it is not a name; write weather\n/],
-      [["new", ""], /^Cannot create "": it is not a name; start with a letter/],
+      [["new", "weather.ts"], /^Cannot create weather\.ts: it is not a valid name; write weather\n/],
+      [["new", ""], /^Cannot create "": it is not a valid name; start with a letter/],
       [
         ["call", "htp://x/mcp"],
         /^Cannot use htp:\/\/x\/mcp: htp: is not a scheme for files; name a file, a folder, a package/,
@@ -423,7 +423,7 @@ for (const { name, program } of runtimes) {
 
   testProcesses(`${name}: serve on all networks warns that the server does not authenticate callers`, async () => {
     const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
-    await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, because it has no `auth`/m);
+    await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, because the server has no `auth`/m);
     serving.kill("SIGTERM");
     await serving.finished;
   });

@@ -261,7 +261,10 @@ for (const { name, program } of runtimes) {
       [["params.ts", ...author], /^Cannot pack params\.ts: its path \/:tenant\/mcp has parameters; /m],
       [["lost.ts", ...author], /^Cannot load /m],
       [["late.ts", ...author], /^Cannot pack \S+late\.ts: its code cannot be bundled for Node\n.*nowhere\.ts/m],
-      [["server.ts", "bare.ts"], /^Cannot pack server\.ts and bare\.ts: name one server/m],
+      [
+        ["server.ts", "bare.ts"],
+        /^Cannot pack server\.ts and bare\.ts: pack takes one server; remove the other server/m,
+      ],
       [
         ["server.ts", ...author, ...registry, "greeter"],
         /^Cannot describe greeter for the registry: it is not a name/m,

@@ -1,5 +1,5 @@
 /**
- * The interface of a store: state that several instances of a server share.
+ * The interface of a store, which contains the state that several instances of a server share.
  *
  * @module
  */
@@ -15,205 +15,213 @@ import type { SharedLogs } from "./call/shared_values.ts";
 import type { Sealer } from "./call/sealer.ts";
 import type { SharedRules, Visibility } from "./visibility/visibility.ts";
 
-/** A value, or a promise of it. */
+/** A value, or a promise for the value. */
 export type Awaitable<T> = T | Promise<T>;
 
-/** A value in a store. */
+/** A value that a store contains. */
 export interface StoredValue {
-  /** The string that was written. */
+  /** The string that `set` has written. */
   readonly value: string;
-  /** Random text that changes with every write. Compare versions only for equality; they have no order. */
+  /** Text that changes with every write. Compare versions only for equality, because versions have no order. */
   readonly version: string;
 }
 
-/** A value in a store, with its key. */
+/** A value that a store contains, with its key. */
 export interface StoredEntry extends StoredValue {
-  /** The key of the value. */
+  /** The value's key. */
   readonly key: string;
 }
 
 /** Options of a write. */
 export interface SetOptions {
-  /** Milliseconds after which the value expires. A fraction is rounded up. */
+  /** Milliseconds after which the value expires. Fractions are rounded up. */
   readonly ttlMs: number;
   /**
-   * The version that the value must have: the value is written only if no other process has changed it since. `null`
-   * requires that there is no value. If omitted, the value is written unconditionally.
+   * The expected version. The value is written only if the current value has this version, which means that no other
+   * process has changed the value. `null` requires that the key has no value. If omitted, the value is written
+   * unconditionally.
    */
   readonly version?: string | null;
   /**
-   * The new version: 1 to 256 letters, digits, `-` and `_`. If the value already has this version, the write succeeds
-   * without a change, because it is a repetition. Defaults to random text.
+   * The new version: 1 to 256 letters, digits, `-` and `_`. If the value already has this version, the write counts as
+   * a retry, and succeeds without a change. Defaults to random text.
    */
   readonly token?: string;
 }
 
-/** Options of a removal. */
+/** Options of `delete`. */
 export interface DeleteOptions {
-  /** The version that the value must have. If omitted, the value is removed unconditionally. */
+  /** The expected version. If omitted, the value is removed unconditionally. */
   readonly version?: string;
 }
 
 /** Options of `append`. */
 export interface AppendOptions {
   /**
-   * Milliseconds after which the whole log expires, unless another entry is appended in the meantime. A fraction is
-   * rounded up.
+   * Milliseconds after which the whole log expires, unless another entry is appended before. Fractions are rounded up.
    */
   readonly ttlMs: number;
-  /** Number of entries that the log keeps. Older entries are dropped. */
+  /** Maximum number of entries in the log. The oldest entries are dropped. */
   readonly max: number;
   /**
-   * Name of the entry: 1 to 256 letters, digits, `-` and `_`. If the log already has an entry with this token, nothing
-   * is appended, and the id of that entry is returned. Defaults to random text.
+   * Unique name of the entry: 1 to 256 letters, digits, `-` and `_`. If the log already contains an entry with this
+   * token, the call counts as a retry: nothing is appended, and the existing entry's id is returned. Defaults to random
+   * text.
    */
   readonly token?: string;
 }
 
-/** Options of a read from a log. */
+/** Options of `read`. */
 export interface ReadOptions {
-  /** Id of the last entry that the caller already has. Defaults to 0, which is before all entries. */
+  /**
+   * Id of the last entry that the caller already has. Only later entries are returned. Defaults to 0, which is before
+   * all entries.
+   */
   readonly after?: number;
-  /** Maximum number of entries to return. With 0, only the state of the log is returned. */
+  /** Maximum number of entries to return. With 0, only `first`, `last` and `epoch` are returned. */
   readonly limit: number;
 }
 
-/** Options of a list of values. */
+/** Options of `list`. */
 export interface ListOptions {
-  /** The last key that the caller already has. Defaults to an empty string, which is before all keys. */
+  /**
+   * The last key that the caller already has. Only values with later keys are returned. Defaults to an empty string,
+   * which is before all keys.
+   */
   readonly after?: string;
   /** Maximum number of values to return, from 1 to 1000. */
   readonly limit: number;
 }
 
-/** The state of a log. */
+/** The range of a log's entries. */
 export interface LogHead {
-  /** Id of the oldest entry that the log keeps, or `last + 1` if the log keeps no entries. */
+  /** Id of the oldest entry in the log, or `last + 1` if the log has no entries. */
   readonly first: number;
   /** Id of the newest entry that was appended, or 0 if the log does not exist or has expired. */
   readonly last: number;
   /**
-   * Random text that is created with the log, or an empty string if the log does not exist. If the text has changed,
-   * the log was lost or has expired and has begun again, so its ids refer to other entries.
+   * Random text that is created together with the log, or an empty string if the log does not exist. If the text has
+   * changed, the log was lost or has expired, and a new log has been created, so earlier ids refer to other entries.
    */
   readonly epoch: string;
 }
 
-/** Part of a log. */
+/** Some of a log's entries. */
 export interface LogPage extends LogHead {
-  /** The entries in order. */
+  /** The entries in ascending order of their ids. */
   readonly entries: readonly {
-    /** Position in the log. The first entry has the id 1, and each further entry the next number. */
+    /** Position in the log. The first entry has id 1, and each further entry has the next higher id. */
     readonly id: number;
-    /** The string that was appended. */
+    /** The string that `append` has written. */
     readonly value: string;
   }[];
 }
 
-/** Options of every operation of an engine. */
+/** Options that a store passes to every operation of an engine. */
 export interface EngineOptions {
-  /**
-   * Aborts when the operation has timed out or the store was closed, so that no caller waits for the result any more.
-   */
+  /** Aborts when the operation has timed out or the store was closed. The result is then ignored. */
   readonly signal: AbortSignal;
 }
 
-/** Options of every write of an engine. */
+/** Options that a store passes to every write of an engine. */
 export interface EngineWriteOptions extends EngineOptions {
-  /** Distinguishes a repetition of a write from a second write. */
+  /** Identifies the write. A retry has the same token. */
   readonly token: string;
 }
 
 /**
  * The operations of a storage engine, such as Redis or SQLite, on which a store is built. Keys, log names and tokens
- * are short strings of letters, digits, `-` and `_`. Values are opaque well-formed strings without U+0000. Times to
- * live are whole milliseconds.
+ * are short strings of letters, digits, `-` and `_`. Values are arbitrary well-formed strings without U+0000. Each time
+ * to live is an integer in milliseconds.
  *
- * Each operation may be repeated with the same arguments, because a response may be lost. The `token` of a write
- * distinguishes a repetition from a second write. An operation that fails is repeated, unless it throws a `RangeError`
- * or a `TypeError`, which mean that it can never succeed.
+ * The store retries an operation that fails, with the same arguments, because the response may have been lost. The
+ * `token` distinguishes a retry from another write. An operation that can never succeed must throw a `RangeError` or a
+ * `TypeError`. The store does not retry such an operation.
  */
 export interface StoreEngine {
-  /** Maximum size of one value or entry, in bytes of UTF-8. Set it if it is less than the store's `valueBytes`. */
+  /**
+   * Maximum size of one value or entry in UTF-8, in bytes. Set this limit if it is lower than the store's `valueBytes`.
+   */
   readonly valueBytes?: number;
   /** Returns a value, or `undefined` if the key has no value or the value has expired. */
   get(key: string, options: EngineOptions): Awaitable<StoredValue | undefined>;
   /**
-   * Writes a value, with `token` as its new version, in one atomic step. Returns `true` if the value has this version
-   * afterwards, even if it had this version before. Returns `false` if `version` does not match.
+   * Writes a value with `token` as the new version, in one atomic step. Returns `true` if the value was written, or if
+   * the value already had the version `token`. Returns `false` if `version` does not match.
    */
   set(key: string, value: string, options: SetOptions & EngineWriteOptions): Awaitable<boolean>;
   /**
-   * Removes a value. Returns `false` if its version differs from `version`. Returns `true` if it was removed, or if the
-   * key has no value.
+   * Removes a value. Returns `true` if the value was removed, or if the key has no value. Returns `false` if the
+   * value's version differs from `version`.
    */
   delete(key: string, options: DeleteOptions & EngineOptions): Awaitable<boolean>;
-  /** Returns the values whose keys begin with `prefix` and come after `after`, sorted by key. */
+  /** Returns the values whose keys begin with `prefix` and are greater than `after`, sorted by key. */
   list(prefix: string, options: ListOptions & EngineOptions): Awaitable<readonly StoredEntry[]>;
   /**
-   * In one atomic step, appends an entry to a log, drops the oldest entries beyond `max`, and notifies the listeners of
-   * all processes. Returns the id of the entry. If the log already has an entry with the same `token`, returns the id
-   * of that entry.
+   * In one atomic step, appends an entry to a log, drops the oldest entries beyond `max`, and notifies the listeners in
+   * all processes. Returns the entry's id. If the log already contains an entry with the same `token`, returns the
+   * existing entry's id.
    */
   append(log: string, value: string, options: AppendOptions & EngineWriteOptions): Awaitable<number>;
-  /** Reads entries in order. */
+  /** Reads a log's entries in ascending order of their ids. */
   read(log: string, options: ReadOptions & EngineOptions): Awaitable<LogPage>;
-  /** Drops all entries with a lower id than `before`. Ids of later entries do not change. */
+  /** Drops all entries whose id is lower than `before`. The ids of the remaining entries do not change. */
   trim(log: string, before: number, options: EngineOptions): Awaitable<void>;
   /**
-   * Returns the states of logs, in the same order. If the engine has this method, the store checks all topics for new
-   * entries in one round trip. Otherwise it reads each topic.
+   * Returns the ranges of several logs, in the order of `logs`. With this method, the store checks all topics for new
+   * entries in one round trip. Without this method, the store reads each topic separately.
    */
   heads?(logs: readonly string[], options: EngineOptions): Awaitable<readonly LogHead[]>;
   /**
-   * Calls `onRing` with the name of a log when any process has appended an entry. Single notifications may be late,
-   * repeated or lost. Calls `onLost` when no more notifications can arrive; the store then calls `listen` again. If the
-   * engine lacks this method, the store polls its topics. Returns a function that stops listening.
+   * Calls `onRing` with a log's name when any process has appended an entry to the log. Single notifications may be
+   * late, repeated or lost. Calls `onLost` when no more notifications can arrive. The store then calls `listen` again.
+   * Returns a function that stops listening. Without this method, the store polls its topics.
    */
   listen?(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<() => void>;
-  /** Closes the connections. */
+  /** Closes the engine's connections. */
   close?(): Awaitable<void>;
 }
 
 /**
- * State that several instances of a server share: values, logs and topics. Created by `memoryStore` and `customStore`
- * of `@x/mcp/stores`, and by the functions of `@x/mcp/stores/redis`, `/sqlite` and `/deno-kv`.
+ * Values, logs and topics that several instances of a server share. Create a store with `memoryStore` or `customStore`
+ * from `@x/mcp/stores`, or with a function from `@x/mcp/stores/redis`, `/sqlite` or `/deno-kv`.
  *
  * A method throws or rejects if the store does not respond in time, is full or is closed, or if an argument exceeds a
- * limit. A write that failed may still take effect, because the response may have been lost. To make sure that it took
- * effect, repeat the write with the same `token`.
+ * limit. A write that failed may still have taken effect, because only the response may have been lost. To complete
+ * such a write, repeat the call with the same `token`.
  */
 export interface Store {
   /** Returns a value, or `undefined` if the key has no value or the value has expired. */
   get(key: string): Awaitable<StoredValue | undefined>;
-  /** Writes a value. Returns its new version, or `undefined` if the version did not match. */
+  /** Writes a value. Returns the new version, or `undefined` if `version` does not match. */
   set(key: string, value: string, options: SetOptions): Awaitable<string | undefined>;
-  /** Removes a value. Returns `false` if the version did not match. */
+  /** Removes a value. Returns `false` if `version` does not match. */
   delete(key: string, options?: DeleteOptions): Awaitable<boolean>;
   /**
-   * Returns the values whose keys begin with `prefix`, sorted by key. Pass the last key as `after` to continue. Values
-   * that are written while you list may be missing.
+   * Returns the values whose keys begin with `prefix`, sorted by key. To read further values, pass the last key as
+   * `after`. Values that are written between two calls may be missing.
    */
   list(prefix: string, options: ListOptions): Awaitable<readonly StoredEntry[]>;
-  /** Appends an entry to a log. Returns its id. */
+  /** Appends an entry to a log. Returns the entry's id. */
   append(log: string, value: string, options: AppendOptions): Awaitable<number>;
-  /** Reads entries of a log in order. */
+  /** Reads a log's entries in ascending order of their ids. */
   read(log: string, options: ReadOptions): Awaitable<LogPage>;
-  /** Drops all entries of a log with a lower id than `before`. */
+  /** Drops all entries of a log whose id is lower than `before`. */
   trim(log: string, before: number): Awaitable<void>;
-  /** Sends a string to all subscribers of a topic, in every process. */
+  /** Sends a string to all subscribers of a topic, in all processes. */
   publish(topic: string, text: string): Awaitable<void>;
   /**
-   * Calls `listener` for each string that is published from now on. A topic is a log whose readers are notified. With
-   * `after`, the listener first gets the entries after this id. Returns a function that ends the subscription.
+   * Calls `listener` for each string that is published after the subscription has begun. A topic is a log whose
+   * subscribers are notified of new entries. With `after`, the listener first receives all entries after this id.
+   * Returns a function that ends the subscription.
    */
   subscribe(topic: string, listener: TopicListener, options?: SubscribeOptions): Awaitable<() => void>;
-  /** The lease by which other processes see that this process is running. */
+  /** The lease that shows other processes that this process is running. */
   readonly lease: Lease;
-  /** Closes the store. Pending operations are rejected. */
+  /** Closes the store. Pending operations reject. */
   close(): Awaitable<void>;
   /**
-   * Internals for servers and the test kit.
+   * Internal functions that servers and the test kit use.
    *
    * @ignore
    */
@@ -221,68 +229,71 @@ export interface Store {
 }
 
 /**
- * Shows other processes that use the store that this process is running: a value that expires soon after the process
- * has ended. If a process was blocked for longer than `ms`, other processes assume that the process has ended although
- * it is still running. Writes that two processes may make at the same time therefore still need a `version`.
+ * A value in the store that expires soon after this process has ended, so that other processes notice the end. If this
+ * process is blocked for longer than `ms` milliseconds, other processes assume that it has ended, although it is still
+ * running. Therefore writes that two processes may make concurrently still need a `version`.
  */
 export interface Lease {
   /** Id of this process. */
   readonly id: string;
-  /** Milliseconds after which other processes notice that this process has ended. */
+  /** Milliseconds from the end of this process until other processes notice the end. */
   readonly ms: number;
-  /** Renews the lease until the returned function is called. Settles when other processes can find the lease. */
+  /**
+   * Acquires the lease, and renews it until the returned function is called. Resolves when other processes can see the
+   * lease.
+   */
   hold(): Promise<() => void>;
-  /** Returns whether the process with this id holds its lease. */
+  /** Returns whether the process with this id still holds a lease. */
   isHeld(id: string): Awaitable<boolean>;
 }
 
-/** Called for each entry of a topic. */
+/** Called with the text and the id of each entry in a topic. */
 export type TopicListener = (text: string, id: number) => void;
 
 /** Options of a subscription to a topic. */
 export interface SubscribeOptions {
-  /** Id of the last known entry. Defaults to the newest entry. */
+  /** Id of the last entry that the subscriber already has. Defaults to the newest entry's id. */
   readonly after?: number;
   /**
-   * The `epoch` of the log that contains the entry `after`. If omitted, the subscription does not notice that the log
-   * was lost and has begun again.
+   * The `epoch` of the log to which `after` belongs. If omitted, the subscription does not detect that the log was lost
+   * and created again.
    */
   readonly epoch?: string;
   /**
-   * Called if entries are lost: they were dropped or have expired before they were read, or the topic was lost and has
-   * begun again. `last` is the newest id, or 0 if the topic no longer exists.
+   * Called if the subscription has missed entries, because entries were dropped or expired before they were read, or
+   * because the topic was lost and created again. `last` is the newest entry's id, or 0 if the topic no longer exists.
    */
   readonly onGap?: (last: number) => void;
 }
 
 /**
- * Internals for servers and the test kit.
+ * Internal functions that servers and the test kit use.
  *
  * @internal
  */
 export interface StoreInternals {
-  /** Opens the engine of the store. */
+  /** Opens the store's engine. */
   connect(options?: EngineOptions): Awaitable<StoreEngine>;
-  /** Whether other processes can read its data. */
+  /** Whether other processes can read the store's data. */
   readonly isShared: boolean;
-  /** Milliseconds that one operation may take. */
+  /** Timeout of one operation, in milliseconds. */
   readonly timeoutMs: number;
-  /** Maximum size of one value, in bytes of UTF-8. The engine may have a lower limit. */
+  /** Maximum size of one value in UTF-8, in bytes. The engine may have a lower limit. */
   readonly valueBytes: number;
   /**
-   * Creates a store with its own engine, like the store of another process. It reads its topics every `pollMs`
-   * milliseconds.
+   * Creates another store with its own connection to the same data, as if it belonged to another process. The new store
+   * polls its topics every `pollMs` milliseconds.
    */
   reopen(options?: { readonly pollMs?: number }): Store;
   /**
    * Connects a server to the store.
    *
-   * @throws {TypeError} if the store is shared by several processes, and the server has no `secret`.
+   * @throws {TypeError} if several processes share the store, and the server has no `secret`.
    */
   share(host: SharingHost): SharedState;
 }
 
-/** The parts of a server that a store needs. */
+/** The parts of the server that a store uses. */
 export interface SharingHost {
   readonly sealer: Sealer;
   readonly changes: Changes;
@@ -291,49 +302,53 @@ export interface SharingHost {
 }
 
 /**
- * The state that all instances of a server share. If the store fails, the methods notify the observer and return as if
- * the store were empty. Only the methods of {@linkcode SharedLogs} reject.
+ * The state that all instances of a server share. If the store fails, the methods report the failure to the observer,
+ * and return the same result as for an empty store. Only the methods of {@linkcode SharedLogs} reject.
  */
 export interface SharedState extends SharedLogs {
   /**
-   * Returns the function that limits tenants. `undefined` unless the limits of tenants apply to all instances together.
+   * Returns a function that limits tenants across all instances. `undefined` if the `perTenant.shared` limit is
+   * `false`.
    */
   limitTenants(accounts: Accounts): Limit | undefined;
   /**
-   * Opens the shared state of the session with this id. Returns `undefined` if the client has too many operations in
+   * Opens the shared state of a session. Resolves to `undefined` if the client has too many store operations in
    * progress.
    */
   openSession(facts: SharedSessionFacts): Promise<SharedSession | undefined>;
   /**
-   * Tries to record the end of a session, if it is not recorded in the store yet. Returns whether the end was recorded
-   * or is still pending. Returns `undefined` if the session has no pending end.
+   * If the end of a session is not recorded in the store yet, tries to record the end. Resolves to `written` if the end
+   * was recorded, to `waiting` if the end is still pending, and to `undefined` if the session has no pending end.
    */
   findEnd(id: string): Promise<"written" | "waiting" | undefined>;
   /**
-   * Spends an id that may be used only once, and returns the previous state of the id. Returns `undefined` if the store
-   * did not respond, because it is then unknown whether the id was spent.
+   * Marks an id as used, and resolves to the id's state before the change. Resolves to `undefined` if the store did not
+   * respond. In that case, it is unknown whether the id was used before.
    */
   spend(mark: Mark, ttlMs: number): Promise<Marking | undefined>;
-  /** The rules of `enable` and `disable` that apply to all instances. Set if the server shares them. */
+  /** The rules that `enable` and `disable` have set for all instances. Set after `shareRules` was called. */
   readonly rules?: SharedRules;
-  /** Shares the rules of `enable` and `disable`. The rules of `trunk`, the server of all paths, apply in addition. */
+  /**
+   * Shares the rules that `enable` and `disable` set. `trunk` contains the rules of the server for all paths, which
+   * also apply.
+   */
   shareRules(ruled: Ruled, trunk?: SharedRules): void;
-  /** Writes pending changes, and closes the store unless another server of this process uses it. */
+  /** Writes pending changes, and closes the store unless another server in this process uses the store. */
   close(): Promise<void>;
 }
 
-/** The handlers of a server, and the rules of `enable` and `disable` for them. */
+/** A server's handlers, and the rules that `enable` and `disable` have set for the handlers. */
 export interface Ruled {
   readonly registry: Registry;
   readonly visibility: Visibility;
 }
 
-/** The facts about a session from which its shared state is opened. */
+/** The facts that are required to open a session's shared state. */
 export interface SharedSessionFacts {
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
-  /** The mark that is stored when the session ends. */
+  /** The mark to store when the session ends. */
   readonly mark: Mark;
   /** Account of the client that uses the session. */
   readonly account: Account;
@@ -350,88 +365,89 @@ export interface SessionState {
 export interface SharedSession {
   /** Whether the session has ended. `undefined` if the store did not respond. */
   readonly isEnded: boolean | undefined;
-  /** Time at or before which all sessions of the client have ended, in milliseconds since 1970. */
+  /** All of the client's sessions that were created at or before this time have ended. In milliseconds since 1970. */
   readonly cutoff: number;
   readonly state: SessionState;
-  /** Connects the session of this process, which then receives changes. */
+  /** Connects this process's session, so that changes on other instances are applied to the session. */
   join(local: LocalSession): void;
-  /** Disconnects the session of this process. */
+  /** Disconnects this process's session. */
   leave(): void;
-  /** Marks the session as used by this process. */
+  /** Records that this process has used the session now. */
   touch(): Promise<void>;
   /**
-   * Reserves a place for the pending end of this session, until the store confirms the end. Returns `false` if too many
-   * ended sessions of this client, or of all clients, already have a place.
+   * Reserves a place for the end of this session. The place is used until the store confirms the end. Returns `false`
+   * if the client, or all clients together, already have the maximum number of unconfirmed ends.
    */
   reserveEnd(): boolean;
   /**
-   * Ends the session on all instances. Resolves to `false` if the store did not confirm the end. The end then stays
-   * pending in the reserved place until the store confirms it.
+   * Ends the session on all instances. Resolves to `false` if the store did not confirm the end. In that case, the end
+   * is pending in the reserved place until the store confirms the end.
    */
   end(): Promise<boolean>;
-  /** Ends the session on all instances, unless another instance has used it later. */
+  /** Ends the session on all instances, unless another instance has used the session more recently. */
   retire(): Promise<void>;
-  /** Reads the changes of other instances, and applies them to the session of this process. */
+  /** Reads changes from other instances, and applies the changes to this process's session. */
   refreshLocal(): Promise<void>;
   /**
-   * Changes the state on all instances. `change` is called with the last known state, and again with the new state if
-   * another instance has written a new state in the meantime. `change` may throw to reject the change.
+   * Changes the state on all instances. `change` is called with the last known state. If another instance has written a
+   * newer state, `change` is called again with the newer state. `change` may throw to reject the change.
    */
   update(change: (state: SessionState) => SessionState): Promise<void>;
   /** Creates an id for a request to the client. */
   makeQuestionId(): Promise<string>;
   /**
-   * Passes a message of the client on to the instance that runs the call to which the message belongs. A response is
-   * passed on only if another instance created its id. Resolves to `false` if the client has sent too many messages.
+   * Passes a client's message on to the instance that runs the call to which the message refers. A response is passed
+   * on only if another instance created the response's id. Resolves to `false` if the client has sent too many
+   * messages.
    */
   relay(message: Response | Notification): Promise<boolean>;
-  /** Writes the new events of a stream to its log. */
+  /** Appends a stream's new events to the stream's log. */
   write(stream: WrittenStream): void;
-  /** Renews the log of a stream that has no new events. */
+  /** Extends the lifetime of a stream's log. Called if the stream has no new events. */
   renew(stream: WrittenStream): void;
   /**
-   * Finds the events of another instance's stream after an event. Returns `undefined` if some of them are no longer
-   * kept.
+   * Finds the events that another instance's stream has sent after event `after`. Resolves to `undefined` if some of
+   * these events are no longer stored.
    */
   findStream(name: string, after: number): Promise<FoundStream | undefined>;
   /**
-   * Notifies other instances that this instance writes to the client: to the stream with this name, or to the
-   * standalone stream.
+   * Notifies other instances that this instance now writes to the client on the stream with this name, or on the
+   * standalone stream if `stream` is omitted.
    */
   claim(stream?: string): void;
 }
 
-/** Functions that apply changes of other instances to a session of this process. */
+/** Applies changes from other instances to a session in this process. */
 export interface LocalSession {
   end(): void;
   apply(state: SessionState): void;
-  /** Handles a message that another instance has received. */
+  /** Handles a client's message that another instance has received. */
   receive(message: unknown): void;
-  /** Closes the connection of a stream, or of the standalone stream. */
+  /** Closes the connection of the stream with this name, or of the standalone stream if `stream` is `undefined`. */
   yield(stream: string | undefined): void;
 }
 
 /** A stream whose events are written to a log. */
 export interface WrittenStream {
   readonly name: string;
-  /** Whether this is the standalone stream, which carries notifications outside of any request. */
+  /** Whether this is the standalone stream, which contains notifications that do not belong to a request. */
   readonly isOwn: boolean;
-  /** The kept events. The first event in the list has the number `first`. */
+  /** The stored events. The first event in the list has the number `first`. */
   readonly events: readonly { readonly text: string }[];
   readonly first: number;
   readonly last: number;
   readonly isOver: boolean;
 }
 
-/** Events of another instance's stream. */
+/** A stream that another instance has written. */
 export interface FoundStream {
   readonly isOwn: boolean;
   readonly isOver: boolean;
-  /** Texts of the events after the requested one, without gaps. */
+  /** Texts of all stored events after the requested event. */
   readonly texts: readonly string[];
   /**
-   * Calls `onEvent` for each later event, and `onEnd` once when the stream ends. Returns a function that stops
-   * following the stream.
+   * Calls `onEvent` for each event after `texts`, and `onEnd` once when the stream ends. Returns a function that stops
+   * these calls.
    */
   follow(onEvent: (text: string, place: number) => void, onEnd: () => void): () => void;
 }

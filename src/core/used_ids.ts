@@ -1,6 +1,6 @@
 /**
- * The key under which the facts about a request contain used ids. This is a separate file, because only servers with
- * authentication load it.
+ * The key under which `AuthFacts` contains the function that marks ids as used. The key has a separate file, so that a
+ * server without authentication does not load the code.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 /**
- * Subscriptions: the limits on watched resources, and which changes a caller may learn of.
+ * Functions that all eras use for subscriptions: limits, permissions and backpressure.
  *
  * @module
  */
@@ -10,36 +10,35 @@ import { isAllowed } from "./visibility/feature.ts";
 import type { Bounds } from "./capacity/limits.ts";
 import { Subscribers } from "./visibility/subscribers.ts";
 
-/** Tests whether one client may watch this many resources. */
+/** Tests whether the number and the lengths of the URIs are within the limits for one subscription. */
 export function isWatchable(uris: readonly string[], { streams: { watchedUris } }: Bounds): boolean {
   return uris.length <= watchedUris && uris.join("").length <= watchedUris * 256;
 }
 
 /**
- * Tests whether a caller may be notified of a change, which requires that the caller may see the changed handler or
+ * Tests whether a caller may be notified of a change. The caller must be allowed to see the changed handler or
  * resource.
  */
 export function mayNotify(engine: Engine, change: Change, call: Call): boolean | Promise<boolean> {
   const { core, registry } = engine;
   if (change.kind === "close" || change.kind === "log") return true;
-  // Do not notify if the rules cannot be loaded, because they may disable the handler. The code that loads the rules
-  // reports the failure.
   if (change.kind === "resource") return registry.compiled("resources")?.isVisible?.(change.uri, call) ?? true;
   const { handlers, toggled } = change;
   if (!handlers || handlers.some(({ allow }) => !allow)) return true;
   const seen = handlers.map(({ allow }) => isAllowed(allow, call, core));
-  // Do not notify a caller for which nothing has changed, because it would learn of changes for other callers.
+  // Do not notify a caller for whom nothing has changed, because the notification would reveal changes for other
+  // callers.
   const differs = async ([before, after]: Toggled) =>
     await isAllowed(before, call, core) !== await isAllowed(after, call, core);
   const flipped = Array.from(toggled?.values() ?? [], differs);
   return seen.includes(true) || Promise.all([...seen, ...flipped]).then((seen) => seen.includes(true));
 }
 
-/** The subscribers of each server. */
+/** The subscriber counts of each endpoint. */
 const subscribers = new WeakMap<Engine, Subscribers>();
 
 /**
- * Counts a subscriber of a URI for the resource that provides the URI, if the caller may see this resource. Returns a
+ * Counts a subscriber to a URI, if the caller may see the resource, so that the provider's hooks are called. Returns a
  * function that ends the subscription. The function may be called more than once.
  */
 export function countSubscriber(engine: Engine, uri: string, call: Call): () => void {
@@ -65,9 +64,8 @@ export function countSubscriber(engine: Engine, uri: string, call: Call): () => 
 }
 
 /**
- * Creates a function that sends notifications of changes. While the client reads too slowly, only the newest
- * notification per key is kept, so the length of the queue is limited by the number of keys. The key defaults to the
- * text.
+ * Creates a function that sends change notifications. While the client reads too slowly, only the newest notification
+ * per key waits, so the queue has at most one notification per key. The key defaults to the text.
  */
 export function createNotifier(
   send: (text: string) => Promise<void> | undefined,

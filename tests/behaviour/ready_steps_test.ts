@@ -444,7 +444,7 @@ Deno.test("invalid combinations of steps throw at the start", () => {
     retried,
   );
   tool({ name: "a", retry: retry({ unsafe: true }), run });
-  const made = "its circuit is not one of @x/mcp/handlers";
+  const made = "circuit is not a step; create it with a function from @x/mcp/handlers";
   for (const circuit of [{ failures: 2 }, retry(), null, 5, () => 1]) {
     assertThrows(() => tool({ name: "a", circuit: circuit as never, run }), TypeError, made);
   }

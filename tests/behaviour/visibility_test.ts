@@ -216,7 +216,7 @@ Deno.test("group throws for invalid names, invalid extensions and a value that i
   const long = tool({ name: "x".repeat(128), run: () => "" });
   assertThrows(() => group("a", [long]), TypeError, "Cannot make tool");
   const twice = [group("a", [tool({ name: "x", run: () => "" })]), tool({ name: "a_x", run: () => "" })];
-  assertThrows(() => createServer({ name: "s", version: "1.0.0", handlers: twice }), TypeError, "registered already");
+  assertThrows(() => createServer({ name: "s", version: "1.0.0", handlers: twice }), TypeError, "already registered");
 });
 
 behaviour("a handler finds, removes, disables and adds handlers", async (connect) => {
@@ -260,9 +260,9 @@ behaviour("an invalid selection throws, and disables no handler", async (connect
       assertThrows(
         () => toggle({ resource: "note://7" }),
         TypeError,
-        'Cannot enable or disable "note://7": it belongs to resource "note://{id}"; select that handler, or hide resources',
+        'Cannot enable or disable "note://7": resource "note://{id}" serves this URI; select that handler, or hide',
       );
-      assertThrows(() => toggle({ resource: "file://a" }), TypeError, "it belongs to resource");
+      assertThrows(() => toggle({ resource: "file://a" }), TypeError, "serves this URI");
     }
     assertEquals(await names(client), ["a"]);
     handlers.disable({ resource: "note://1" });

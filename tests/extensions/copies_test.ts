@@ -52,5 +52,5 @@ for (
 
 Deno.test("copies: the same extension id from two copies is registered once", () => {
   const handlers = [createAudit(ours), createAudit(theirs)];
-  assertThrows(() => ours.createServer({ name: "t", version: "1", handlers }), TypeError, "is registered already");
+  assertThrows(() => ours.createServer({ name: "t", version: "1", handlers }), TypeError, "is already registered");
 });

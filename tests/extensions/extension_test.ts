@@ -77,11 +77,15 @@ Deno.test("an id may have a reserved prefix, several labels and capital letters"
 Deno.test("an extension can be registered once, and so can a method", () => {
   const one = extension({ id: ID, methods: { "audit/get": { run } } });
   const two = extension({ id: "com.example/other", methods: { "audit/get": { run } } });
-  assertThrows(() => serve(one, extension({ id: ID })), TypeError, `extension "${ID}": it is registered already`);
+  assertThrows(
+    () => serve(one, extension({ id: ID })),
+    TypeError,
+    `extension "${ID}": it is already registered; choose another name or URI`,
+  );
   assertThrows(
     () => serve(one, two),
     TypeError,
-    `Cannot add extension "com.example/other": audit/get belongs to extension "${ID}"`,
+    `Cannot add extension "com.example/other": audit/get already belongs to extension "${ID}"; choose another name`,
   );
 });
 
@@ -127,7 +131,7 @@ Deno.test("an attribute can register its extension, if the extension has only se
     { start: () => {} },
   ];
   for (const more of rest) {
-    const message = "registers: the extension has methods or other parts; add it to handlers";
+    const message = "registers is only for extensions without methods, notifications, subscriptions and start; ";
     assertThrows(() => extension({ ...more, id: ID }).attribute({ registers: true }), TypeError, message);
   }
 });

@@ -54,7 +54,11 @@ for (const [kind, handler] of Object.entries(copied)) {
       Object.create(handler, { allow: { value: () => false, enumerable: true } }),
     ];
     for (const copy of copies) {
-      assertThrows(() => start({ handlers: [copy] }), TypeError, "give all options to the function that makes it");
+      assertThrows(
+        () => start({ handlers: [copy] }),
+        TypeError,
+        "pass all options to the function that creates the handler",
+      );
       assertThrows(() => group("g", [copy]), TypeError, "Cannot make group");
       const server = start({});
       assertThrows(() => server.handlers.add(copy), TypeError, "it is a copy");

@@ -6,7 +6,8 @@ import { connectTest, McpError } from "../../src/testing/testing.ts";
 Deno.test("a rule about an extension is refused, because it would have no effect", async () => {
   const audit = extension({ id: "com.example/audit", methods: { "audit/get": { run: () => ({ calls: 3 }) } } });
   const server = createServer({ name: "audited", version: "1.0.0", handlers: [audit] });
-  const state = 'Cannot enable or disable extension "com.example/audit": it is an extension; add or remove it';
+  const state =
+    'Cannot enable or disable extension "com.example/audit": it is an extension; add or remove the extension instead';
   assertThrows(() => server.handlers.disable(audit), TypeError, state);
   assertThrows(() => server.handlers.enable(audit), TypeError, state);
   await using client = await connectTest(server, { capabilities: { extensions: { [audit.id]: {} } } });

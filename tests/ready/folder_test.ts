@@ -323,5 +323,9 @@ Deno.test("invalid options throw", () => {
   assertThrows(makeFile({ path: ".." }), TypeError, "path names a folder");
   assertThrows(makeFile({ path: "/a", tools: true }), TypeError, "use folder()");
   const same = [folder({ path: "/a/notes" }), folder({ path: "/b/notes" })];
-  assertThrows(() => createServer({ ...about, handlers: same }), TypeError, "it is registered already");
+  assertThrows(
+    () => createServer({ ...about, handlers: same }),
+    TypeError,
+    "it is already registered; choose another name or URI",
+  );
 });

@@ -102,7 +102,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   ...[true, "*", "https://a.example", null, [], {}, { origins: "https://a.example" }, { origins: true }].map((cors) =>
     [
       () => createServer({ ...about, cors: untyped(cors) }),
-      'Cannot create a server: cors names no origins; write { origins: ["https://app.example.com"] }, a function or "none"',
+      'Cannot create a server: cors has no origins; set cors to { origins: ["https://app.example.com"] }, a function or "none"',
     ] as const
   ),
   [() => createServer({ ...about, use: [untyped("logging")] }), 'use holds "logging"; it must be a list of functions'],
@@ -139,7 +139,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
       [() => resource({ uri: "x://{a}", name: "a", params: untyped(none), read: run }), "it is not an object"],
       [() => createServer(route), "the input schema of path /t/:tenant/mcp: it is not an object"],
       [() => extension({ id: "com.example/a", methods: method }), "the input schema of a/b of extension"],
-      [() => tool({ name: "t", quota: untyped(none), run }), "its quota was not made by quota()"],
+      [() => tool({ name: "t", quota: untyped(none), run }), "quota is not a quota; create it with quota()"],
       [
         () => tool({ name: "t", extensions: untyped(none), run }),
         "extensions is not a list of attributes; create each attribute with extension.attribute()",

@@ -1,5 +1,5 @@
 /**
- * Collects changes of lists and resources, and passes them to subscriptions.
+ * Collects changes to lists and resources, and passes the changes to subscriptions.
  *
  * @module
  */
@@ -10,17 +10,17 @@ import type { LogFilter } from "../call/log.ts";
 import type { Published } from "../call/lives.ts";
 import type { Ticker } from "../capacity/timers.ts";
 
-/** A change that clients can subscribe to, or the end of the server. */
+/** A change that subscriptions are notified of, a log message, or the end of the server. */
 export type Change =
   | {
     readonly kind: "list";
     readonly feature: string;
     /**
-     * The handlers that were added or removed, or filters that select callers. A caller is notified only if at least
-     * one handler or filter allows the caller.
+     * The handlers that were added or removed, or a filter that selects callers. A caller is notified only if at least
+     * one `allow` returns `true` for the caller.
      */
     readonly handlers?: readonly { readonly allow?: Allow }[];
-    /** Handlers that were enabled or disabled, with their `allow` before and after. */
+    /** Handlers that were enabled or disabled, each with `allow` before and after the change. */
     readonly toggled?: ReadonlyMap<string, Toggled>;
   }
   | { readonly kind: "resource"; readonly uri: string }
@@ -29,12 +29,12 @@ export type Change =
     readonly level: LogLevel;
     /** The notification as JSON text. */
     readonly text: string;
-    /** Decides which clients receive the message. */
+    /** Selects the clients that receive the message. */
     readonly to: LogFilter;
   }
   | { readonly kind: "close" };
 
-/** A notification that an extension publishes on all instances. */
+/** A notification from an extension for the subscribers on all instances. */
 export interface ExtensionNews {
   readonly kind: "extension";
   readonly extension: string;
@@ -42,13 +42,13 @@ export interface ExtensionNews {
   readonly published: Published;
 }
 
-/** The `allow` of a handler before and after a change. */
+/** A handler's `allow` before and after a change. */
 export type Toggled = readonly [before: Allow | undefined, after: Allow | undefined];
 
 /**
- * Throws if a URI is not a string. A likely mistake is to pass the function `uri` of a resource with parameters.
+ * Checks the URI of a changed resource. A common mistake is to pass the `uri` function of a resource with parameters.
  *
- * @throws {TypeError} for any value but a string.
+ * @throws {TypeError} if `uri` is not a string.
  */
 export function checkUri(uri: unknown): asserts uri is string {
   if (typeof uri === "string") return;
@@ -60,33 +60,32 @@ export function checkUri(uri: unknown): asserts uri is string {
 /** Called for each change. */
 export type Listener = (change: Change) => void;
 
-/** The listeners of a server. Equal changes in quick succession are announced once. */
+/** Announces changes to listeners. Equal changes within {@linkcode BURST_MS} are announced once. */
 export class Changes {
   readonly listeners: Set<Listener> = new Set();
   /** Sends a change to other instances. */
   publish?: (change: Change | ExtensionNews) => void;
-  /** Called with notifications that extensions on other instances publish. */
+  /** Called with each notification that an extension on another instance publishes. */
   onNews?: (news: ExtensionNews) => void;
   /**
-   * Connects to other instances. Once the promise has settled, changes of other instances arrive. Called before a
-   * listener is added.
+   * Connects to other instances. Called before a listener is added. Once the promise has settled, changes from other
+   * instances arrive.
    */
   connect?: () => Promise<void> | undefined;
   readonly #ticker: Ticker;
   readonly #burst = new Map<string, Change>();
 
-  /** Creates an empty set of listeners. */
   constructor(ticker: Ticker) {
     this.#ticker = ticker;
   }
 
-  /** Announces a change within {@linkcode BURST_MS}. */
+  /** Announces a change on all instances, after at most {@linkcode BURST_MS}. */
   emit(change: Change): void {
     this.publish?.(change);
     this.emitLocal(change);
   }
 
-  /** Announces a change within {@linkcode BURST_MS}, only to clients of this process. */
+  /** Announces a change only to clients of this process, after at most {@linkcode BURST_MS}. */
   emitLocal(change: Change): void {
     if (!this.listeners.size) return;
     if (!this.#burst.size) this.#ticker.startTimeout(BURST_MS, () => this.flush());
@@ -94,20 +93,20 @@ export class Changes {
     this.#burst.set(key, merge(this.#burst.get(key), change));
   }
 
-  /** Announces pending changes immediately. */
+  /** Announces all pending changes immediately. */
   flush(): void {
     const changes = [...this.#burst.values()];
     this.#burst.clear();
     for (const change of changes) this.#announce(change);
   }
 
-  /** Announces pending changes, and then that the server closes. */
+  /** Announces all pending changes, and then the end of the server. */
   close(): void {
     this.flush();
     this.#announce({ kind: "close" });
   }
 
-  /** Announces a log message immediately, only to clients of this process. */
+  /** Announces a log message immediately, and only to clients of this process. */
   log(params: Params & { readonly level: LogLevel }, to: LogFilter): void {
     if (!this.listeners.size) return;
     const method = "notifications/message";
@@ -132,8 +131,8 @@ function toKey(change: Change): string {
   return change.kind === "list" ? change.feature : change.kind === "resource" ? `uri ${change.uri}` : "";
 }
 
-// Merges two changes. A caller is notified if it may see any of the changed handlers, or if any of the changes selects
-// it.
+// Merges two changes. A caller is notified if the caller may see any of the changed handlers, or if one of the changes
+// selects the caller.
 function merge(before: Change | undefined, change: Change): Change {
   if (before?.kind !== "list" || change.kind !== "list" || !change.handlers) return change;
   const toggled = new Map(before.toggled);

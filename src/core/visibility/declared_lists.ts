@@ -1,5 +1,5 @@
 /**
- * Lists that a server declares before it has handlers of their kind.
+ * Serves lists that a server declares although the server has no handlers in them yet.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { FeatureParts } from "./feature_parts.ts";
 import { type Compiled, type Method, toMethod } from "./feature.ts";
 import { createList } from "./pagination.ts";
 
-/** Creates a feature without handlers: its lists are empty, and every handler is unknown. */
+/** Creates a feature without handlers. The feature serves empty lists, and rejects every name or URI as unknown. */
 export function compileEmpty(name: ListName, core: FeatureParts): Compiled {
   const { listChanged, subscribe } = core.can;
   const list = (key: string = name) => toMethod(createList(key, [], core), { stable: true });

@@ -1,5 +1,5 @@
 /**
- * Handlers, and the features that serve them.
+ * The interface of handlers, and of the features that serve handlers.
  *
  * @module
  */
@@ -18,87 +18,91 @@ import type { Middleware } from "../call/middleware.ts";
 import type { SubscriptionHooks } from "./subscribers.ts";
 import { readVerdict } from "../call/verdict.ts";
 
-/** A tool, a resource or a prompt, created by its factory. */
+/** A tool, a resource or a prompt, created by a factory such as `tool()`. */
 export interface Handler {
   /** Name of the handler. */
   readonly name: string;
-  /** Decides whether a caller may see and use the handler. Defaults to all callers. */
+  /** Returns whether a caller may see and use the handler. By default, every caller may. */
   readonly allow?: Allow;
-  /** Tags that select handlers, for example for `server.handlers.disable`. */
+  /** Tags, by which `server.handlers.disable` and similar methods select handlers. */
   readonly tags?: readonly string[];
   /**
-   * Internal state for the registry.
+   * Internal state that the registry uses.
    *
    * @ignore
    */
   readonly [INTERNALS]: HandlerInternals;
 }
 
-/** Tests for a handler, created by any copy of this library. A server is not a handler. */
+/**
+ * Tests whether `value` is a handler. Another copy of this library may have created the handler. A server is not a
+ * handler.
+ */
 export function isHandler(value: unknown): value is Handler {
   return typeof value === "object" && value !== null && INTERNALS in value && "name" in value && !("fetch" in value);
 }
 
 /**
- * Internal state of a handler for the registry.
+ * Internal state of a handler that the registry uses.
  *
  * @internal
  */
 export interface HandlerInternals<Definition = unknown> {
   /** The feature that serves the handler. */
   readonly feature: Feature;
-  /** Key of the handler, unique within its feature. */
+  /** Key of the handler. Unique within the feature. */
   readonly key: string;
-  /** Handlers of other features that are added and removed with this handler. */
+  /** Handlers of other features that are added and removed together with this handler. */
   readonly also?: readonly Handler[];
-  /** Tests whether the handler, a resource template or a provider, serves a URI. */
+  /** Tests whether the handler serves a URI. Set for resource templates and providers. */
   readonly serves?: (uri: string) => boolean;
-  /** Definition of the handler, as its feature needs it. */
+  /** The handler's definition, in the form that the feature uses. */
   readonly definition: Definition;
-  /** Services of the handler. */
+  /** The handler's services, if any. */
   readonly services?: Binding;
-  /** Scopes that every caller of the handler needs. */
+  /** Scopes that every caller must have to use the handler. */
   readonly scopes?: readonly string[];
-  /** Additions of extensions to the handler. */
+  /** What the handler's attributes add to the handler. */
   readonly extensions?: HandlerExtensions;
-  /** An extension that lives as long as its server. */
+  /** The extension's `Life`. Set if the handler is an extension that starts and stops with the server. */
   readonly life?: object;
-  /** Creates the handler again with changed options. Used by groups. */
+  /** Creates the handler again with changed options. Groups use this function. */
   readonly remake?: Remake;
 }
 
-/** Creates a handler again with changed options. */
+/** Creates a handler again with the options that `change` returns. */
 export type Remake = (change: <O extends GroupedOptions>(options: O) => O) => Handler;
 
-/** An `allow` of any kind of handler. */
+/** The `allow` option of any kind of handler. */
 export type GroupedAllow = (ctx: Context<never>, subject?: never) => boolean | Promise<boolean>;
 
-/** Options of a handler that a group changes. */
+/** The options of a handler that a group can change. */
 export interface GroupedOptions {
   readonly name: string;
-  /** URI that identifies a resource. The resource's `name` is only for people. */
+  /** URI of a resource. A resource is identified by `uri`, and its `name` is only displayed. */
   readonly uri?: string;
   /** URI scheme of a provider. */
   readonly scheme?: string;
   readonly use?: readonly Middleware[];
   readonly tags?: readonly string[];
-  /** For resources, `allow` also decides about a single resource, passed as `subject`. */
+  /** For a resource template or provider, `subject` is the single resource that `allow` decides about. */
   readonly allow?: GroupedAllow;
 }
 
 /**
- * An `allow` that may also decide about a single subject. Without `subject`, it decides about the handler as a whole.
+ * An `allow` function that may also decide about a single resource, passed as `subject`. Without `subject`, the
+ * function decides about the handler as a whole.
  */
 export type BoundAllow = (call: Context, subject?: unknown) => boolean | Promise<boolean>;
 
-/** Binds services to `allow`, which may only use services that live longer than one call. */
+/** Binds services to `allow`, which can use only services that live longer than one call. */
 export function bindAllow(
   allow: ((ctx: Context<never>, subject?: never) => boolean | Promise<boolean>) | undefined,
   services: Binding | undefined,
 ): BoundAllow | undefined {
   const shared = allow && services?.share((_call: Call, ctx: Context<never> | undefined, subject: unknown) =>
-    // The cast is safe, because the context has the services of the handler, and the subject has the type that `allow`
-    // expects.
+    // The casts are safe, because the context contains the handler's services, and the subject has the type that
+    // `allow` expects.
     allow(ctx as never, subject as never)
   );
   // The cast is safe, because the registry passes calls, and a call is a complete context for an `allow` without
@@ -107,135 +111,139 @@ export function bindAllow(
   return bound as BoundAllow | undefined; // See above.
 }
 
-/** Additions of extensions to one handler, combined from its attributes. */
+/** What extensions add to one handler, combined from the handler's attributes. */
 export interface HandlerExtensions {
-  /** Dotted names of capabilities that clients must have declared, including the requirements of the handler itself. */
+  /** Dotted names of capabilities that the client must have declared, including the handler's own `requires`. */
   readonly requires: readonly string[];
-  /** Metadata for the handler's entry in its list, including the metadata of the handler itself. */
+  /** Metadata for the handler's list entry, including the handler's own `_meta`. */
   readonly _meta?: Meta;
-  /** Extensions that the handler registers. */
+  /** Extensions that the handler registers on the server. */
   readonly also?: readonly Handler[];
-  /** Returns the texts of warnings for the author. */
+  /** Returns warnings for `mcp check`. */
   warnings(): readonly string[];
-  /** Checks the attributes against all handlers of the server. Throws a `TypeError` with the name of the handler. */
+  /**
+   * Checks the attributes against all handlers of the server. Throws a `TypeError` with the handler's name if a check
+   * fails.
+   */
   verify(handlers: readonly Handler[], name: string): void;
-  /** Runs a call within the attributes. Set only if an attribute wraps calls. */
+  /** Runs a call through the attributes. Set only if an attribute wraps calls. */
   readonly run?: RunWithin;
 }
 
-/** Runs a call within the attributes or the quota of its handler. */
+/** Runs a call through the handler's attributes or quota. */
 export type RunWithin = (call: Call, runner: Runner, executor: Executor) => Result | Promise<Result>;
 
-/** Runs calls for extensions. The scheduler implements it. */
+/** The functions of the scheduler with which extensions run calls. */
 export interface Executor {
-  /** Whether new calls are accepted. */
+  /** Whether the server accepts new calls. */
   readonly isOpen: boolean;
   readonly limits: Bounds["calls"];
-  /** Runs a call through the middleware, if there is any. */
+  /** Runs a call through the middleware. `undefined` if there is no middleware. */
   readonly invoke?: (call: Call, runner: Runner) => Result | Promise<Result>;
-  /** Runs a call within the attributes of its handler and the middleware. */
+  /** Runs a call through the handler's attributes and the middleware. */
   runWithin(call: Call, runner: Runner): Result | Promise<Result>;
-  /** Runs a call to its outcome, within all limits. */
+  /** Runs a call within all limits, and returns the outcome. */
   run(call: Call, runner: Runner): Outcome | Promise<Outcome>;
   /**
-   * Waits for the result of a call that continues after its response. The call has its own place, charge and timeout.
-   * Throws if there is no free place.
+   * Waits for the result of a call that continues after its response. The call counts towards `calls.detached` instead
+   * of a slot. Throws if the limit is reached.
    */
   detach(call: Call, result: Promise<Result>, timeoutMs?: number): Promise<Outcome>;
-  /** Converts any error to an error for the client. Reports the error if it is unexpected. */
+  /** Converts any error to the error that the client receives. Reports an unexpected error to the observer. */
   toError(error: unknown, call: Call): McpError;
 }
 
-/** The outcome of a call. `undefined` if the call was cancelled without a response. */
+/** The outcome of a call. `undefined` if the call was cancelled and has no response. */
 export type Outcome =
   | { readonly result: Result; readonly error?: undefined }
   | { readonly error: McpError; readonly result?: undefined }
   | undefined;
 
-/**
- * Returns the definitions of a feature's handlers. The type is known, because the same feature's factory created the
- * handlers.
- */
+/** Returns the definitions of a feature's handlers, with the type that the feature uses. */
 export function toDefinitions<Definition>(handlers: readonly Handler[]): readonly Definition[] {
   // The cast is safe, because the registry passes each feature only its own handlers.
   return handlers.map((handler) => handler[INTERNALS].definition as Definition);
 }
 
-/** A capability of a server, and the code that serves its methods. */
+/** The code that serves the methods of one server capability. */
 export interface Feature {
   /** Name of the capability in the protocol, such as `tools`. */
   readonly name: string;
-  /** Compiles all handlers of this feature to methods. Throws if handlers conflict. */
+  /** Compiles all handlers of this feature to methods. Throws if two handlers conflict. */
   compile(handlers: readonly Handler[], core: FeatureParts): Compiled;
 }
 
-/** A compiled feature, ready to serve. */
+/** The result of compiling a feature's handlers. */
 export interface Compiled {
   /** Capabilities that the server declares. */
   readonly capabilities: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly methods: Readonly<Record<string, Method>>;
-  /** Handles a notification of a client. Returns `undefined` if the feature does not handle it. */
+  /** Handles a client's notification. Returns `undefined` if the feature does not handle the notification. */
   notify?(message: Notification, source: NotificationSource): Promise<Reply> | undefined;
-  /** Keys of subscriptions that the feature serves. */
+  /** The keys in `subscriptions/listen` that the feature serves. */
   readonly listen?: ReadonlyMap<string, ListenKey>;
-  /** Whether a caller may be notified of changes of a resource. Every caller may be notified of an unknown resource. */
+  /** Returns whether a caller may be notified of changes to a resource. Returns `true` for an unknown resource. */
   isVisible?(uri: string, call: Call): boolean | Promise<boolean>;
-  /** Returns the subscription functions of the provider that serves a URI. */
+  /** Returns the hooks of the provider that serves a URI. Returns `undefined` if there are no hooks. */
   hooksOf?(uri: string): SubscriptionHooks | undefined;
 }
 
-/** The source of a notification from a client. */
+/** The client and the connection from which a notification arrived. */
 export interface NotificationSource {
   /** Whether the client has a session. */
   readonly hasSession?: boolean;
-  /** Creates the call in which the notification is handled. */
+  /** Creates a call in whose context the notification is handled. */
   open(message: Request, client: ClientFacts): Call;
   /** The facts about the client that the notification contains. */
   readonly client: { readonly version: string; readonly capabilities: unknown };
   readonly executor: Executor;
 }
 
-/** A key in the filter of a subscription that an extension serves. */
+/** A key in the filter of `subscriptions/listen` that an extension serves. */
 export interface ListenKey {
   /** Id of the extension. */
   readonly extension: string;
   /** Name of the key. */
   readonly key: string;
   /**
-   * Decides about the value in the filter. Returns `undefined` if nothing is granted. Throws the error for the client.
+   * Decides which part of the key's value in the filter is granted. Resolves to `undefined` if nothing is granted.
+   * Rejects with the error that the client receives if the value is invalid.
    */
   grant(value: unknown, call: Call): Promise<Granted | undefined>;
 }
 
-/** The granted part of a filter. */
+/** The granted part of a key's value in the filter. */
 export interface Granted {
-  /** The value that is sent to the client as granted. */
+  /** The granted value, which is sent to the client. */
   readonly value: unknown;
-  /** The topics to which the value refers. */
+  /** The topics to which the granted value refers. */
   readonly topics: readonly string[];
 }
 
-/** Runs a call. It belongs to a method, or to the handler that the call names. */
+/** Runs a call. A method has one runner, or one runner per handler. */
 export interface Runner {
   run(call: Call): Result | Promise<Result>;
-  /** Parameters that clients repeat in HTTP headers. */
+  /** Parameters that the client must repeat in HTTP headers. */
   readonly headers?: readonly HeaderParam[];
-  /** Scopes that the caller must have. Checked before anything is sent. */
+  /** Scopes that the caller must have. Checked before the response starts. */
   readonly scopes?: readonly string[];
-  /** Dotted names of capabilities that the client must have declared. Checked before anything is sent. */
+  /** Dotted names of capabilities that the client must have declared. Checked before the response starts. */
   readonly requires?: readonly string[];
-  /** How long clients may cache the result, and for which callers. */
+  /** How long, and for which callers, the result may be cached. */
   readonly cache?: Cache;
-  /** Wraps calls of the handler, on behalf of its extensions. */
+  /** Wraps the handler's calls in the attributes. */
   readonly extensions?: { readonly run?: RunWithin };
-  /** Checks the limits of the handler before anything is sent. Throws the error for the client. */
+  /**
+   * Checks the handler's rate limits before the response starts. Throws the error that the client receives if a limit
+   * is reached.
+   */
   check?(call: Call): void;
 }
 
-/** Scope of a cached result: shared by all callers, bound to one caller, or shared only by anonymous callers. */
+/** Which callers may share a cached result: all callers, no other caller, or only anonymous callers. */
 export type CacheScope = "public" | "private" | "anonymous";
 
-/** Scope and lifetime of a cached result, in milliseconds. */
+/** The scope of a cached result, and its lifetime in milliseconds. */
 export interface Cache {
   readonly ttlMs: number;
   readonly scope: CacheScope;
@@ -244,30 +252,30 @@ export interface Cache {
 /** Serves one method. */
 export interface Method {
   /**
-   * Finds the runner of a call. Throws the same error for an unknown name and for a handler that the caller may not
-   * see. Runs before all other checks, so that a caller cannot distinguish a hidden handler from an unknown one.
+   * Finds the runner for a call. Throws the same error for an unknown name as for a handler that the caller may not
+   * see. Called before all other checks, so that a caller cannot distinguish a hidden handler from an unknown handler.
    */
   find(call: Call): Runner | Promise<Runner>;
-  /** The parameter that identifies the subject of the call. Clients repeat it in an HTTP header. */
+  /** The parameter that contains the handler's name or URI. Clients repeat this parameter in an HTTP header. */
   readonly subject?: string;
-  /** Id of the extension that the method belongs to. */
+  /** Id of the extension that defines the method, if any. */
   readonly extension?: string;
   /** Whether a method of an extension also exists for clients with sessions. */
   readonly inSessions?: boolean;
-  /** Whether a handler may send requests to the client. */
+  /** Whether the method's handlers may send requests to the client. */
   readonly asks?: boolean;
-  /** Whether the result stays the same object until handlers change, so that its JSON text can be cached. */
+  /** Whether the result is the same object until handlers change, so that the result's JSON text can be cached. */
   readonly stable?: boolean;
 }
 
-/** Creates a method with a single runner. */
+/** Creates a method with the same runner for all calls. */
 export function toMethod(runner: Runner, options: Omit<Method, "find"> = {}): Method {
   return { ...options, find: () => runner };
 }
 
 /**
- * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports the problem and
- * returns `false`.
+ * Tests whether a caller may see a handler. If `allow` throws, or does not return a boolean, reports the problem to the
+ * observer and returns `false`.
  */
 export function isAllowed(allow: Allow | undefined, call: Call, core: FeatureParts): boolean | Promise<boolean> {
   if (!allow) return true;
@@ -283,7 +291,7 @@ export function isAllowed(allow: Allow | undefined, call: Call, core: FeaturePar
   }
 }
 
-/** Returns `found` if the caller may see it. Otherwise throws the same error as for an unknown name. */
+/** Returns `found` if the caller may see the handler. Otherwise throws the same error as for an unknown name. */
 export function revealTo<T extends { readonly allow?: Allow }>(
   call: Call,
   found: T | undefined,

@@ -1,5 +1,5 @@
 /**
- * The parts of a server that its features use.
+ * The parts of the server that features use.
  *
  * @module
  */
@@ -19,9 +19,8 @@ import type { Ticker } from "../capacity/timers.ts";
 import type { Filters } from "./guards.ts";
 
 /**
- * Describes an unexpected error. A returned string, `ToolError` or `McpError` is sent to the client. For a tool, the
- * model reads the string or the `ToolError`. If the function returns `undefined`, the client receives "Internal error"
- * and an id.
+ * Converts an unexpected error to a string, `ToolError` or `McpError` for the client. In a tool call, the model reads
+ * the string or the `ToolError`. If the function returns `undefined`, the client receives "Internal error" and an id.
  */
 export type MapError<S = NoServices> = (
   error: unknown,
@@ -29,42 +28,43 @@ export type MapError<S = NoServices> = (
 ) => string | ToolError | McpError | undefined;
 
 /**
- * Returns the JSON Schema of a tool as clients see it. The function receives a copy of the schema, which it may change.
+ * Returns the JSON Schema of a tool that clients receive. The function may change the schema that it is passed, because
+ * the schema is a copy.
  */
 export type PublishSchema = (schema: { [key: string]: unknown }, about: PublishedTool) => JsonSchema;
 
-/** The tool whose schema is published. */
+/** The tool to which a published schema belongs. */
 export interface PublishedTool {
   /** Name of the tool. */
   readonly tool: string;
-  /** Whether the schema is for the input or the output. */
+  /** Whether this is the schema of the tool's input or of its output. */
   readonly use: "input" | "output";
 }
 
-/** Options and services of a server that its features use. */
+/** The server options and objects that features use. */
 export interface FeatureParts extends Reporter, ScopeRules {
-  /** Name and version of the server. Results may include them. */
+  /** Name and version of the server. Results may contain this information. */
   readonly info: Implementation;
   readonly limits: Bounds;
   readonly ticker: Ticker;
   readonly sealer: Sealer;
-  /** Milliseconds for which clients may cache results that do not set a `ttlMs`. */
+  /** Milliseconds for which clients may cache a result that does not set a `ttlMs`. */
   readonly ttlMs: number;
   /** Cache scope of lists that are the same for every caller. */
   readonly cacheScope: "public" | "private" | "anonymous";
-  /** Whether middleware wraps every call, and may change results. */
+  /** Whether the server has middleware, which may change results. */
   readonly hasMiddleware: boolean;
-  /** Describes an unexpected error of a handler. */
+  /** Converts an unexpected error that a handler threw. */
   readonly mapError?: MapError;
-  /** Guards and encoders of all handlers. */
+  /** Guards and encoders for all handlers. */
   readonly filters?: Filters;
-  /** Changes the JSON Schemas that clients see. */
+  /** Changes the JSON Schemas that clients receive. */
   readonly publishSchema?: PublishSchema;
-  /** Whether arguments may be JSON text where their schema expects another type. */
+  /** Whether an argument may be JSON text if the schema expects a type other than a string. */
   readonly lenientArguments?: boolean;
-  /** The text copy of structured content. */
+  /** The form of the text that copies structured content. */
   readonly text?: TextCopy;
-  /** The optional capabilities of the server. */
+  /** The server's optional capabilities. */
   readonly can: ReadCapabilities;
   /** Values and logs that all instances share. `undefined` if the server has no store. */
   readonly shared?: SharedLogs;

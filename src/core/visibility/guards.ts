@@ -1,6 +1,6 @@
 /**
- * Guards of the input and output of handlers, and encoders of the server's own types: the interface between handlers
- * and the code that runs them.
+ * The interface of guards, which check the input and output of handlers, and of encoders, which convert values of
+ * custom types.
  *
  * @module
  */
@@ -10,24 +10,24 @@ import type { NoServices } from "../call/service.ts";
 import type { TextCopy } from "../../protocol/text_option.ts";
 
 /**
- * Checks a validated input. Returns a changed input, or `undefined` to keep the input. Throws a `ToolError` to refuse
- * the call with a text for the model.
+ * Checks an input after its validation. Returns a changed input, or `undefined` to leave the input unchanged. Throw a
+ * `ToolError` to refuse the call with a message for the model.
  */
 export type InputGuard<I = unknown, S = NoServices> = (input: I, ctx: Context<S>) => I | void | Promise<I | void>;
 
-/** The part of an output that a guard checks. */
+/** The kind of output that a guard checks. */
 export type OutputPart = Parameters<OutputGuard>[2];
 
 /**
  * Checks everything that a client receives from a handler: the encoded value, errors, log messages and progress
- * messages. Returns a changed value, or `undefined` to keep the value. Throws a `ToolError` to refuse the call with a
- * text for the model. If the guard throws for a log or progress message, that message is not sent.
+ * messages. Returns a changed value, or `undefined` to leave the value unchanged. Throw a `ToolError` to refuse the
+ * call with a message for the model. If the guard throws for a log or progress message, only this message is not sent.
  *
  * `part` states what `output` is:
  *
- * - `"result"`: the value of the handler as JSON, or its content blocks.
+ * - `"result"`: the handler's return value as JSON, or its content blocks.
  * - `"error"`: `{ content, isError: true }` for an error that the model reads, or `{ code, message, data }`.
- * - `"log"`: the data of a log message as JSON.
+ * - `"log"`: a log message's data as JSON.
  * - `"progress"`: the text of a progress message.
  */
 export type OutputGuard<O = unknown, S = NoServices> = (
@@ -36,22 +36,22 @@ export type OutputGuard<O = unknown, S = NoServices> = (
   part: "result" | "error" | "log" | "progress",
 ) => unknown;
 
-/** Guards. They run in the order of the lists. */
+/** Guards for the input and the output. The guards in a list run in the order of the list. */
 export interface Guards<I = unknown, O = unknown, SI = NoServices, SO = NoServices> {
   /**
-   * Guards of the input. They run after the input schema and before the services, so they cannot use services that live
-   * for one call.
+   * Input guards. They run after the input was validated and before services are created, so they cannot use services
+   * that live for one call.
    */
   readonly input?: readonly InputGuard<I, SI>[];
   /**
-   * Guards of the output. They run after encoders, and before the output schema and the text copy. They also check
-   * errors, log messages and progress messages of the handler.
+   * Output guards. They run after the encoders, and before the output is validated and copied to text. Output guards
+   * also check the handler's errors, log messages and progress messages.
    */
   readonly output?: readonly OutputGuard<O, SO>[];
 }
 
 /**
- * Converts values of your own type before the built-in conversions, wherever they occur in a result.
+ * Converts values of a custom type, at any place in a result, before the built-in conversions.
  *
  * ```ts
  * import { createServer, type Encoder } from "@x/mcp";
@@ -73,15 +73,15 @@ export interface Encoder {
   readonly encode: (value: never) => unknown;
 }
 
-/** Guards and encoders of all handlers of a server. */
+/** Guards and encoders for all handlers of a server. */
 export interface Filters {
   readonly guards?: HandlerGuards;
   readonly encoders?: readonly Encoder[];
 }
 
 /**
- * Runs a handler, and applies encoders and guards to its value. `run` receives a context whose messages pass through
- * the guards.
+ * Runs a handler, and applies encoders and output guards to the handler's value. `run` receives a context that applies
+ * the output guards to messages.
  */
 export type Filter = (
   run: (ctx: Context<never>) => unknown,
@@ -89,29 +89,29 @@ export type Filter = (
   sending: FilteredResult,
 ) => Promise<unknown>;
 
-/** The parts of a handler that filtering its result needs. */
+/** The facts about a handler that are required to filter its result. */
 export interface FilteredResult {
-  /** Subject of error messages, such as `tool "add"`. */
+  /** Kind and name of the handler for error messages, such as `tool "add"`. */
   readonly place: string;
-  /** The text copy of structured content. */
+  /** The form of the text that copies structured content. */
   readonly text?: TextCopy;
-  /** Media type of a resource. `undefined` for other handlers. */
+  /** Media type of a resource. `undefined` for tools and prompts. */
   readonly mimeType?: string;
 }
 
-/** Guards, without type parameters. */
+/** {@linkcode Guards} without type parameters. */
 export interface HandlerGuards {
   readonly input?: readonly ((input: never, ctx: Context<never>) => unknown)[];
   readonly output?: readonly ((output: never, ctx: Context<never>, part: OutputPart) => unknown)[];
 }
 
-/** The names of {@linkcode Guards}. */
+/** The rules for {@linkcode Guards}. */
 export const GUARDS: KnownOptions<keyof Guards> = {
   names: { input: "functions", output: "functions" },
   hints: { before: "input", after: "output" },
 };
 
-/** The rule for the option `encoders`. */
+/** The rule for the `encoders` option. */
 export const ENCODERS: OptionRule = {
   findProblem(value) {
     const isEncoder = (each: unknown) =>

@@ -11,23 +11,24 @@ import type { FeatureParts } from "./feature_parts.ts";
 import { isAllowed, type Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 
-/** An entry of a list. */
+/** An entry in a list. */
 export interface Entry {
   /** Key of the entry, unique within the list. */
   readonly key: string;
-  /** Returns the entry as clients see it. */
+  /** Returns the entry in the form that clients receive. */
   readonly wire: (core: FeatureParts) => object;
   readonly allow?: Allow;
-  /** Returns the entry for one caller. Returns `undefined` if this caller may not see it. */
+  /** Returns the entry for one caller, or `undefined` if the caller may not see the entry. */
   readonly vary?: (call: Call, core: FeatureParts) => Promise<Entry | undefined>;
 }
 
-/** Maximum number of filtered variants of one list that are cached. */
+/** Maximum number of cached variants of one list. Each variant contains the entries that some callers may see. */
 const MAX_SELECTIONS = 16;
 
 /**
- * Creates the method of a list. Each page is built once, and stays the same object until handlers change, so that it is
- * encoded only once. If the list has one page, callers that may see the same entries also share the same object.
+ * Creates the runner that serves a list. Each page is built only once until handlers change, so that the page's JSON
+ * text can be cached. If callers see different entries, callers with the same entries share one object, provided that
+ * these entries fit on one page.
  */
 export function createList(
   name: string,
@@ -38,7 +39,10 @@ export function createList(
   const cursors = new Cursors(core, name, hasPrivateCursors);
   const places = new Map(entries.map(({ key }, place) => [key, place]));
   const pages = new Map<number, Result | Promise<Result>>();
-  /** Cached results of whole lists, by the entries in the list. The least recently requested result comes first. */
+  /**
+   * Cached variants of a list that fits on one page. The key states which entries are visible. The least recently
+   * requested variant comes first.
+   */
   const selections = new Map<string, Result>();
   const isPublic = !isPrivate(entries);
   const scope = isPublic ? core.cacheScope : "private";
@@ -51,7 +55,8 @@ export function createList(
     return cursors.write(last.key, call).then((nextCursor) => ({ ...page, nextCursor }));
   }
 
-  // Cursors contain a position in the full list, so that pages do not shift with the entries that a caller may see.
+  // A cursor contains a position in the full list, so that pages do not shift if the caller can later see other
+  // entries.
   async function toVisiblePage(from: number, call: Call): Promise<Result> {
     const shown = await Promise.all(
       entries.slice(from).map(async (entry) => {
@@ -60,8 +65,8 @@ export function createList(
       }),
     );
     const visible = shown.filter((entry) => entry !== undefined);
-    // Do not share the page if it has a cursor (which belongs to one caller), if entries vary per call, or if
-    // middleware may change it.
+    // Do not share the page if the page has a cursor, because a cursor belongs to one caller, if entries vary per call,
+    // or if middleware may change the page.
     const isSingle = from > 0 || visible.length > core.limits.calls.pageItems || core.hasMiddleware;
     if (isSingle || entries.some(({ vary }) => vary)) return toPage(0, visible, call);
     const key = shown.map((entry) => entry ? "1" : "0").join("");
@@ -77,7 +82,7 @@ export function createList(
     const known = pages.get(from);
     if (known) return known;
     const page = toPage(from, entries, call);
-    // Do not share the page, because middleware may change it.
+    // Do not cache the page, because middleware may change the page.
     if (core.hasMiddleware) return page;
     pages.set(from, page);
     if (page instanceof Promise) page.then((page) => pages.set(from, page));
@@ -102,29 +107,29 @@ function isPrivate(entries: readonly Entry[]): boolean {
 }
 
 /**
- * The cursors of one list. They are sealed, because the position in a cursor may be an entry that the caller must not
- * see. If a list differs between callers, its cursors are bound to the principal.
+ * Creates and reads the cursors of one list. Cursors are sealed, because a cursor may contain the key of an entry that
+ * the caller must not see. If callers see different entries, each cursor is bound to a principal.
  */
 export class Cursors {
   readonly #core: FeatureParts;
   readonly #list: string;
   readonly #isPrivate: boolean;
 
-  /** Creates the cursors of `list`. */
+  /** `list` is the list's name. `isPrivate` binds each cursor to the caller's principal. */
   constructor(core: FeatureParts, list: string, isPrivate: boolean) {
     this.#core = core;
     this.#list = list;
     this.#isPrivate = isPrivate;
   }
 
-  /** Returns the cursor for the entries after `place`. */
+  /** Creates a cursor for the entries after the key `place`. */
   write(place: string, call: Call): Promise<string> {
     return this.#core.sealer.seal(this.#purpose(call), place);
   }
 
   /**
-   * Returns the position in a call's cursor, or `undefined` if the call has no cursor. Throws if the cursor does not
-   * belong to this list.
+   * Resolves to the position in a call's cursor, or to `undefined` if the call has no cursor. Rejects if the cursor
+   * does not belong to this list.
    */
   async read(call: Call): Promise<string | undefined> {
     const { cursor } = call.params;
@@ -139,7 +144,7 @@ export class Cursors {
   refuse({ params: { cursor } }: Call): McpError {
     return new McpError(
       INVALID_PARAMS,
-      `Cannot read the list: cursor ${quote(cursor)} does not belong to it; start without a cursor`,
+      `Cannot read the list: cursor ${quote(cursor)} is not a valid cursor for this list; start without a cursor`,
     );
   }
 
@@ -148,5 +153,8 @@ export class Cursors {
   }
 }
 
-/** Maximum length of a cursor in characters. It may contain the cursor of a provider, which may be long. */
+/**
+ * Maximum length of a cursor in characters. The limit is high, because the cursor may contain a long cursor from a
+ * provider.
+ */
 const MAX_CURSOR = 65_536;

@@ -1,5 +1,5 @@
 /**
- * The interface of the quota of a handler. `quota()` of `@x/mcp/quota` creates it.
+ * The interface of a handler's quota. `quota()` from `@x/mcp/quota` creates quotas.
  *
  * @module
  */
@@ -8,48 +8,51 @@ import type { Handler, Runner } from "./feature.ts";
 import type { Allow } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 
-/** Quota of a handler, created by `quota()` of `@x/mcp/quota`. Handlers with the same quota object share its counts. */
+/**
+ * Quota of a handler, created by `quota()` from `@x/mcp/quota`. Handlers with the same quota object share the quota's
+ * counters.
+ */
 export interface Quota {
   /**
-   * Internal state for the handler.
+   * Internal state that the handler uses.
    *
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Binds the quota to a handler. Throws if the quota does not suit the handler. */
+    /** Binds the quota to a handler. Throws if the handler does not support an option of the quota. */
     bind(handler: LimitedHandler): BoundQuota;
   };
 }
 
 /**
- * A handler that receives a quota.
+ * The facts about a handler that binding a quota requires.
  *
  * @internal
  */
 export interface LimitedHandler {
-  /** Kind and name for messages, such as `tool "search"`. */
+  /** Kind and name of the handler for error messages, such as `tool "search"`. */
   readonly place: string;
   readonly kind: "tool" | "prompt" | "resource" | "completion" | "method";
   /** Unique name or URI of the handler. */
   readonly key: string;
-  /** Whether the results of the handler must match a schema. */
+  /** Whether the handler's results must match a schema. */
   readonly hasOutput?: boolean;
   readonly allow?: Allow;
   readonly scopes?: readonly string[];
 }
 
-/** Limits that are bound to one handler. */
+/** A quota that is bound to one handler. */
 export interface BoundQuota {
   /** Handlers that are added and removed together with the limited handler. */
   readonly also?: readonly Handler[];
-  /** Returns a runner that runs within the quota. */
+  /** Returns a runner that enforces the quota. */
   apply<R extends Runner>(runner: R, core: FeatureParts): R;
 }
 
-/** Binds the quota of a handler, if it has one. Throws if the value is not a quota. */
+/** Binds a handler's quota, if any. Throws if `quota` is not a quota. */
 export function bindQuota(quota: Quota | undefined, handler: LimitedHandler): BoundQuota | undefined {
   if (quota !== undefined && !Object(quota)[INTERNALS]) {
-    throw new TypeError(`Cannot make ${handler.place}: its quota was not made by quota() of @x/mcp/quota`);
+    throw new TypeError(`Cannot make ${handler.place}: quota is not a quota; create it with quota() from @x/mcp/quota`);
   }
   return quota?.[INTERNALS].bind(handler);
 }

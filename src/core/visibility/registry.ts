@@ -1,5 +1,5 @@
 /**
- * The handlers of a server, compiled to methods.
+ * Stores a server's handlers, and compiles them to methods.
  *
  * @module
  */
@@ -13,30 +13,30 @@ import type { Compiled, Feature, Handler, Method } from "./feature.ts";
 import type { ScopeComparison } from "../call/scopes.ts";
 import { CHECK_HANDLER, INTERNALS } from "../call/internals.ts";
 
-/** The parts of a server that its registry uses. */
+/** The parts of the server that the registry uses. */
 export interface RegistryParts extends FeatureParts {
   readonly auth?: ScopeComparison & {
-    /** Checks that some caller can use a handler. */
+    /** Throws if no caller can have the scopes that a handler requires. */
     [CHECK_HANDLER]?(name: string, scopes: readonly string[] | undefined): void;
   };
 }
 
-/** The handlers of a server. They are compiled when they change, never during a call. */
+/** The handlers of a server. Handlers are compiled when they change, never during a call. */
 export class Registry {
   readonly #core: RegistryParts;
   readonly #changes: Changes;
   #handlers: readonly Handler[] = [];
-  /** The handlers whose visibility is changed by rules, each with its replacement. */
+  /** The handlers to which rules apply, each with the handler that is served instead. */
   #ruled?: ReadonlyMap<Handler, Handler>;
-  /** Applies the rules of `enable` and `disable`. Set with the first rule. */
+  /** Applies the rules that `enable` and `disable` have set. `undefined` until the first rule is set. */
   rule?: (handlers: readonly Handler[]) => ReadonlyMap<Handler, Handler>;
   /** Called after handlers were added or removed. */
   onChange?: () => void;
   #compiled = new Map<string, Compiled>();
-  /** Compiled methods by name. The map is replaced as a whole when handlers change. */
+  /** Compiled methods by name. A new map replaces this map when handlers change. */
   methods: ReadonlyMap<string, Method>;
 
-  /** Creates a registry without handlers, which announces its changes through `changes`. */
+  /** Creates a registry without handlers. The registry announces changed lists through `changes`. */
   constructor(core: RegistryParts, changes: Changes) {
     this.#core = core;
     this.#changes = changes;
@@ -49,21 +49,21 @@ export class Registry {
     return Object.assign({}, ...[...this.#compiled.values()].map((compiled) => compiled.capabilities));
   }
 
-  /** The handlers that were added, without handlers that were added only together with another handler. */
+  /** The handlers that were passed to `add`, without the handlers that these handlers have added. */
   get handlers(): readonly Handler[] {
     const also = new Set(this.#handlers.flatMap((handler) => withAlso(handler).slice(1)));
     return this.#handlers.filter((handler) => !also.has(handler));
   }
 
-  /** Returns a compiled feature by its name. */
+  /** Returns the compiled feature with this name, or `undefined` if the server does not have the feature. */
   compiled(feature: string): Compiled | undefined {
     return this.#compiled.get(feature);
   }
 
   /**
-   * Tests whether the server has declared a list to clients.
+   * Tests whether the server has declared to clients that it notifies them of changes to a list.
    *
-   * @throws {TypeError} if there is no list with this name.
+   * @throws {TypeError} if no list has this name.
    */
   hasList(name: string): boolean {
     if (!LISTS.includes(name)) {
@@ -81,7 +81,9 @@ export class Registry {
     const known = new Set(this.#handlers.map(toName));
     for (const handler of added) {
       const name = toName(handler);
-      if (known.has(name)) throw new TypeError(`Cannot add ${name}: it is registered already`);
+      if (known.has(name)) {
+        throw new TypeError(`Cannot add ${name}: it is already registered; choose another name or URI`);
+      }
       known.add(name);
       this.#core.auth?.[CHECK_HANDLER]?.(name, handler[INTERNALS].scopes);
     }
@@ -89,7 +91,7 @@ export class Registry {
     if (isReported) this.#core.observer.handlers?.({ added: added.map(toName), removed: [] });
   }
 
-  /** Removes the handlers with these kinds and names. Ignores unknown handlers. */
+  /** Removes all handlers that have the kind and name of a given handler. Ignores unknown handlers. */
   remove(handlers: readonly (Handler | undefined)[]): void {
     const names = new Set(handlers.flatMap((handler) => handler ? withAlso(handler).map(toName) : []));
     const gone = this.#handlers.filter((handler) => names.has(toName(handler)));
@@ -98,19 +100,19 @@ export class Registry {
     this.#core.observer.handlers?.({ added: [], removed: gone.map(toName) });
   }
 
-  /** Finds a handler by its kind and its name. */
+  /** Finds a handler by its kind and name. The name of a resource is its URI. */
   find(kind: string, name: string): Handler | undefined {
     return this.#handlers.find((handler) => toName(handler) === `${kind} ${JSON.stringify(name)}`);
   }
 
-  /** Returns the resource template or provider that serves a URI. */
+  /** Returns the resource template or provider that serves a URI, if any. */
   findPattern(uri: string): Handler | undefined {
     return this.#handlers.find((handler) => handler[INTERNALS].serves?.(uri));
   }
 
   /**
-   * Returns the name of the tool or prompt, or the URI of the resource, to which a request refers. Returns `undefined`
-   * for other requests.
+   * Returns the name or URI of the handler to which a request refers. Returns `undefined` if the request does not refer
+   * to a handler.
    */
   findSubject({ method, params }: { readonly method: string; readonly params: Params }): string | undefined {
     const name = this.methods.get(method)?.subject;
@@ -118,18 +120,21 @@ export class Registry {
     return typeof subject === "string" ? subject : undefined;
   }
 
-  /** Returns the handler that is served in place of a handler: changed by rules, or the handler itself. */
+  /** Returns the handler with rules applied, or the handler itself if no rule applies. */
   toRuled(handler: Handler): Handler {
     return this.#ruled?.get(handler) ?? handler;
   }
 
-  /** Applies changed rules to the handlers that they select. */
+  /**
+   * Compiles handlers again after rules have changed. `changed` returns the handlers to which the changed rules apply.
+   */
   toggle(changed: (handlers: readonly Handler[]) => readonly Handler[]): void {
     this.#compile(this.#handlers, changed(this.#handlers));
   }
 
-  // Compare handlers by name and not by identity, because a package of handlers may import its own copy of the library.
-  // A feature without handlers keeps its methods and an empty list, because clients already know the capability.
+  // Compares features by name and not by identity, because a package with handlers may import another copy of the
+  // library. A feature that has lost all handlers still serves its methods and an empty list, because clients already
+  // know the capability.
   #compile(handlers: readonly Handler[], changed: readonly Handler[]): void {
     for (const handler of handlers) handler[INTERNALS].extensions?.verify(handlers, toName(handler));
     const ruled = this.rule?.(handlers);
@@ -169,16 +174,16 @@ export function toUnknownMethod(name: string): McpError {
   return new McpError(METHOD_NOT_FOUND, `Cannot run ${quote(name)}: this server has no such method`);
 }
 
-/** Returns a handler, and the handlers that are added together with it. */
+/** Returns a handler, followed by the handlers that are added together with this handler. */
 export function withAlso(handler: Handler): readonly Handler[] {
-  // Require an own property, because an object that inherits from a handler would be served as that handler.
+  // Require an own property. Otherwise an object that inherits from a handler would be served as this handler.
   if (handler && Object.hasOwn(handler, INTERNALS)) {
     const { also = [], extensions } = handler[INTERNALS];
     return [handler, ...also, ...extensions?.also ?? []];
   }
   throw new TypeError(
-    "Cannot add a handler: it was not made by tool(), resource(), prompt() or extension(), or it is a copy; " +
-      "give all options to the function that makes it",
+    "Cannot add a handler: it was not created by tool(), resource(), prompt() or extension(), or it is a copy; " +
+      "pass all options to the function that creates the handler",
   );
 }
 
@@ -186,42 +191,44 @@ function isOf(handler: Handler, feature: string): boolean {
   return handler[INTERNALS].feature.name === feature;
 }
 
-/** Returns the kind and the name of a handler. */
+/** Returns the handler's kind and name, such as `tool "add"`. */
 export function toName(handler: Handler): string {
   const { feature, key } = handler[INTERNALS];
   return `${feature.name.replace(/s$/, "")} ${JSON.stringify(key)}`;
 }
 
 /**
- * Returns the key of a selection: the kind and the name of a handler, or a tag of several handlers.
+ * Returns the key of a selection, which is the kind and name of a handler, or a tag.
  *
  * @throws {TypeError} if the selection is invalid.
  */
 export function toSelectionKey(selected: Handler | HandlerSelector, registry: Registry): string {
   const refuse = (state: string) => new TypeError(`Cannot enable or disable ${state}`);
-  // Check the value, because programs may run without type checks.
+  // Check the type, because programs may run without type checks.
   const given: unknown = selected;
   if (!isObject(given)) {
-    throw refuse('handlers: the selection is not an object; give a handler, or an object such as { tool: "add" }');
+    throw refuse('handlers: the selection is not an object; pass a handler, or an object such as { tool: "add" }');
   }
   if (INTERNALS in selected) {
-    // Reject extensions: their methods have no `allow`, so a rule would have no effect.
+    // Reject an extension. A rule would have no effect, because an extension's methods have no `allow`.
     if (selected[INTERNALS].feature.name !== "extensions") return toName(selected);
-    throw refuse(`${toName(selected)}: it is an extension; add or remove it`);
+    throw refuse(`${toName(selected)}: it is an extension; add or remove the extension instead`);
   }
   const [[kind, name] = ["", ""], ...more] = Object.entries<unknown>(selected);
   if (!/^(tool|resource|prompt|group|tag)$/.test(kind) || more.length) {
-    throw new TypeError(`Cannot select handlers by ${quote(kind)}: give one tool, resource, prompt, group or tag`);
+    throw new TypeError(
+      `Cannot select handlers by ${quote(kind)}: a selection has exactly one of tool, resource, prompt, group and tag`,
+    );
   }
-  // Reject the selection, because the rule would select no handler, and the intended handler would stay enabled.
+  // Reject the selection. Otherwise the rule would select no handler, and the intended handler would still be enabled.
   if (typeof name !== "string" || !name) {
-    throw new TypeError(`Cannot select handlers by ${kind}: it is not a name; give one name as a string`);
+    throw new TypeError(`Cannot select handlers by ${kind}: the value is not a name; pass one name as a string`);
   }
-  // A template may be added later, so only reject the URI of a single resource that a known template serves.
+  // Reject the URI only if a known template or provider serves it, because other handlers may be added later.
   const isUri = kind === "resource" && !registry.find(kind, name) && !/[{}]/.test(name);
   const pattern = isUri && registry.findPattern(name);
   if (!pattern) return `${kind} ${JSON.stringify(name)}`;
   throw refuse(
-    `${quote(name)}: it belongs to ${toName(pattern)}; select that handler, or hide resources with its allow`,
+    `${quote(name)}: ${toName(pattern)} serves this URI; select that handler, or hide single resources with its allow`,
   );
 }

@@ -1,6 +1,6 @@
 /**
- * The interface of steps around the function of a tool: its cache, its retries and its circuit breaker.
- * `@x/mcp/handlers` creates them.
+ * The interface of steps, which wrap a tool's `run` function: a cache, retries or a circuit breaker. `@x/mcp/handlers`
+ * creates steps.
  *
  * @module
  */
@@ -8,32 +8,32 @@ import type { Context } from "../call/context.ts";
 import { INTERNALS } from "../call/internals.ts";
 import type { ToolAnnotations } from "../../protocol/types.ts";
 
-/** The name of a step, which is also the name of its option. */
+/** The name of a step, which is also the name of the tool option. */
 export type StepName = "circuit" | "retry" | "cache";
 
-/** The function of a tool. Its input was validated and has passed the guards. */
+/** A tool's `run` function. Called after the input was validated and has passed the guards. */
 export type Run = (input: never, ctx: Context<never>) => unknown;
 
-/** Wraps the function of a tool, given the tool's options. Throws if the step does not suit the tool. */
+/** Wraps a tool's `run` function. Throws if the tool's options do not allow the step. */
 export type WrapRun = (run: Run, tool: SteppedTool) => Run;
 
-/** The options of a tool that has a step. */
+/** The tool options that steps use. */
 export interface SteppedTool {
   readonly name: string;
   readonly annotations?: ToolAnnotations;
 }
 
-/** A step around the function of a tool, for the option `cache`, `retry` or `circuit`. */
+/** A step that wraps a tool's `run` function. Pass the step in the `cache`, `retry` or `circuit` option. */
 export interface Step<Name extends StepName> {
   /**
-   * Internal state for the handler.
+   * Internal state that the handler uses.
    *
    * @ignore
    */
   readonly [INTERNALS]: { readonly [N in Name]: WrapRun };
 }
 
-/** Options of a tool that may have steps. */
+/** The tool options from which `wrapRun` reads. */
 interface SteppedOptions extends SteppedTool {
   readonly run: Run;
   readonly cache?: Step<"cache">;
@@ -41,14 +41,18 @@ interface SteppedOptions extends SteppedTool {
   readonly circuit?: Step<"circuit">;
 }
 
-/** Wraps the function of a tool in its steps. Throws if an option is not a step. */
+/** Wraps a tool's `run` function in the tool's steps. Throws if an option is not a step. */
 export function wrapRun(options: SteppedOptions, place: string): Run {
   let { run } = options;
-  // Wrap the innermost step first.
+  // The circuit breaker is the innermost step, and the cache is the outermost step.
   for (const name of ["circuit", "retry", "cache"] as const) {
     if (options[name] === undefined) continue;
     const wrap: WrapRun | undefined = Object(options[name])[INTERNALS]?.[name];
-    if (!wrap) throw new TypeError(`Cannot make ${place}: its ${name} is not one of @x/mcp/handlers`);
+    if (!wrap) {
+      throw new TypeError(
+        `Cannot make ${place}: ${name} is not a step; create it with a function from @x/mcp/handlers`,
+      );
+    }
     run = wrap(run, options);
   }
   return run;

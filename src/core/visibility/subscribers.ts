@@ -1,47 +1,46 @@
 /**
- * Counts the subscribers of each URI, and calls the hooks of its provider for the first and the last subscriber.
+ * Counts the subscribers to each URI. Calls the provider's hooks when the first subscription begins and when the last
+ * subscription ends.
  *
  * @module
  */
 import type { ChangeNotifier } from "../call/context.ts";
 import type { Reporter } from "../call/observer.ts";
 
-/**
- * Functions of a provider that are called when a URI gets its first subscriber, and when it loses its last subscriber.
- */
+/** A provider's functions that are called when a URI gets its first subscriber, and when its last subscription ends. */
 export interface SubscriptionHooks {
-  /** Called for the first subscriber of a URI. */
+  /** Called when a URI gets its first subscriber. */
   readonly subscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
-  /** Called when the last subscriber of a URI has left. */
+  /** Called when the last subscription to a URI has ended. */
   readonly unsubscribe?: (uri: string, server: ChangeNotifier) => void | Promise<void>;
 }
 
-/** A URI that has a subscriber, or had one until recently. */
+/** The state of a URI that has subscribers, or whose hook is still running. */
 interface Entry {
   readonly hooks: SubscriptionHooks;
   count: number;
-  /** Whether the last call was `subscribe`, and not `unsubscribe`. */
+  /** Whether the most recently called hook is `subscribe`. */
   isOn: boolean;
-  /** Whether a hook of the provider is running. */
+  /** Whether one of the provider's hooks is running. */
   isBusy: boolean;
 }
 
-/** The subscribers of a server whose URIs have a provider with hooks. */
+/** Counts the subscribers to URIs whose provider has hooks. */
 export class Subscribers {
   readonly #core: Reporter;
   readonly #server: ChangeNotifier;
   readonly #entries = new Map<string, Entry>();
 
-  /** Creates an empty set of subscribers. */
+  /** `server` is passed to the hooks, which can announce changes with it. */
   constructor(core: Reporter, server: ChangeNotifier) {
     this.#core = core;
     this.#server = server;
   }
 
-  /** Adds a subscriber of a URI. Returns the function that removes it, which must be called once. */
+  /** Adds a subscriber to a URI. Returns a function that removes the subscriber, and that must be called only once. */
   add(uri: string, hooks: SubscriptionHooks): () => void {
     const known = this.#entries.get(uri);
-    // Start a new entry if a provider was replaced while its URI had subscribers.
+    // Create a new entry if the provider was replaced while the URI had subscribers.
     const entry = known?.hooks === hooks ? known : { hooks, count: 0, isOn: false, isBusy: false };
     this.#entries.set(uri, entry);
     entry.count++;
@@ -52,8 +51,8 @@ export class Subscribers {
     };
   }
 
-  // Call hooks one after another, so that `unsubscribe` never overtakes a slow `subscribe`. Subscribers that come and
-  // go in the meantime cause no calls.
+  // Calls one hook at a time, so that `unsubscribe` is never called before a slow `subscribe` has ended. A subscription
+  // that begins and ends while a hook runs causes no further calls.
   async #settle(uri: string, entry: Entry): Promise<void> {
     if (entry.isBusy) return;
     entry.isBusy = true;

@@ -1,13 +1,13 @@
 /**
- * Types of a handler or a server that exist only for the compiler, so that a client can derive its types from them.
+ * A type-only field of handlers and servers, from which TypeScript derives the types of a client.
  *
  * @module
  */
 
-/** The key of {@linkcode Typed}. It exists only for the compiler. */
+/** The key of the field in {@linkcode Typed}. Does not exist at run time. */
 export declare const TYPES: unique symbol;
 
-/** Carries a type. At run time, no object has this field. */
+/** Stores the type `T` in a field that no object has at run time. */
 export interface Typed<T> {
   /**
    * Never set.

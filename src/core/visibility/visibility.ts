@@ -1,5 +1,5 @@
 /**
- * Rules that enable and disable handlers while a server runs.
+ * Rules that enable and disable handlers while the server is running.
  *
  * @module
  */
@@ -10,60 +10,62 @@ import { INTERNALS } from "../call/internals.ts";
 import { type Registry, toName, withAlso } from "./registry.ts";
 import { readVerdict } from "../call/verdict.ts";
 
-/** Enables or disables handlers for all callers. */
+/** A rule that enables or disables handlers for all callers. Can be shared with other instances. */
 export interface SharedRule {
-  /** Kind and name of a handler, or a tag of several handlers. */
+  /** Kind and name of a handler, or a tag. */
   readonly key: string;
   readonly isShown: boolean;
 }
 
-/** Enables or disables handlers. */
+/** A rule that enables or disables handlers for some callers. */
 interface Rule extends SharedRule {
-  /** The callers for which the rule applies. Defaults to all callers. */
+  /** Selects the callers to which the rule applies. Defaults to all callers. */
   readonly callers?: Allow;
 }
 
-/** A shared rule with its position among all rules. */
+/** A shared rule with the time that determines its order. */
 export interface PlacedRule extends SharedRule {
-  /** Time at which the rule was added, in milliseconds since 1970. Later rules have greater values. */
+  /** Time at which the rule was added, in milliseconds since 1970. Each later rule has a greater value. */
   readonly at: number;
 }
 
 /** Rules that apply to all instances of a server. */
 export interface SharedRules {
-  /** The rules, the oldest first. `undefined` until they are known. */
+  /** The rules, oldest first. `undefined` until the rules were read. */
   readonly list: readonly PlacedRule[] | undefined;
-  /** Calls `onChange` after the rules have changed. Returns a function that stops this. */
+  /** Calls `onChange` whenever the rules have changed. Returns a function that stops these calls. */
   watch(onChange: () => void): () => void;
   /**
-   * Registers the rules of one path with the rules of all paths, so that a later rule for all paths replaces the rules
-   * of the one path.
+   * Called on the rules for all paths with the rules for one path, so that a later rule for all paths takes precedence
+   * over the rules for the path.
    */
   noticed(rules: readonly PlacedRule[]): void;
   /**
-   * Adds a rule on all instances. The rule applies to this instance at once.
+   * Adds a rule on all instances. On this instance, the rule applies immediately.
    *
-   * @throws {RangeError} if the rules are too large. In that case nothing has changed.
+   * @throws {RangeError} if the rules are too large. In that case, no rule is added.
    */
   add(rule: SharedRule): void;
   /**
-   * Waits, before a request of this method, until the rules are known. Returns `undefined` if they are known, or if the
-   * method involves no handler. Rejects with the error for the client if the store does not respond.
+   * Waits until the rules were read. Called before a request with this method. Returns `undefined` if the rules were
+   * already read, or if the method has no handlers. Rejects with the error that the client receives if the store does
+   * not respond.
    */
   open(method: string): Promise<void> | undefined;
-  /**
-   * Tries to read the rules until they are known. Returns `undefined` if the rules are already known. Never rejects.
-   */
+  /** Retries until the rules were read. Returns `undefined` if the rules were already read. Never rejects. */
   load(): Promise<void> | undefined;
 }
 
-/** The rules of a server, the oldest first. */
+/** Applies the rules that `enable` and `disable` set to a server's handlers. */
 export class Visibility {
   readonly #registry: Registry;
   readonly #changes: Changes;
   #rules: readonly Rule[];
 
-  /** Creates the rules for a registry without handlers. The rules of `trunk`, the server of all paths, apply first. */
+  /**
+   * Must be created before the registry has handlers. `trunk` contains the rules of the server for all paths, which
+   * precede the new rules.
+   */
   constructor(registry: Registry, changes: Changes, trunk?: Visibility) {
     this.#registry = registry;
     this.#changes = changes;
@@ -71,10 +73,11 @@ export class Visibility {
     registry.rule = (handlers) => this.#rule(handlers);
   }
 
-  /** Enables or disables handlers, and notifies the clients whose lists have changed. */
+  /** Adds a rule, applies it, and notifies the clients whose lists have changed. */
   toggle(rule: Rule): void {
     const { key, callers } = rule;
-    // A new rule replaces an older rule for the same handlers and callers.
+    // A new rule replaces the older rule for the same handlers and callers. A rule for all callers replaces all rules
+    // for the same handlers.
     const rules = this.#rules;
     const rest = rules.filter((rule) => rule.key !== key || callers && rule.callers !== callers);
     this.#rules = [...rest, rule];
@@ -86,7 +89,7 @@ export class Visibility {
     }
   }
 
-  /** Compiles changed handlers again, and notifies the clients whose lists have changed. */
+  /** Compiles handlers again after their rules have changed, and notifies the clients whose lists have changed. */
   apply(find: Find): void {
     const registry = this.#registry;
     let changed: readonly Handler[] = [];
@@ -116,10 +119,10 @@ export class Visibility {
   }
 }
 
-/** Returns the handlers to which a change applies. */
+/** Selects the handlers to which a change applies. */
 export type Find = (handlers: readonly Handler[]) => readonly Handler[];
 
-/** Returns the selected handlers, and the handlers that were added together with them. */
+/** Returns the handlers that a key selects, and the handlers that were added together with the selected handlers. */
 function select(handlers: readonly Handler[], key: string): readonly Handler[] {
   const isSelected = (handler: Handler) =>
     toName(handler) === key || handler.tags?.some((tag) => `tag ${JSON.stringify(tag)}` === key);
@@ -127,12 +130,12 @@ function select(handlers: readonly Handler[], key: string): readonly Handler[] {
   return handlers.filter((handler) => selected.has(handler));
 }
 
-/** Returns the handler with its rules applied. The newest rule is the last one. */
+/** Returns the handler with `rules` applied. The rules are sorted from oldest to newest. */
 export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
   const newest = rules.at(-1);
   if (newest?.isShown && !newest.callers) return handler;
   const { [INTERNALS]: internals } = handler;
-  // The `allow` of a resource also decides about single resources.
+  // A resource's `allow` also decides about single resources, passed as `subject`.
   const { allow: own }: { readonly allow?: BoundAllow } = handler;
   const decideAlone = (call: Context, subject: unknown) => own ? readVerdict(own(call, subject), "allow") : true;
   const decide = (call: Context, subject: unknown, at: number): boolean | Promise<boolean> => {
@@ -140,12 +143,12 @@ export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
     if (!rule) return decideAlone(call, subject);
     const { isShown, callers } = rule;
     const apply = (applies: boolean) => applies ? isShown && decideAlone(call, subject) : decide(call, subject, at - 1);
-    // If `callers` fails, the handler is hidden, whether the rule enables or disables it.
+    // If `callers` throws, the error hides the handler, even if the rule enables the handler.
     const applies = callers ? readVerdict(callers(call), isShown ? "enable" : "disable") : true;
     return typeof applies === "boolean" ? apply(applies) : applies.then(apply);
   };
   const allow: BoundAllow = (call, subject) => decide(call, subject, rules.length - 1);
-  // Results of a resource that not all callers may see must not be in shared caches.
+  // Set the cache scope to `private`, because a shared cache must not contain results that only some callers may see.
   const definition = { ...Object(internals.definition), allow, scope: "private" };
   return { ...handler, allow, [INTERNALS]: { ...internals, definition } };
 }

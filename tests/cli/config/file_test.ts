@@ -308,7 +308,7 @@ for (
     {
       title: "a repeated URI",
       file: { resources: [{ file: "mcp.jsonc" }, { file: "mcp.jsonc" }] },
-      message: 'resource "file:///mcp.jsonc": it is registered already',
+      message: 'resource "file:///mcp.jsonc": it is already registered; choose another name or URI',
     },
   ]
 ) {

@@ -26,7 +26,7 @@ export function explainConnectionError(error: unknown, url: string): ConnectionP
   if (/NotCapable|Requires net access/i.test(text)) {
     return explain(`this program has no network permission: ${text}`, `run the program with --allow-net=${host}`);
   }
-  // The Fetch Standard blocks ports that belong to other protocols.
+  // The Fetch Standard blocks ports that are reserved for protocols other than HTTP.
   if (/port \d+ (is|are) blocked|bad port/i.test(text)) {
     return explain(`this runtime sends no requests to port ${port}`, "serve on a different port");
   }

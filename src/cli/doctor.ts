@@ -25,7 +25,7 @@ export const doctor: Command = {
   usage: ["doctor [OPTIONS] URL", "doctor --store [--json] FILE"],
   description: [
     "The command tests the address, protocol revisions, sessions, streams, access from web pages, tokens, and the " +
-    "server's lists. It calls no tools. On the server, it only creates and deletes sessions of its own.",
+    "server's lists. It calls no tools. It changes nothing on the server, except for its own sessions.",
     "A problem means that the server violates the protocol, admits clients that it should reject, or rejects clients " +
     "that it should admit. A note is a recommendation.",
     SIGN_IN_DESCRIPTION,

@@ -21,8 +21,8 @@ const MAX_COLUMNS = 100;
 const DEFAULT_COLUMNS = 80;
 
 /**
- * Returns the line to print after a usage error, which contains the command for printing help. `command` is the name of
- * the user's command, if known.
+ * Returns the hint to print after a usage error. The hint contains the command that prints the help. `command` is the
+ * name of the user's command, if known.
  */
 export function toHelpHint(command: string | undefined): string {
   return `More: ${toShell([...toProgram(), ...command === undefined ? [] : [command], "--help"])}`;

@@ -31,7 +31,8 @@ export async function importFile<T>(
   // `read` is called within the `try` block, because a file may export a promise that rejects.
   read: (exports: Readonly<Record<string, unknown>>) => T | Promise<T>,
 ): Promise<T> {
-  // Use a background timer, because with another timer Deno could not detect modules that wait for each other.
+  // Use a background timer: another timer would keep the process alive, so that Deno could not detect modules that wait
+  // for each other.
   const stopNotice = platform.startBackgroundTimer(() => {
     console.error(
       toPrintable(`Waiting for ${target}: it has not finished loading; check the top-level await expressions in the ` +

@@ -12,8 +12,8 @@ const LIBRARY = [new URL("../", import.meta.url).href, new URL("../../mod.", imp
 /** Records all imports that happen after the graph is created. */
 export class ImportGraph {
   /**
-   * The files that each file imports. An import that was removed from a file stays in the map. This can only cause an
-   * unnecessary reload.
+   * The files that each file imports. An import that was removed from a file stays in the map, because its only effect
+   * is an unnecessary reload.
    */
   readonly #imports = new Map<string, Set<string>>();
   readonly #versions = new Map<string, number>();

@@ -62,8 +62,8 @@ async function hasFile(path: string): Promise<boolean> {
 
 /** Returns the kind of a target, which depends on its name and on whether a file or folder exists. */
 export async function toKind(target: string): Promise<"folder" | "config" | "module" | "pattern"> {
-  // Reject an empty target. It would stand for the working directory, although it usually comes from a shell variable
-  // that is not set.
+  // Reject an empty target. An empty path would mean the working directory, but an empty target usually comes from a
+  // shell variable that is not set.
   if (!target) {
     throw new CliError(
       'Cannot use "": the target is empty; name a file or a folder, such as . for the working directory',

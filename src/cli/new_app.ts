@@ -58,7 +58,7 @@ export function toAppPage(name: string): string {
     <output></output>
     <button>Roll again</button>
     <script>
-      // The server adds \`mcpApp\`, which connects this page to the client that shows it.
+      // The server adds \`mcpApp\`, which connects this page to the client that shows the page.
       const show = ({ structuredContent }) => {
         document.querySelector("output").textContent = structuredContent.eyes;
       };

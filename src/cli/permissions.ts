@@ -36,7 +36,7 @@ export function toDenoFlags(permissions: Permissions): readonly string[] {
 
 /**
  * Explains Deno's message about a missing permission, and names the flag to add. Deno does not name the flag if there
- * is no terminal to prompt in. Returns `undefined` for other messages.
+ * is no terminal to prompt in. Returns `undefined` for a message on another topic.
  */
 export function explainPermission(message: string): string | undefined {
   const [state, kind, value] = /^Requires (\w+) access(?: to "([^"\n]*)")?/.exec(message) ?? [];

@@ -188,7 +188,7 @@ for (const { name, program } of runtimes) {
       assertEquals(down.code, 1, down.stderr);
       assertMatch(down.stdout, /^problem {2}reachable {2}the store cannot be used: .*connection refused\n +-> start/);
       const mistakes = [
-        [["none.ts"], "its server has no store; pass one"],
+        [["none.ts"], "its server has no store; pass a store"],
         [["gone.ts"], "there is no file"],
         [[], "no file is named"],
         [["http://x/mcp"], "it is a URL; name the file"],

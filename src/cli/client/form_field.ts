@@ -14,7 +14,7 @@ export type FieldValue = string | number | boolean | readonly string[];
 
 export interface FormField {
   readonly name: string;
-  /** The text before the input, of one or more lines. It does not end with a line break. */
+  /** The text before the input. The text has one or more lines, and no line break at the end. */
   readonly prompt: string;
   readonly isRequired: boolean;
   /** Whether the value of the field is a list. */

@@ -1,5 +1,6 @@
 /**
- * A session in which the server can send progress, log messages and elicitation requests while it handles a request.
+ * A session in which the server can send progress, log messages and elicitation requests while the server handles a
+ * request.
  *
  * @module
  */
@@ -81,8 +82,8 @@ class RequestMonitor {
     printLogMessage(notification, this.#logLevel);
   };
 
-  // Count the timeout only while a request is running. Do not count it during a subscription or between two polls of a
-  // task, because the server need not send anything then.
+  // Count the timeout only while a request is running, but not during a subscription. The server need not send anything
+  // during a subscription or between two polls of a task.
   readonly onRequest: ClientMiddleware = async ({ method }, next) => {
     const isOpen = method === "subscriptions/listen";
     return await (this.#timeout && !isOpen ? this.#timeout.countWhile(next) : next());

@@ -11,7 +11,9 @@ import { type ConnectionProblem, explainConnectionError } from "../connection_er
 import { explainPermission } from "../permissions.ts";
 import { toLine, toPlain } from "./terminal_text.ts";
 
-/** Converts a client error to an error about the server `name`. Returns other values unchanged. */
+/**
+ * Converts a client error to an error about the server `name`. Returns a value that is not a client error unchanged.
+ */
 export function toServerError(error: unknown, name: string): unknown {
   if (error instanceof CliError || !(error instanceof Error)) return error;
   const message = toPlain(error.message).slice(0, 2000);
@@ -36,7 +38,7 @@ function toGeneralRemedy(message: string, name: string): string {
   return /^https?:/i.test(name) ? "; run mcp doctor to examine the server" : "";
 }
 
-/** Explains why a URL cannot be reached. Returns `undefined` for other errors. */
+/** Explains why a URL cannot be reached. Returns `undefined` if the error has another cause. */
 export function findConnectionProblem(error: Error): ConnectionProblem & { readonly url: string } | undefined {
   const [, url] = /^Cannot reach (https?:\S+): /.exec(error.message) ?? [];
   if (url === undefined || !URL.canParse(url) || error instanceof McpError) return;

@@ -1,5 +1,6 @@
 /**
- * Writes to standard output and standard error. Shows a status line on standard error, which other output replaces.
+ * Writes to standard output and standard error. Shows a status line on standard error, until other output replaces the
+ * line.
  *
  * @module
  */

@@ -21,7 +21,7 @@ export interface CommandWord {
 
 export interface WordArgument {
   readonly name: string;
-  /** Whether the word contains other text in addition to the argument. */
+  /** Whether the word contains text in addition to the argument. */
   readonly isPartial: boolean;
   /** Whether the argument can be any text, and not only a number, a boolean or a listed value. */
   readonly isText: boolean;
@@ -203,7 +203,7 @@ const CODE_READERS = new Set([
 const PLAIN_WORDS = new Set(
   [
     ..."find make time watch parallel at batch script command exec eval nice less more man view ex r screen".split(" "),
-    // These programs run code from the packages that they install.
+    // Package managers, which run code from the packages that they install.
     ..."npm pnpm yarn pip pipx uv gem cargo composer conda mamba go".split(" "),
   ],
 );
@@ -224,7 +224,7 @@ interface CodeProgram {
  */
 function findCodeProgram(word: string, isFirst: boolean): CodeProgram | undefined {
   const file = toBaseName(word.replaceAll("\\", "/")).toLowerCase().trim();
-  // Windows runs these files with cmd.exe, which reads the words as code.
+  // Windows runs `.bat` and `.cmd` files with cmd.exe, which reads the words as code.
   if (/\.(bat|cmd)$/.test(file)) return { name: file, runsScript: false };
   const name = file.replace(/\.(exe|com)$/, "");
   const unversioned = name.replace(/[-_.]?\d.*$/, "");

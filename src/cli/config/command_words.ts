@@ -114,8 +114,8 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
     if (condition !== undefined && (args[condition] === undefined || args[condition] === false)) return [];
     const texts = fillWord(template, args);
     const { onlyArgument, startsWithArgument, names } = template;
-    // `--` must be directly before the argument: a word between `--` and the argument may be a program, which reads the
-    // words after it as options. `--` after an option may be the value of that option.
+    // `--` must be directly before the argument, because a word in between may be a program that reads the following
+    // words as options. A `--` after an option may be the option's value.
     if (!names.length) optionsEnded = texts[0] === "--" && !mayTakeValue(last);
     const canBeOption = startsWithArgument && !optionsEnded &&
       (onlyArgument === undefined || input.readKind(onlyArgument).isText);
@@ -123,7 +123,8 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
       if (text.includes("\0")) throw new ToolError("Cannot run the program: an argument contains a NUL character");
       // Reject an option, because a call could otherwise set options that the config file does not offer.
       if (canBeOption && text.startsWith("-")) {
-        throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", which would make it an option`);
+        throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", so the program would read the ` +
+          "argument as an option");
       }
     }
     last = texts.at(-1) ?? last;

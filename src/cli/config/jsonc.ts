@@ -66,7 +66,7 @@ export function findOffset(root: Node, path: KeyPath): number {
   return offset;
 }
 
-/** Returns the node of a property, which contains its key and its value. */
+/** Returns the node of a property. The node contains the key and the value. */
 export function findProperty(node: Node, key: string): Node | undefined {
   return node.type === "object" ? node.children?.find((each) => toPropertyName(each) === key) : undefined;
 }

@@ -105,7 +105,7 @@ class DefinitionBuilder {
     for (const [i, pattern] of (source.config.prompts ?? []).entries()) {
       const key = ["prompts", i];
       const { paths, root } = await withKey(source, key, () => listPromptFiles(source, key, pattern));
-      // Watch the folder too, because new files may match the pattern.
+      // Also watch the folder, because new files may match the pattern.
       this.files.push(...paths, ...root === undefined ? [] : [root]);
       for (const path of paths) {
         this.parts.push({ handlers: [await withKey(source, key, () => buildPrompt(this.#main, path))] });
@@ -176,7 +176,7 @@ interface PromptFiles {
   readonly root?: string;
 }
 
-/** Returns the files for an entry of `prompts`, which is a path or a pattern. */
+/** Returns the prompt files for a path or a pattern. */
 async function listPromptFiles(source: Source, key: KeyPath, pattern: string): Promise<PromptFiles> {
   if (!isPattern(pattern)) return { paths: [await findFile(source, key, source.resolvePath(key, pattern))] };
   const root = await findFile(source, key, source.resolvePath(key, toBaseFolder(pattern)), "folder");

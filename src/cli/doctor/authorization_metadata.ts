@@ -165,7 +165,7 @@ async function checkMetadataCors(
     `web pages of ${origin} cannot read the metadata at ${url}: GET gets ${status} and ${
       allow === null ? "no Access-Control-Allow-Origin" : `Access-Control-Allow-Origin: ${allow}`
     }`,
-    "send Access-Control-Allow-Origin: * with the metadata, which is public",
+    "send Access-Control-Allow-Origin: * with the metadata, because the metadata is public",
   );
 }
 

@@ -227,7 +227,7 @@ export function modernWriter(version: string = MODERN): RequestWriter {
 export function legacyWriter(version: string, sessionId?: string): RequestWriter {
   const headers = {
     ...sessionId === undefined ? {} : { "mcp-session-id": sessionId },
-    // Omit the header in earlier revisions, which do not define it.
+    // Omit the header in earlier revisions, because they do not define the header.
     ...version >= "2025-06-18" ? { "mcp-protocol-version": version } : {},
   };
   return {

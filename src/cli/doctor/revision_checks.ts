@@ -69,7 +69,10 @@ export interface HandshakeOptions {
   readonly sessions: Set<RequestWriter>;
 }
 
-/** Tries a handshake in each older revision. Returns the session in the newest supported revision, which stays open. */
+/**
+ * Tries a handshake in each older revision. Returns the session in the newest supported revision. This session stays
+ * open.
+ */
 export async function checkHandshakes(
   endpoint: Endpoint,
   { check, sessions }: HandshakeOptions,

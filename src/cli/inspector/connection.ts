@@ -60,7 +60,7 @@ export class Connection {
   /** Whether the user was asked to sign in, and the page has not yet been notified of the result. */
   #hasAsked = false;
 
-  /** Creates a connection, which {@linkcode open} opens. */
+  /** Creates a connection. Call {@linkcode open} to connect. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
   }

@@ -36,7 +36,7 @@ class RelayError extends Error {
   }
 }
 
-/** Handles the page's requests that concern other servers. */
+/** Handles requests from the page, and keeps the page's connections to other servers. */
 export class Relay {
   /** The secret key that each request from the page must contain. */
   readonly key: string = `${crypto.randomUUID()}${crypto.randomUUID()}`.replaceAll("-", "");

@@ -1,5 +1,5 @@
 /**
- * The plan for an installation, which connects the command-line options with the configuration file.
+ * The types of an installation's plan, which `install` makes from its options before it changes the configuration file.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { EntryTarget } from "./entry_check.ts";
 export interface Destination {
   readonly client: InstallClient;
   readonly file: string;
-  /** Whether other users can read the file. The entry must not contain secrets if they can. */
+  /** Whether other users can read the file. If so, the entry must not contain secrets. */
   readonly isShared: boolean;
 }
 

@@ -42,7 +42,7 @@ export function toOwnModule(entry: "library" | "stdio"): string {
 /**
  * Bundles the module `entry`, which imports the user's file. Imports in `entry` are resolved from the folder of the
  * file. Returns the code, and a function that maps a position in the code to a place in the author's files. The
- * function returns `undefined` for code that is not the author's.
+ * function returns `undefined` for code by other authors.
  *
  * @throws {CliError} if there is no bundler, or if bundling fails.
  */

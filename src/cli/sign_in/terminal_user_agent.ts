@@ -75,6 +75,6 @@ async function readPasted(redirectUri: string, signal: AbortSignal): Promise<str
     // Wait forever at the end of the input, because the response can then arrive only through the browser.
     if (line === undefined) return await new Promise(() => {});
     if (line.startsWith(`${redirectUri}?`)) return line;
-    if (line) reportLine(`This is not the right address, which begins with ${redirectUri}?`);
+    if (line) reportLine(`This address is not correct; the correct address begins with ${redirectUri}?`);
   }
 }

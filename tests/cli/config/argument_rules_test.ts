@@ -585,7 +585,7 @@ Deno.test("a text may begin with a dash only directly after --, and not after a 
   await withServer(withTool({ run: ["printf", "[%s]", "--", "tar", "{{a}}"] }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
     assert(isError);
-    assertStringIncludes(text, 'a begins with "-", which would make it an option');
+    assertStringIncludes(text, 'a begins with "-", so the program would read the argument as an option');
   });
   // An option may take the two dashes as its value: `tar -I -- …` runs a program named "--", and reads options after
   // it.
@@ -593,7 +593,7 @@ Deno.test("a text may begin with a dash only directly after --, and not after a 
     await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"] }), async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
       assert(isError);
-      assertStringIncludes(text, 'a begins with "-", which would make it an option');
+      assertStringIncludes(text, 'a begins with "-", so the program would read the argument as an option');
       assertEquals(toOutcome(await client.callTool("it", { a: "x" })).text, `[${option}][--][x]`);
     });
   }

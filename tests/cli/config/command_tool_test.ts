@@ -49,7 +49,7 @@ Deno.test("an argument cannot become an option unless -- ends the options", asyn
     for (const a of ["-x", "--output=/etc/passwd", "-"]) {
       const { text, isError } = toOutcome(await client.callTool("it", { a }));
       assert(isError);
-      assertEquals(text, 'Cannot run printf: a begins with "-", which would make it an option');
+      assertEquals(text, 'Cannot run printf: a begins with "-", so the program would read the argument as an option');
     }
     assertEquals(toOutcome(await client.callTool("it", { a: "a-b" })).text, "[a-b]");
   });

@@ -106,8 +106,8 @@ export class AppHost {
     this.#call = call;
     this.#events = events;
     this.frame = h("iframe.app", {
-      // These are the permissions of the outer frame. The app runs in an inner frame with fewer permissions. With
-      // `allow-forms`, scripts can use forms, although the content security policy prevents sending forms.
+      // The permissions of the outer frame. The app runs in an inner frame with fewer permissions. With `allow-forms`,
+      // scripts can use forms, although the content security policy prevents sending forms.
       sandbox: "allow-scripts allow-same-origin allow-forms",
       src: `${sandbox}/?csp=${encodeURIComponent(JSON.stringify(csp))}`,
       title: "App",

@@ -12,7 +12,7 @@ import { send } from "./rpc_client.ts";
 
 const HTML = "text/html;profile=mcp-app";
 const MAX_ROWS = 200;
-/** Maximum number of characters of a message to show. */
+/** Maximum number of characters that are shown from a message. */
 const MAX_CHARACTERS = 20_000;
 
 /** The app for one tool call, and the messages between the app and the page. */

@@ -30,12 +30,11 @@ const MASK = "••••••";
 /** Minimum length of a secret to mask, in characters, because shorter secrets also occur in ordinary words. */
 const MIN_MASKED = 4;
 
-/** The kind of the default server, which the page shows if the user has not chosen a server. */
+/** The kind of the default server. The page uses this server if the user has not chosen another server. */
 export const usualKind: Place["kind"] = endpoint === undefined ? "named" : "own";
 
 /**
- * The key that the relay requires, for connections to other servers. `undefined` if the page was opened without the
- * key.
+ * The key that the relay requires for connections to other servers. `undefined` if the page was opened without the key.
  */
 export const key: string | undefined = takeKey() ?? toText(readStored().key);
 
@@ -79,7 +78,7 @@ export function getSecrets(place: Place): Secrets {
   };
 }
 
-/** Stores a server and its secrets. They apply after the page is reloaded. */
+/** Stores the chosen server and its secrets. The choice applies after the page is reloaded. */
 export function saveChoice(place: Place, secrets: Secrets): void {
   const before = readStored();
   store({ ...before, place, secrets: { ...toObject(before.secrets), [toKey(place)]: secrets } });

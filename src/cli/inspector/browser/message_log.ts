@@ -10,7 +10,7 @@ import type { Frame } from "./exchange.ts";
 import { formatMs, formatSize, parseJson, parseObject, toCompact, toObject } from "./json.ts";
 
 const MAX_FRAMES = 1000;
-/** Maximum number of characters of a message to keep. */
+/** Maximum number of characters that the log keeps from a message. */
 const MAX_CHARACTERS = 100_000;
 
 interface Entry {

@@ -125,8 +125,8 @@ function makeUrlQuestion({ message, url }: Json): Question {
 }
 
 /**
- * Creates the question whether to sign in, which comes from the inspector's process. The sign-in continues when the
- * authorization server redirects the browser back.
+ * Creates the dialog that asks whether to sign in. The request comes from the inspector's process. The sign-in
+ * continues when the authorization server redirects the browser back.
  */
 function makeSignInQuestion({ server, issuer, scopes, url }: Json): Question {
   const words = Array.isArray(scopes) && scopes.length

@@ -18,7 +18,8 @@ export interface Variant {
   readonly title: string;
   readonly schema: Json;
   /**
-   * Properties with a single value in this variant. They need no field, because the choice of the variant sets them.
+   * Properties with a single value in this variant. These properties need no field, because the choice of the variant
+   * sets their values.
    */
   readonly fixed: Json;
 }

@@ -1,5 +1,5 @@
 /**
- * Keeps a subscription open, which notifies the page of changes to lists and watched resources.
+ * Keeps a subscription open, so that the page is notified of changes to lists and watched resources.
  *
  * @see specification/2026-07-28/basic/patterns/subscriptions
  * @module
@@ -25,7 +25,7 @@ export interface SubscriptionEvents {
 const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 8000;
 
-/** A subscription, which is initially closed. */
+/** A subscription. It is closed until `listen` is called. */
 export class Subscription {
   readonly #events: SubscriptionEvents;
   #current = new AbortController();

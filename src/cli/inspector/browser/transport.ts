@@ -1,6 +1,6 @@
 /**
- * Sends messages to the server. Requests to the server that serves the page are sent directly. Requests to other
- * servers or in other protocol revisions go through the relay.
+ * Sends messages to the server. The page sends requests directly to its own server, and uses the relay for other
+ * servers and other protocol revisions.
  *
  * @module
  */
@@ -123,7 +123,7 @@ async function follow(opened: (id: string) => void): Promise<void> {
   }
 }
 
-/** Logs a warning about the server, which the relay sent. */
+/** Logs a warning from the relay about the server. */
 function logWarning(data: string): void {
   const method = "inspector/warning";
   logFrame({

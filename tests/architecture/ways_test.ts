@@ -31,7 +31,7 @@ for (const [way, heading, most] of ways) {
     ignore,
     async fn() {
       const steps = await readList(heading);
-      const helpers = new Set(await readList("Helpers of all ways"));
+      const helpers = new Set(await readList("Shared helpers"));
       const found = await listWayFiles(way);
       const run = [...found.keys()].filter((path) => !helpers.has(path) && !path.startsWith("src/kit/"));
       assert(run.length > 5, "no coverage was found");
@@ -46,7 +46,7 @@ Deno.test({
   name: "the helpers of all ways are few, each helper runs, and no helper imports a step",
   ignore,
   async fn() {
-    const helpers = await readList("Helpers of all ways");
+    const helpers = await readList("Shared helpers");
     assert(helpers.length <= MOST_HELPERS, `${helpers.length} helpers; at most ${MOST_HELPERS}`);
     const steps = new Set((await Promise.all(ways.map(([, heading]) => readList(heading)))).flat());
     for (const helper of helpers) {

@@ -59,8 +59,9 @@ function expandBraces(pattern: string): string[] {
   return patterns;
 }
 
-// `matchPath` and `matchName` backtrack only to the last star, because backtracking to an earlier star cannot find
-// another match. The time therefore grows only with the product of the lengths.
+// Tests whether the segments of a path match. `matchPath` and `matchName` backtrack only to the last star, because
+// backtracking to an earlier star cannot find another match. The time therefore grows only with the product of the
+// lengths.
 function matchPath(parts: readonly string[], names: readonly string[], matchDots: boolean): boolean {
   const isVisible = (name: string) => matchDots || !name.startsWith(".");
   let [i, j, star, mark] = [0, 0, -1, 0];

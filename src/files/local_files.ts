@@ -152,7 +152,7 @@ function toSlashes(path: string): string {
   return /^[a-z]:[\\/]/i.test(path) ? path.replaceAll("\\", "/") : path;
 }
 
-/** Read in chunks, because the file may grow or shrink after its size was read. */
+/** Reads a file in chunks, because the file may grow or shrink after its size was read. */
 async function readBytes(file: FsFile, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   for (let size = 0; size < maxBytes;) {

@@ -270,7 +270,7 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   throw toForeignHandle(keyed);
 }
 
-// Copy the result. Otherwise middleware that changes the result of one call would change the kept result too.
+// Copies a result. Otherwise middleware that changes the result of one call would change the kept result too.
 function toCopy(result: Result): Result {
   return JSON.parse(JSON.stringify(result));
 }

@@ -144,7 +144,8 @@ async function answer(definition: Definition, call: Call, core: FeatureParts): P
   return await attempt({ core, call, subject, mapError }, () => (services?.inject(run) ?? run)(call));
 }
 
-// A client may refer to a template by its text, or by a URI that matches the template.
+// Finds the completer to which a client refers. A client can refer to a template by its text, or by a URI that matches
+// the template.
 function findCompleter(
   byKey: ReadonlyMap<string, Definition>,
   call: Call,
@@ -174,7 +175,9 @@ function toCompletion(given: Completion, place: string): Result {
   const { values: all, total, hasMore }: Partial<Exclude<Completion, readonly string[]>> = isList(given)
     ? { values: given }
     : given ?? {};
-  if (!all || !isList(all)) throw new Error(`Cannot complete ${place}: the values are not an array of strings`);
+  if (!all || !isList(all)) {
+    throw new Error(`Cannot complete ${place}: the values are not an array of strings; return strings`);
+  }
   const values = all.slice(0, MAX_VALUES);
   const count = total ?? (hasMore ? undefined : all.length);
   return { values, total: count, hasMore: hasMore || Number(count) > values.length };

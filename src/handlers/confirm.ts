@@ -30,7 +30,9 @@ export async function runConfirmed(
   const message: unknown = typeof confirm === "function" ? await confirm(input, ctx) : confirm;
   if (typeof message !== "string" || !message) {
     throw new TypeError(
-      `Cannot run tool ${JSON.stringify(name)}: its confirm is not a non-empty string; return the question`,
+      `Cannot run tool ${
+        JSON.stringify(name)
+      }: confirm is not a non-empty string, or did not return a non-empty string; write the question`,
     );
   }
   const { action } = await ask(ctx, name, message);

@@ -155,7 +155,7 @@ interface Reader {
   cancel(): unknown;
 }
 
-/** How to decode a body. */
+/** Parameters of {@linkcode Encoder.readBody}. */
 interface BodyOptions {
   readonly place: Place;
   readonly mimeType?: string;

@@ -254,7 +254,9 @@ export function extension<
       const refuse = (state: string) => new TypeError(`Cannot make an attribute of ${place}: ${state}`);
       toJson(options.list ?? {}, (state) => refuse(`list: ${state}`));
       if (options.registers && hasMore) {
-        throw refuse("registers: the extension has methods or other parts; add it to handlers");
+        throw refuse(
+          "registers is only for extensions without methods, notifications, subscriptions and start; add the extension to handlers",
+        );
       }
       const register = options.registers ? (place: string) => toRegistered(definition, place) : undefined;
       return { extension: id, [INTERNALS]: { id, lacksSessions, options, register, combine } };
@@ -434,7 +436,7 @@ function compile(
           const result = await run(checked.value as never, call, findServer(call, id));
           if (isObject(result)) return result;
           if (name.startsWith("notifications/")) return {};
-          throw new TypeError(`Cannot send the result of ${name}: it is not an object`);
+          throw new TypeError(`Cannot send the result of ${name}: run did not return an object; return an object`);
         }),
     };
     const runner = bound?.apply(unlimited, core) ?? unlimited;
@@ -490,7 +492,11 @@ const extensions: Feature = {
     const own = (name: string, id: string) => {
       const other = owners.get(name);
       if (other !== undefined) {
-        throw new TypeError(`Cannot add extension ${quote(id)}: ${name} belongs to extension ${quote(other)}`);
+        throw new TypeError(
+          `Cannot add extension ${quote(id)}: ${name} already belongs to extension ${
+            quote(other)
+          }; choose another name`,
+        );
       }
       owners.set(name, id);
     };
@@ -556,7 +562,11 @@ function combine(
   for (const { id, options: { list = {} } } of attributes) {
     for (const [key, value] of Object.entries(list)) {
       const other = owners.get(key);
-      if (other !== undefined) throw refuse(`the extensions ${other} and ${id} both set _meta ${quote(key)}`);
+      if (other !== undefined) {
+        throw refuse(
+          `the extensions ${other} and ${id} both set _meta ${quote(key)}; use only one of their attributes`,
+        );
+      }
       owners.set(key, id);
       meta[key] = value;
     }

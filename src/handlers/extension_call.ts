@@ -195,7 +195,9 @@ class Layer {
     try {
       const result: unknown = await wrap(this.#toFacade(), (to) => this.#run(to));
       if (!isObject(result)) {
-        throw new TypeError(`Cannot send the result: wrap of ${this.#attribute.id} did not return an object`);
+        throw new TypeError(
+          `Cannot send the result: wrap of ${this.#attribute.id} did not return an object; return a result`,
+        );
       }
       const type = readResultType(result);
       if (type !== undefined && this.#isDetached) await inner.onHandle?.(result, type);
@@ -276,7 +278,7 @@ class Layer {
   }
 
   #run(to: Redirect = {}): Promise<Result> {
-    if (this.#hasRun) throw new TypeError("Cannot run the handler: it has run already");
+    if (this.#hasRun) throw new TypeError("Cannot run the handler: it has already run; call next() only once");
     checkOptions("run the handler", to, REDIRECT);
     this.#redirect = to;
     this.#hasRun = this.#isPending = true;
@@ -302,7 +304,7 @@ class Layer {
 
   #detach({ timeoutMs }: DetachOptions = {}): void {
     const refuse = (state: string) => new TypeError(`Cannot detach the handler: ${state}`);
-    if (this.#isDetached) throw refuse("it was detached already");
+    if (this.#isDetached) throw refuse("it was already detached; call detach() only once");
     if (timeoutMs !== undefined && !(typeof timeoutMs === "number" && timeoutMs > 0)) {
       throw refuse("timeoutMs is not a positive number of milliseconds");
     }

@@ -76,8 +76,9 @@ function toOwner({ principal, link }: Call, { place }: IdempotentTool): readonly
   );
 }
 
-// The fingerprint contains the validated input, so that arguments with the same meaning are equal. It also contains the
-// raw arguments, because a schema may add random values, and instances of classes cannot be compared as text.
+// Returns the digests of the validated input and of the raw arguments. Inputs with the same meaning have equal
+// validated inputs. The raw arguments are also needed, because a schema may add random values, and class instances
+// cannot be compared as text.
 async function toFingerprint(given: unknown, valid: unknown): Promise<Fingerprint> {
   const raw = await digest(toCanonical(given ?? {}));
   return isJson(valid, { left: MAX_VALUES }) ? { raw, valid: await digest(toCanonical(valid)) } : { raw };

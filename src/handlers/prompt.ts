@@ -108,7 +108,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
   /** Middleware for this prompt. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
   /**
-   * Services that `run`, `complete` and `allow` use, by name. The services are created after the arguments are
+   * Services that `run`, `complete` and `allow` use, keyed by name. The services are created after the arguments are
    * validated.
    */
   readonly services?: S;
@@ -213,7 +213,7 @@ export function prompt<
   const place = toPlace("prompt", options);
   checkOptions(`make ${place}`, options, OPTIONS);
   const { name, run, complete } = options;
-  if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name`);
+  if (typeof name !== "string" || !name) throw new TypeError(`Cannot make ${place}: it has no name; set name`);
   if (typeof run !== "function") {
     throw new TypeError(`Cannot make ${place}: run is not a function; rename the handler to run`);
   }
@@ -336,8 +336,8 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   });
 }
 
-// An object of schemas is always validated asynchronously. Test only the schema of the argument instead, because the
-// test must be synchronous.
+// Returns a schema that can be tested synchronously. An object of schemas is always validated asynchronously, so the
+// returned schema validates only the one argument with which it is called.
 function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
   if (input.isRaw || "~standard" in Object(schema)) return input;
   return {
@@ -350,7 +350,8 @@ function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSc
   };
 }
 
-// In the protocol, arguments are always strings. Reject a schema that accepts no string, because every call would fail.
+// Returns the arguments that lists describe. Rejects a schema that accepts no string, because arguments are always
+// strings in the protocol, so every call would fail.
 function toArguments(input: CompiledSchema, place: string): Argument[] {
   const schema = input.json();
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -370,9 +371,9 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
 /** A sample value of each type. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
-// A schema such as z.coerce.number() has the same JSON Schema as z.number(). To distinguish these schemas, a number and
-// its text are validated. Only a coercing schema reports the same issues for both values. The test passes no other
-// arguments, because their issues are the same for the number and its text.
+// Whether a schema converts text. A schema such as z.coerce.number() has the same JSON Schema as z.number(). To
+// distinguish these schemas, a number and its text are validated. Only a coercing schema reports the same issues for
+// both values. The test passes no other arguments, because their issues are the same for the number and its text.
 function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;

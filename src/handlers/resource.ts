@@ -49,7 +49,7 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
   readonly mimeType?: string;
   /** Middleware for reads of this resource. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
-  /** Services that the functions of this resource use, by name. */
+  /** Services that the functions of this resource use, keyed by name. */
   readonly services?: S;
   /**
    * Describes an unexpected error of this resource. If this function is missing or returns `undefined`, the server's
@@ -482,7 +482,7 @@ function checkForm<Input>({ scheme, name, read, ttlMs }: Form<Input>, key: strin
       "use a uri without spaces, such as config://app, or a scheme in lower case, such as repo",
     );
   }
-  if (typeof name !== "string" || !name) throw refuse("it has no name");
+  if (typeof name !== "string" || !name) throw refuse("it has no name; set name");
   if (typeof read !== "function") throw refuse("read is not a function; rename the handler to read");
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 0)) {
     throw refuse("ttlMs is not a whole number of milliseconds");

@@ -150,7 +150,7 @@ interface Found {
   readonly matched: unknown;
 }
 
-// The `allow` of the result gets the matched value as its subject.
+// Returns a match, whose `allow` gets the matched value as its subject.
 function toFound(definition: Definition, matched: unknown): Found {
   const { allow } = definition;
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };

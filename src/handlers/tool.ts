@@ -141,7 +141,8 @@ export interface ToolOptions<
   /** Middleware for this tool. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
   /**
-   * Services that `run`, `allow` and the guards use, by name. The services are created after the input is validated.
+   * Services that `run`, `allow` and the guards use, keyed by name. The services are created after the input is
+   * validated.
    */
   readonly services?: S;
   /**

@@ -9,8 +9,8 @@ import type { Meta } from "../protocol/types.ts";
 import type { StandardSchema } from "../schema/schema.ts";
 
 /**
- * The options of a tool that is listed as another server lists it. The other server validates the arguments and the
- * result.
+ * Returns the options of a tool with the properties that another server lists. The other server validates the arguments
+ * and the result.
  */
 export function toListedOptions(listed: ListedTool) {
   const { name, title, description, icons, annotations, inputSchema, outputSchema, _meta } = listed;

@@ -1,5 +1,5 @@
 /**
- * The subscribers of an extension on one server, by key and topic.
+ * The subscribers of an extension on one server, for each key and topic.
  *
  * @module
  */

@@ -88,10 +88,10 @@ export function buildUrl({ template, origin, query }: UrlTemplate, args: Argumen
   checkSegments(template, text);
   // Reject dot segments, because parsing resolves them: `/users/../admin` would become `/admin`.
   if (/(^|\/)(\.|%2e){1,2}(\/|$)/i.test(text.replace(/[?#].*$/s, "").replace(/^https?:\/\/[^/]*/i, ""))) {
-    throw new ToolError("Cannot send the request: an argument makes . or .. a segment of the path");
+    throw new ToolError("Cannot send the request: an argument would create the path segment . or ..");
   }
   const url = new URL(text);
-  if (url.origin !== origin) throw new ToolError("Cannot send the request: an argument changes the host");
+  if (url.origin !== origin) throw new ToolError("Cannot send the request: an argument would change the host");
   const pairs = query.flatMap(([key, value]) => {
     if (value.names.some((name) => args[name] === undefined)) return [];
     const only = value.onlyArgument === undefined ? undefined : args[value.onlyArgument];

@@ -31,7 +31,7 @@ const PUBLIC_V6 = ["2000::/3", "64:ff9b::/96", "::ffff:0:0/96"];
 /** Networks within `PUBLIC_V6` that are reserved for documentation and protocol assignments. */
 const PRIVATE_V6 = ["2001::/23", "2001:db8::/32", "3fff::/16"];
 
-/** Created when first needed, because creating the lists loads several modules on Deno. */
+/** The lists are created when they are first needed, because creating them loads several modules on Deno. */
 let lists: { readonly privateList: AddressList; readonly publicList: AddressList } | undefined;
 
 function openLists(): NonNullable<typeof lists> {

@@ -19,7 +19,7 @@ export function withPath<T>(run: () => T, toProblem: ToProblem, path: KeyPath): 
   }
 }
 
-/** The message of an error. */
+/** Returns the message of an error, or any other thrown value as text. */
 export function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -346,7 +346,7 @@ interface JsonText {
   readonly indexes: number;
 }
 
-/** The values that `enum` or `const` allows. */
+/** Returns the values that `enum` or `const` allows. */
 function toChoices({ enum: all, const: only }: JsonSchema): readonly unknown[] | undefined {
   return Array.isArray(all) ? all : only === undefined ? undefined : [only];
 }

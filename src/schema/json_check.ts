@@ -380,7 +380,7 @@ class Validator {
     if (allOf) { for (const part of allOf) this.#check(part, value, own); }
     if (anyOf) this.#countFitting(anyOf, { given: schema.anyOf, value, own, isEnough: !own });
     const fitting = oneOf ? this.#countFitting(oneOf, { given: schema.oneOf, value, own }) : 1;
-    if (fitting > 1 && !this.#isPartial) this.#expect("exactly one matching form", fitting);
+    if (fitting > 1 && !this.#isPartial) this.#expect("exactly one matching schema of oneOf", fitting);
   }
 
   /** Counts the alternatives that a value matches. Reports an issue if the value matches none of the alternatives. */
@@ -649,7 +649,7 @@ function toChoices(list: readonly unknown[]): Choices {
   };
 }
 
-// Fifty values fill 200 characters, even if each value is a single digit.
+// Formats the first values of a list. Fifty values fill 200 characters, even if each value is a single digit.
 function showChoices(list: readonly unknown[]): string {
   return cut(list.slice(0, 50).map(show).join(" or "), 200);
 }

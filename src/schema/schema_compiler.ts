@@ -174,9 +174,9 @@ function compileJson(json: JsonSchema, inspected: Inspected): CompiledSchema {
   };
 }
 
-// arktype calls this function for types that JSON Schema cannot express. Throws for dates and similar types, because
-// arktype would convert them to `{}`, which accepts values that the schema rejects. An arktype predicate only narrows a
-// type, so the base type of the predicate is used.
+// Called by arktype for types that JSON Schema cannot express. Throws for dates and similar types, because arktype
+// would convert them to `{}`, which accepts values that the schema rejects. An arktype predicate only narrows a type,
+// so the base type of the predicate is used.
 function fallback({ base, code, domain, proto }: Readonly<Record<string, unknown>>): unknown {
   const odd = domain ?? Object(proto).name ?? (code === "date" && code);
   if (!odd) return base;

@@ -422,7 +422,7 @@ Deno.test("json schema: messages contain the path, the expected value and the ac
     [{ pattern: "^a$" }, "b", [': expected a match of ^a$, got "b"']],
     [{ uniqueItems: true }, [1, 1], [": two items are equal"]],
     [{ not: { type: "null" } }, null, [": not allowed, because it matches the schema of the keyword not"]],
-    [{ oneOf: [{}, { type: "number" }, {}] }, 1, [": expected exactly one matching form, got 3"]],
+    [{ oneOf: [{}, { type: "number" }, {}] }, 1, [": expected exactly one matching schema of oneOf, got 3"]],
     [{ properties: { a: { anyOf: [{ type: "string" }, { properties: { b: { const: 1 } } }] } } }, { a: { b: 2 } }, [
       "a: expected string, got object or b: expected 1, got 2",
     ]],

@@ -1,5 +1,5 @@
 /**
- * Types in the signatures of the other entries. Authors of servers seldom need to write their names.
+ * Types that occur in the signatures of the other entries. Server authors rarely need to name these types.
  *
  * ```ts
  * import type { TemplateVariables } from "@x/mcp/types";

@@ -21,16 +21,16 @@ const CORS: KnownOptions<keyof CorsOptions> = {
   hasOtherForms: true,
 };
 
-// A clock may have further methods, so this rule checks only the methods that the server calls.
+// A clock can have other methods too, so this rule checks only the methods that the server calls.
 const CLOCK: OptionRule = {
   findProblem(value) {
     const { now, date, start } = Object(value);
     if ([now, date, start].every((each) => typeof each === "function")) return;
-    return "lacks now(), date() or start(); pass a clock with all three, or leave it out";
+    return "lacks now(), date() or start(); pass a clock with all three methods, or omit clock";
   },
 };
 
-/** Options of `createServer`. */
+/** The options of `createServer`, with the rule for each value. */
 export const SERVER: KnownOptions<keyof RouteServerOptions<Schema>> = {
   names: {
     name: true,

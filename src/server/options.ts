@@ -21,50 +21,50 @@ import type { Revision } from "../eras/revisions.ts";
 import type { RouteList } from "./routes.ts";
 import type { Cors } from "../transports/http/cors.ts";
 
-/** Schema of path parameters that may be any text. */
+/** A schema that accepts any text as the value of each path parameter. */
 export type TextParams = StandardSchema<Readonly<Record<string, string>>>;
 
 /**
- * Returns the handlers for the parameters of a path. Returns `undefined` if the path does not exist, so that clients
- * get HTTP 404.
+ * Returns the handlers of the concrete path with these parameters. Returns `undefined` if the path does not exist;
+ * clients then get HTTP 404.
  */
 export type RouteHandlers<P extends Schema> = (
   params: Infer<P>,
 ) => readonly Handler[] | undefined | Promise<readonly Handler[] | undefined>;
 
 /**
- * Options of a server whose path may have parameters. All options except `name` and `version` are optional. `P` is the
- * schema of the parameters.
+ * Options of a server whose path can have parameters. Only `name` and `version` are required. `P` is the schema of the
+ * path parameters.
  */
 export interface RouteServerOptions<P extends Schema = TextParams, H extends readonly Handler[] = readonly Handler[]>
   extends Omit<ServerOptions, "handlers"> {
   /**
-   * The tools, resources and prompts. If the path has parameters, a function may return the handlers of one concrete
-   * path. The function runs when the path is first used. It runs again if the path is used after the server has dropped
-   * the path from memory.
+   * The tools, resources and prompts. If the path has parameters, `handlers` can be a function that returns the
+   * handlers of one concrete path. The function runs on the first request to a concrete path, and on the next request
+   * after the server has evicted the path from memory.
    */
   readonly handlers?: H | RouteHandlers<P>;
   /**
-   * Schema that validates and converts the parameters of the path. A path whose parameters are invalid does not exist:
-   * HTTP 404. Handlers and services read the values with `ctx.route(params)`. The schema runs before the caller is
-   * authenticated. An asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
+   * Schema that validates and converts the path parameters. Requests with invalid parameters get HTTP 404. Handlers and
+   * services read the converted values with `ctx.route(params)`. The schema runs before the caller is authenticated. An
+   * asynchronous schema times out after 10 seconds. Defaults to a schema that accepts any text.
    */
   readonly params?: P;
 }
 
 /** Options of a server. Only `name` and `version` are required. */
 export interface ServerOptions {
-  /** Name for programs, such as `weather`. */
+  /** Name of the server for programs, such as `weather`. */
   readonly name: string;
   /** Version of the server, such as `1.0.0`. */
   readonly version: string;
-  /** Display name for people. */
+  /** Name of the server that clients show to people. */
   readonly title?: string;
-  /** Description of the server in a sentence. */
+  /** A sentence that describes the server. */
   readonly description?: string;
-  /** Page with more information. */
+  /** URL of a page with more information about the server. */
   readonly websiteUrl?: string;
-  /** Icons of the server. */
+  /** Icons that clients show for the server. */
   readonly icons?: readonly Icon[];
   /** Instructions for models on how to use the server. */
   readonly instructions?: string;
@@ -73,31 +73,31 @@ export interface ServerOptions {
   /** Middleware that wraps every call. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];
   /**
-   * Authenticates the caller of every HTTP request before its body is read, such as `apiKey({ keys })` of
-   * `@x/mcp/auth`. In a list such as `[oauth(…), apiKey(…)]`, the server picks the scheme by the form of the
-   * credential. Defaults to no authentication: every caller may use the server. Does not apply to stdio.
+   * Authenticates the caller of every HTTP request before the server reads the body, such as `apiKey({ keys })` from
+   * `@x/mcp/auth`. With a list such as `[oauth(…), apiKey(…)]`, the server selects the scheme by the form of the
+   * credentials. Defaults to no authentication: anyone who can reach the server can use it. Does not apply to stdio.
    */
   readonly auth?: Authentication | Authenticate | readonly Authentication[];
   /**
-   * Decides whether a request may enter, before the server looks up its handler. Returns `true`, or a refusal created
-   * by `refuseRequest()` of `@x/mcp/auth`. The function runs for every request, including requests that open a session.
-   * Defaults to a function that returns `true`.
+   * Decides whether the server accepts a request, before the server looks up its handler. Returns `true`, or a refusal
+   * from `refuseRequest()` of `@x/mcp/auth`. The function runs for every request, including requests that open a
+   * session. Defaults to accepting every request.
    */
   readonly admit?: Admit;
   /**
    * The capabilities that the server declares and supports. The switches `listChanged`, `subscribe`, `completions` and
-   * `logging` default to `true`. `tools: true`, `resources: true` and `prompts: true` declare a list even while it is
-   * empty, for servers that add their first handler later.
+   * `logging` default to `true`. `tools: true`, `resources: true` and `prompts: true` declare a list even if it is
+   * empty, for servers that add their first handler while they run.
    */
   readonly capabilities?: CapabilityOptions;
   /**
    * Path of the HTTP endpoint, such as `/tenants/:tenant/mcp`. Each concrete path is a separate endpoint: session ids,
-   * cursors and states that were issued on one path are not valid on another path. Defaults to `/mcp`.
+   * cursors and request states from one path are not valid on another path. Defaults to `/mcp`.
    */
   readonly path?: string;
   /**
-   * Hosts that clients may use, such as `mcp.example.com`. If set, requests with any other Host header are rejected,
-   * except loopback hosts. Defaults to any host.
+   * Host names under which clients can reach the server, such as `mcp.example.com`. If set, the server rejects requests
+   * with any other Host header, except loopback hosts. Defaults to any host.
    */
   readonly hosts?: readonly string[];
   /**
@@ -107,112 +107,109 @@ export interface ServerOptions {
    */
   readonly proxies?: readonly string[];
   /**
-   * Whether requests of revisions with sessions must have a session id. Defaults to `"optional"`: the server handles a
-   * request without a session id as a separate session, so its handler cannot send requests to the client, and its
-   * stream cannot be resumed.
+   * Whether requests in revisions with sessions need a session id. Defaults to `"optional"`: a request without a
+   * session id gets a session of its own, so its handler cannot send requests to the client, and the client cannot
+   * resume its stream.
    */
   readonly sessions?: "optional" | "required";
   /**
-   * Dates of the protocol revisions that the server serves. The code of older revisions loads only if one of them is
-   * listed. A client with another revision gets error -32022 with this list. A client that sends `initialize` is
-   * offered the newest listed revision with a handshake. Defaults to all five revisions.
+   * Dates of the protocol revisions that the server serves. The code for revisions with a handshake loads only if the
+   * list contains such a revision. A client that uses another revision gets error -32022 with this list. The response
+   * to `initialize` offers the newest listed revision with a handshake. Defaults to all five revisions.
    */
   readonly revisions?: readonly Revision[];
   /**
-   * Origins of web pages that may call the server, in addition to the server's own origin, such as
-   * `https://app.example.com`.
+   * Origins of web pages that may call the server, such as `https://app.example.com`. Pages from the server's own
+   * origin may always call the server.
    */
   readonly origins?: readonly string[];
   /** Cross-origin access for browsers. Defaults to `"none"`. */
   readonly cors?: Cors;
   /**
    * Secret of at least 32 characters that all instances of this server share. To rotate the secret, pass a list with
-   * the newest secret first. Without a secret, sessions and pending questions do not survive a restart.
+   * the newest secret first. Without a secret, a restart ends all sessions and invalidates pending questions.
    */
   readonly secret?: string | readonly string[];
   /**
-   * Store for the state that all instances share: ended sessions, subscriptions, events for resuming streams, and
-   * changes. Create a store with the functions of `@x/mcp/stores`. Without a store, each process keeps this state in
-   * its memory.
+   * Store for the state that all instances share: ended sessions, subscriptions, the events of resumable streams, and
+   * change notifications. Create a store with the functions of `@x/mcp/stores`. Without a store, each process keeps
+   * this state in its memory.
    */
   readonly store?: Store;
   /**
-   * Whether `server.handlers.disable` and `enable`, called without a function of callers, apply to all instances that
-   * share the store, and after a restart. Defaults to `false`: the calls apply only to the process that makes them. If
-   * the store does not respond to a new instance, requests for its handlers fail with code -31503 until the store
-   * responds.
+   * Whether `server.handlers.disable` and `enable`, called without the argument `callers`, apply to all instances that
+   * share the store, and still apply after a restart. Defaults to `false`: the calls apply only to the process that
+   * makes them. While the store does not respond to a new instance, requests to its handlers fail with code -31503.
    *
-   * Throws a `TypeError` when the server is created without a `store`.
+   * `createServer` throws a `TypeError` if this option is `true` and there is no `store`.
    */
   readonly sharedDisable?: boolean;
   /**
-   * Whether arguments of tools may be JSON text where the input schema expects an object, an array, a number or a
-   * boolean. A tool can override this with its own option. Defaults to `false`.
+   * Whether a tool argument can be JSON text where the input schema expects an object, an array, a number or a boolean.
+   * A tool can override this with its own `lenientArguments`. Defaults to `false`.
    */
   readonly lenientArguments?: boolean;
   /**
-   * The text copy that results of tools have in addition to their structured content. Defaults to `"full"`. See the
-   * option `text` of a tool.
+   * How a tool result repeats its structured content as text. Defaults to `"full"`. See the option `text` of `tool()`.
    */
   readonly text?: "full" | "summary" | "none";
   /**
    * Computes a small JSON value about the client, which handlers read with `ctx.session(session)`. For clients with a
    * session, the function runs during `initialize`, and over HTTP the server seals the value into the session id. For
-   * other clients, it runs for each request in which a handler reads the value. The function must be synchronous, and
-   * its return value may have at most 2048 characters as JSON.
+   * other clients, the function runs for each request in which a handler reads the value. The function must be
+   * synchronous, and its value can have at most 2048 characters of JSON.
    */
   readonly session?: (ctx: Context) => unknown;
   /** Limits that differ from the defaults. */
   readonly limits?: LimitOptions;
-  /** Milliseconds for which clients may cache lists and resources that do not set a `ttlMs`. Defaults to 0. */
+  /** Milliseconds for which clients may cache lists, and resources that do not set their own `ttlMs`. Defaults to 0. */
   readonly ttlMs?: number;
   /**
-   * Cache scope of lists: shared by all callers (`"public"`) or bound to one caller (`"private"`).
-   *
+   * Whether caches may share lists between callers (`"public"`) or must keep lists for each caller (`"private"`).
    * Defaults to `"private"` for authenticated callers, for servers with `auth`, and if middleware in `use` runs for
-   * lists, because the middleware may change the lists. Otherwise defaults to `"public"`. A list with an `allow` is
-   * always private. Resources are private unless they have a `cacheScope`.
+   * lists, because the middleware may change the lists. Otherwise defaults to `"public"`. A list that contains a
+   * handler with `allow` is always private. Resources are private unless they have a `cacheScope`.
    */
   readonly cacheScope?: "public" | "private";
   /**
-   * Receives events for metrics, logs and traces: an object, or a list of objects. For an unexpected error,
-   * `observer.fault` receives the error, and clients receive only its id. Without a `fault`, unexpected errors are
-   * printed with `console.error`.
+   * Receives events for metrics, logs and traces. If several observers are needed, pass a list. `observer.fault`
+   * receives each unexpected error, and the client receives only an error id. Without a `fault` method, the server
+   * prints unexpected errors with `console.error`.
    */
   readonly observer?: Observer | readonly Observer[];
   /**
-   * Endpoints beside the MCP endpoint, such as `[health()]` of `@x/mcp/observe`, or `[{ path: "/version", fetch }]`.
+   * Endpoints next to the MCP endpoint, such as `[health()]` from `@x/mcp/observe`, or `[{ path: "/version", fetch }]`.
    * These endpoints are public: the server checks neither the Host header nor the caller. Defaults to no routes.
    */
   readonly routes?: RouteList;
   /**
-   * Describes an unexpected error of a handler to clients. For a tool, the returned text becomes the text of the error
-   * result, which the model reads. For any other handler, the text becomes the message of error -32603. A returned
-   * `McpError` is sent unchanged. If the function returns `undefined`, the client receives "Internal error" and an id.
-   * `observer.fault` is called in either case.
+   * Describes an unexpected error in a handler to the client. For a tool, the returned text becomes the error result,
+   * which the model reads. For other handlers, the text becomes the message of error -32603. The server sends a
+   * returned `McpError` unchanged. If the function returns `undefined`, the client receives "Internal error" and an id.
+   * In all cases, `observer.fault` receives the error.
    */
   readonly mapError?: MapError;
   /**
-   * Guards of the input and output of all handlers. These guards wrap the guards of each handler. They can read
-   * services with `ctx.get`.
+   * Guards for the input and output of all handlers. These guards run outside of each handler's own guards, and can
+   * read services with `ctx.get`.
    */
   readonly guards?: Guards;
   /**
-   * Encoders of your own types. The first encoder that matches converts a value. Encoders run before the built-in
+   * Encoders for your own types. The first matching encoder converts a value. Encoders run before the built-in
    * conversions.
    */
   readonly encoders?: readonly Encoder[];
   /**
-   * Changes the JSON Schemas of the input and output of tools, as clients see them. Validation still uses the original
+   * Changes the JSON Schemas that clients receive for tool input and output. Validation still uses the original
    * schemas.
    */
   readonly publishSchema?: PublishSchema;
   /**
-   * Whether to print warnings for the author with `console.warn`: about questions that are not awaited, work before a
-   * question, which is repeated in revisions without sessions, and handlers that block all other calls. Defaults to
-   * `false`. `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn it on.
+   * Whether to print warnings about likely mistakes with `console.warn`: questions that are not awaited, work before a
+   * question (which runs again in revisions without sessions), and handlers that block all other calls. Defaults to
+   * `false`, but `mcp --watch`, `mcp --inspect` and `connectTest` of `@x/mcp/testing` turn the warnings on.
    */
   readonly development?: boolean;
-  /** Source of the time, for tests. */
+  /** The clock that the server uses. Replace it in tests. Defaults to the system clock. */
   readonly clock?: Clock;
 }

@@ -1,5 +1,5 @@
 /**
- * Endpoints beside the MCP endpoint, such as `/health`.
+ * Endpoints next to the MCP endpoint, such as `/health`.
  *
  * @module
  */
@@ -9,8 +9,8 @@ import type { Core } from "../core/core.ts";
 import type { ServerStats } from "./stats.ts";
 
 /**
- * An endpoint beside the MCP endpoint, such as `/health`. It is public: the server checks neither the Host header nor
- * the caller. The endpoint keeps working while the server is closing.
+ * An endpoint next to the MCP endpoint, such as `/health`. The endpoint is public: the server checks neither the Host
+ * header nor the caller. It still responds while the server is closing.
  */
 export interface Route {
   /** Path of the endpoint, without parameters. */
@@ -19,16 +19,16 @@ export interface Route {
   readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
 }
 
-/** Facts for a {@linkcode Route}. */
+/** Facts that a {@linkcode Route} receives with a request. */
 export interface RouteFacts {
   /** The server that has the route, or the object that `mount` returned. */
   readonly server: {
-    /** Creates all services that live as long as the server. Rejects if a service fails. */
+    /** Creates all server-wide services. Rejects if a service fails. */
     ready(): Promise<void>;
-    /** Returns counts of the calls, streams, sessions and bytes that the server holds now. */
+    /** Returns the current numbers of calls, streams, sessions and bytes. */
     stats(): ServerStats;
   };
-  /** Facts about the connection, from the runtime or from the code that called `fetch`. */
+  /** Facts about the connection, as the runtime or your own code passed them to `fetch`. */
   readonly info?: ConnectionInfo;
 }
 
@@ -40,19 +40,19 @@ export interface RoutedParts {
   readonly core: Pick<Core, "report">;
   /** The server that has the routes. */
   readonly server: RouteFacts["server"];
-  /** Paths of the server's MCP endpoints. */
+  /** Paths of the MCP endpoints, which routes cannot use. */
   readonly paths: readonly string[];
   /** Handles all other requests. */
   readonly fetch: Fetch;
 }
 
-/** The routes of a server. Routes handle requests before the MCP endpoint does. */
+/** The routes of a server. A request whose path is not a route goes to the MCP endpoint. */
 export class Routes {
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #parts: RoutedParts;
 
   /**
-   * Reads a list of routes.
+   * Checks the list of routes.
    *
    * @throws {TypeError} if an item is not a route, or if its path is already the path of another route or of an
    * endpoint.
@@ -61,16 +61,17 @@ export class Routes {
     const routes = list.flat();
     const odd = routes.findIndex((route) => !isRoute(route));
     if (odd >= 0) {
-      throw new TypeError(`Cannot add routes: the item ${odd} is not a route; write { path: "/version", fetch }`);
+      throw new TypeError(
+        `Cannot add routes: the item at index ${odd} is not a route; write { path: "/version", fetch }`,
+      );
     }
     const paths = [...parts.paths, ...routes.map(({ path }) => path)];
     const twice = paths.find((path, at) => paths.indexOf(path) < at);
-    if (twice) throw new TypeError(`Cannot add the route ${twice}: the path is used already; choose another path`);
+    if (twice) throw new TypeError(`Cannot add the route ${twice}: the path is already used; choose another path`);
     this.#routes = new Map(routes.map((route) => [route.path, route]));
     this.#parts = parts;
   }
 
-  /** Handles a request. */
   readonly fetch: Fetch = async (request, info) => {
     const { core, server, fetch } = this.#parts;
     const path = URL.parse(request.url)?.pathname ?? "";
@@ -79,7 +80,7 @@ export class Routes {
     try {
       const response: unknown = await route.fetch(request, { server, info });
       if (response instanceof Response) return response;
-      throw new TypeError(`Cannot serve the route ${path}: its fetch() returned no Response; return one`);
+      throw new TypeError(`Cannot serve the route ${path}: its fetch() did not return a Response; return a Response`);
     } catch (error) {
       core.report(error);
       return new Response(null, { status: 500 });

@@ -1,5 +1,5 @@
 /**
- * Creates servers: checks the options and connects the parts.
+ * Creates servers. Checks the options, and connects the parts of a server.
  *
  * @module
  */
@@ -47,44 +47,44 @@ import type { Principal } from "../core/call/context.ts";
 
 /** An MCP server: the default export of a server file. */
 export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handlers>, AsyncDisposable {
-  /** Handles web-standard requests. Called by `deno serve`, Bun, Deno Deploy, Workers and routers. */
+  /** Handles a web-standard request. Called by `deno serve`, Bun, Deno Deploy, Workers and routers such as Hono. */
   readonly fetch: Fetch;
   /** The handlers, which can change while the server runs. */
   readonly handlers: HandlerSet<Handler>;
   /**
-   * Sends log messages outside of a call, to clients with a session whose log level includes the message. Clients
-   * without a session receive only the log messages of their own calls.
+   * Sends log messages outside of calls. They reach the clients that have a session whose log level includes the
+   * message. Clients without a session receive only log messages from their own calls.
    */
   readonly log: ServerLog;
   /**
-   * Creates all services that live as long as the server, and starts the extensions. Rejects if a service or an
-   * extension fails. `serveStdio` and the command line call `ready()` before they listen. Otherwise the services and
-   * extensions start with the first request.
+   * Creates all server-wide services, and starts the extensions. Rejects if a service or an extension fails. `serve`,
+   * `serveStdio` and the CLI call `ready()` before they listen. Otherwise the services and extensions start with the
+   * first request.
    */
   ready(): Promise<void>;
   /**
    * Ends the open streams, subscriptions and connections of some callers, such as a caller whose account was locked:
-   * `server.end(({ principal }) => principal?.id === "ada")`. Calls over HTTP continue until their response. The client
-   * may reconnect, and is then authenticated again.
+   * `server.end(({ principal }) => principal?.id === "ada")`. Running HTTP calls continue until their response. The
+   * clients can reconnect, and are then authenticated again.
    *
    * @throws {TypeError} if `select` is not a function, or does not return a boolean. In that case, all connections stay
    * open.
    */
   end(select: (caller: { readonly principal?: Principal }) => boolean): void;
   /**
-   * Stops accepting calls, waits up to `calls.closeMs` milliseconds for running calls, ends all streams, and disposes
-   * the services. Settles when the server has closed.
+   * Closes the server: stops accepting calls, waits at most `calls.closeMs` milliseconds for running calls, ends all
+   * streams, and disposes the services. Settles after all of these steps.
    */
   close(): Promise<void>;
   /**
-   * Returns counts of the calls, streams, sessions and bytes that the server holds now. The counts are kept up to date,
-   * so the call is cheap.
+   * Returns the current numbers of calls, streams, sessions and bytes. The method is cheap, because the server always
+   * keeps these numbers.
    */
   stats(): ServerStats;
   /** Closes the server, like `close()`, at the end of a block with `await using server = createServer(…)`. */
   [Symbol.asyncDispose](): Promise<void>;
   /**
-   * Internals for transports, the command line and the test kit.
+   * Internals for transports, the CLI and the test kit.
    *
    * @ignore
    */
@@ -92,72 +92,68 @@ export interface Server<Handlers = unknown> extends ChangeNotifier, Typed<Handle
 }
 
 /**
- * Internals for transports, the command line and the test kit.
+ * Internals for transports, the CLI and the test kit.
  *
  * @internal
  */
 export interface ServerInternals {
-  /**
-   * Opens a channel. Throws if the path of the server has parameters, because the server then has no single endpoint.
-   */
+  /** Opens a channel. Throws if the server's path has parameters, because each concrete path is a separate endpoint. */
   readonly openPipe?: OpenPipe;
   /** The engine and the era that serve a channel. */
   readonly served: Served;
   /** The HTTP endpoint, for other HTTP transports. */
   readonly http: HttpEntry;
-  /** The object that holds the service container, if a handler uses services. */
+  /** The object with the service container, if a handler uses services. */
   readonly host: ContainerHost;
-  /** Name of the server. */
   readonly name: string;
-  /** Parts of the server. */
   readonly engine: Engine;
   /** Authenticates callers. */
   readonly auth?: Authentication;
-  /** Returns the server of a concrete path. `undefined` if the path of this server has no parameters. */
+  /** Returns the server of a concrete path. `undefined` if this server's path has no parameters. */
   readonly enter?: (params?: RouteParams) => Promise<PipeServer>;
-  /** Finds the concrete path whose parameters occur in a path of another template. */
+  /** Finds the concrete path that has the parameters of another path, such as the path of a WebSocket endpoint. */
   readonly find?: FindSpot;
   /** The servers that `mount` combined. */
   readonly servers?: readonly Server[];
-  /** The routes beside the MCP endpoint. */
+  /** The endpoints next to the MCP endpoint. */
   readonly routes?: RouteList;
   /** Stops accepting calls. */
   stop(): void;
   /** Ends all streams. */
   end(): Promise<void>;
-  /** Frees the memory that is kept for idle clients. */
+  /** Evicts the state of idle clients from memory. */
   rest(): void;
   /**
-   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait for its code. `listener`
-   * receives the reports from then on. Returns a function that removes the listener.
+   * Turns `development` on, unless the options set it to `false`. `ready` and `load` wait until its code is loaded, and
+   * `listener` then receives all reports. Returns a function that removes the listener.
    */
   develop(listener?: DevelopmentListener): () => void;
-  /** Adds an observer, before the first request. */
+  /** Adds an observer. Call this method before the first request. */
   observe(observer: Observer): void;
-  /** Loads the code that the first request needs. */
+  /** Loads the code that the first request would load. */
   load(): Promise<void>;
 }
 
-/** Creates a server for the era that `createEra` creates. */
+/** Creates a server. `createEra` creates the era that serves its messages. */
 export function buildServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra): Server {
   checkServerOptions(options);
   return growServer(options, createEra);
 }
 
-/** The path of a server, and the state that changes while it runs. */
+/** The path of a server, and the state that changes while the server runs. */
 interface Site {
   readonly path: string;
-  /** Whether the path has parameters, so that each concrete path gets a server of its own. */
+  /** Whether the path has parameters. Each concrete path then has its own server. */
   readonly hasParams: boolean;
-  /** Set for the server of one concrete path. */
+  /** Set if this is the server of a concrete path. */
   readonly branch?: Branch;
   /** The servers of the concrete paths, once they are loaded. */
   router?: PathRouter;
-  /** Settles when the server has closed. Set when it begins to close. */
+  /** Settles when the server has closed. Set when the server starts to close. */
   closed?: Promise<void>;
 }
 
-/** Creates a server, or with `branch` the server of one concrete path. */
+/** Creates a server. If `branch` is set, creates the server of a concrete path. */
 function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra: CreateEra, branch?: Branch): Server {
   const { name, handlers = [], cors, path: ownPath = "/mcp" } = options;
   const { path = ownPath } = branch ?? {};
@@ -172,7 +168,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   registry.add(first);
   openServices(first, host);
   const engine: Engine = { ...parts, host, store: options.store };
-  // A server whose path has parameters runs no handlers itself; the servers of its concrete paths do.
+  // If the path has parameters, only the servers of concrete paths run handlers.
   if (!hasParams) {
     registry.onChange = () => updateLives(engine);
     updateLives(engine);
@@ -196,7 +192,9 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
       new (await import("./routes.ts")).Routes(routes, { core, server, paths: [path], fetch: plain })
     );
   const refuse = (): never => {
-    throw new TypeError(`Cannot open ${path}: it has parameters; give params, as in serveStdio(server, { params })`);
+    throw new TypeError(
+      `Cannot open ${path}: the path has parameters; pass their values, as in serveStdio(server, { params })`,
+    );
   };
   const server: Server = {
     fetch: front ? serveBy(core, front) : plain,
@@ -241,7 +239,7 @@ function growServer<P extends Schema>(options: RouteServerOptions<P>, createEra:
   return server;
 }
 
-/** Creates the parts of a server. The servers of concrete paths share all parts that do not depend on the path. */
+/** Creates the parts of a server. The servers of concrete paths share every part that does not depend on the path. */
 function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engine, "host"> {
   const { trunk, secret = options.secret } = branch ?? {};
   const ticker = trunk?.core.ticker ?? new Ticker(options.clock ?? systemClock);
@@ -262,13 +260,13 @@ function createParts(options: CommonOptions, { path, branch }: Site): Omit<Engin
   return { core, registry, visibility, scheduler, changes, accounts, tenant };
 }
 
-/** Creates the functions and facts that all calls of a server share. */
+/** Creates the functions and facts that all calls to a server share. */
 function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSet<Handler>): CallHost {
   const { core, registry, scheduler, changes } = parts;
   const { path, hasParams, branch } = site;
   return {
     server: {
-      // The cast is safe, because only factories create handlers, so each handler in the set is a `Handler`.
+      // The cast is safe, because only the library's factories can create handlers.
       handlers: (branch?.watch(handlers) ?? handlers) as RunningServer["handlers"],
       resourceUpdated(uri) {
         checkUri(uri);
@@ -298,7 +296,7 @@ function createHost(parts: Omit<Engine, "host">, site: Site, handlers: HandlerSe
   };
 }
 
-/** Registers the services of handlers with the container of a host. */
+/** Registers the handlers' services with the host's container. */
 function openServices(handlers: readonly Handler[], host: CallHost): void {
   for (const handler of handlers) {
     for (const { [INTERNALS]: { services } } of withAlso(handler)) services?.open(host);
@@ -328,19 +326,22 @@ function createEndpoint({ engine, era, allows }: EndpointParts, options: CommonO
     proxies,
     allows,
     addsCors: !!options.cors && !branch,
-    // The router identifies the callers of concrete paths before it picks the server.
+    // For concrete paths, the router authenticates the caller before it selects the server.
     authenticator: branch || !auth ? undefined : toRoom(auth),
   });
 }
 
-/** The parts of a server from which the servers of its concrete paths are created. */
+/** The parts of a server that its router needs to create the servers of concrete paths. */
 interface TrunkParts {
   readonly engine: Engine;
   readonly endpoint: LazyEndpoint;
   readonly createEra: CreateEra;
 }
 
-/** Returns the router to the servers of the concrete paths. */
+/**
+ * Returns the router that finds and creates the servers of concrete paths. Its code loads when the router is first
+ * used.
+ */
 function createRouters<P extends Schema>(
   { engine, endpoint, createEra }: TrunkParts,
   options: RouteServerOptions<P>,
@@ -359,11 +360,11 @@ function createRouters<P extends Schema>(
   });
 }
 
-/** The reports of a server to its author. */
+/** The warnings that a server prints if `development` is on. */
 interface ServerDevelopment {
-  /** Starts to watch the server. Returns the function that removes the listener. */
+  /** Turns the warnings on. Returns a function that removes the listener. */
   readonly start: (listener?: DevelopmentListener) => () => void;
-  /** Settles when the watch is active, if it was started. */
+  /** Settles when the warnings are active. `undefined` if `start` was not called. */
   readonly ready: () => Promise<void> | undefined;
 }
 
@@ -380,7 +381,7 @@ function createDevelopment({ core, host, scheduler }: Engine): ServerDevelopment
     ready: () => loading,
     start(listener = {}) {
       listeners.add(listener);
-      // If the code cannot be loaded, the server behaves as in production.
+      // If the code cannot be loaded, the server runs without warnings.
       loading ??= load().catch((error) => void core.report(error));
       return () => void listeners.delete(listener);
     },
@@ -415,7 +416,7 @@ function createEnding({ engine, endpoint }: Pick<TrunkParts, "engine" | "endpoin
   };
 }
 
-/** Stops a server, waits for running calls, and releases everything. */
+/** Stops a server, waits for running calls, and frees all resources. */
 async function closeServer({ core, scheduler, host }: Engine, { stop, end }: Ending): Promise<void> {
   const { ticker, limits, auth, observer } = core;
   const since = ticker.clock.now();
@@ -428,10 +429,11 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   });
   await Promise.race([scheduler.idle(), promise]);
   scheduler.cancelAll();
-  // Outcomes reach their streams a few microtasks later, so wait for one turn of the event loop.
+  // Wait for one turn of the event loop, because the results of the canceled calls reach their streams only after a few
+  // microtasks.
   await new Promise((resolve) => setTimeout(resolve));
   await end();
-  // `mount` disposes services that several servers share, after the last of the servers has closed.
+  // `mount` disposes shared services itself, after all of its servers have closed.
   if (!host.root) await host.container?.close();
   ticker.close();
   try {
@@ -443,14 +445,14 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
 }
 
 /**
- * Starts services and extensions with the first request. Returns `fetch` unchanged if a server has neither services nor
- * extensions.
+ * Wraps `fetch`, so that the first request starts services and extensions. Returns `fetch` unchanged if the server has
+ * neither services nor extensions.
  */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
   // Declare both parameters, because Deno passes the request only to a function that declares parameters.
   return (request, info) => {
-    // Look up the container for each request, because `mount` replaces it.
+    // Look up the container for each request, because `mount` replaces the container.
     findRoot(host).container?.start();
     host.lives?.start();
     return fetch(request, info);
@@ -462,20 +464,20 @@ function checkServerOptions<P extends Schema>(options: RouteServerOptions<P>): v
   const { name, version, ttlMs = 0, store, sharedDisable, path = "/mcp", params, handlers, limits } = options;
   const refuse = (state: string) => new TypeError(`Cannot create a server: ${state}`);
   if (handlers !== undefined && typeof handlers !== "function" && !Array.isArray(handlers)) {
-    throw refuse("handlers must be a list; write it in brackets");
+    throw refuse("handlers is not a list; write handlers: [tool, …]");
   }
-  if (!name || !version) throw refuse("it needs a name and a version");
+  if (!name || !version) throw refuse("name or version is missing; set both options");
   if (store !== undefined && !(INTERNALS in Object(store))) {
-    throw refuse("its store is not a store; make one with customStore()");
+    throw refuse("store is not a store; create a store with customStore() or another function of @x/mcp/stores");
   }
   const sharing = sharedDisable ? "sharedDisable" : limits?.perTenant?.shared && "limits.perTenant.shared";
-  if (sharing && !store) throw refuse(`${sharing} has no store; set store too`);
+  if (sharing && !store) throw refuse(`${sharing} requires a store; set store too`);
   if (!/\/:/.test(path) && (params !== undefined || typeof handlers === "function" || limits?.perTenant)) {
     throw refuse(
-      `its path ${path} has no parameters for params, limits.perTenant or handlers(); write a path like /tenants/:tenant/mcp`,
+      `params, limits.perTenant and a handlers function require path parameters, but the path is ${path}; use a path such as /tenants/:tenant/mcp`,
     );
   }
   if (!Number.isSafeInteger(ttlMs) || ttlMs < 0) {
-    throw refuse(`ttlMs is ${ttlMs}; it must be a whole number of milliseconds, 0 or more`);
+    throw refuse(`ttlMs is ${ttlMs}; use an integer of at least 0 (milliseconds)`);
   }
 }

@@ -1,34 +1,40 @@
 /**
- * Counts the calls, streams, sessions and bytes that a server holds.
+ * Counts a server's calls, streams, sessions and bytes.
  *
  * @module
  */
 import type { PotName } from "../core/capacity/account.ts";
 import type { Engine } from "../core/era.ts";
 
-/** Counts of what a server holds at one moment. For `mount`, each count is the sum over its servers. */
+/**
+ * The numbers of a server's calls, streams, sessions and bytes at one moment. For `mount`, each number is the sum of
+ * its servers' numbers.
+ */
 export interface ServerStats {
-  /** Whether `close()` was called, so that the server refuses new calls. */
+  /** Whether `close()` was called. The server then rejects new calls. */
   readonly isClosing: boolean;
   /**
-   * Number of running calls, including the work of `ctx.defer`. A call whose handler is synchronous is never counted.
+   * Number of running calls, including work passed to `ctx.defer`. Calls with a synchronous handler are not counted.
    */
   readonly running: number;
   /** Number of calls that wait for a slot. */
   readonly waiting: number;
   /** Number of handlers that continue after their response, such as the handlers of tasks. */
   readonly detached: number;
-  /** Number of open event streams of sessions, subscriptions and WebSockets. */
+  /** Number of open event streams for sessions, subscriptions and WebSockets. */
   readonly streams: number;
-  /** Number of HTTP sessions in memory. An idle session may be dropped from memory without ending. */
+  /** Number of HTTP sessions in memory. The server can evict an idle session from memory without ending it. */
   readonly sessions: number;
-  /** Number of concrete paths in memory. 0 if the path of the server has no parameters. */
+  /** Number of concrete paths in memory. 0 if the server's path has no parameters. */
   readonly paths: number;
-  /** Bytes that are charged to clients: requests that run or wait, events, sessions and other state. Estimated. */
+  /**
+   * Estimated memory that is charged to clients, in bytes: for requests that run or wait, events, sessions and other
+   * state.
+   */
   readonly bytes: number;
 }
 
-/** Reads the counts of a server. */
+/** Returns a server's current numbers, except the number of concrete paths. */
 export function readStats({ accounts, scheduler }: Pick<Engine, "accounts" | "scheduler">): ServerStats {
   const count = (name: PotName) => accounts.pots.get(name)?.used ?? 0;
   return {
@@ -43,7 +49,6 @@ export function readStats({ accounts, scheduler }: Pick<Engine, "accounts" | "sc
   };
 }
 
-/** Adds the counts of two servers. */
 export function addStats(one: ServerStats, other: ServerStats): ServerStats {
   return {
     isClosing: one.isClosing || other.isClosing,

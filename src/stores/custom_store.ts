@@ -1,6 +1,6 @@
 /**
- * Creates a store from an engine: connects on first use, checks limits, sets a deadline for each operation, and reads
- * topics.
+ * Creates a store from an engine. The store connects on first use, checks limits, sets a deadline for each operation,
+ * and reads topics.
  *
  * @module
  */
@@ -38,31 +38,35 @@ import { ProcessLease } from "./process_lease.ts";
 import { Subscription } from "./subscription.ts";
 import { Topics } from "./topics.ts";
 
-/** Options of a store. All have defaults. */
+/** Options of a store. All options are optional. */
 export interface StoreOptions {
-  /** Timeout of one operation, in milliseconds. An attempt to connect may take five times as long. Defaults to 1000. */
+  /**
+   * Timeout of an operation, in milliseconds. The timeout of an attempt to connect is five times as long. Defaults to
+   * 1000.
+   */
   readonly timeoutMs?: number;
   /**
-   * Milliseconds between two reads of a topic, in case the engine's `listen` missed an entry. Defaults to 1000, or to
-   * 50 for an engine without `listen`.
+   * Milliseconds between two reads of a topic. The store reads topics regularly, because `listen` of the engine may
+   * miss an entry. Defaults to 1000, or to 50 for an engine without `listen`.
    */
   readonly pollMs?: number;
-  /** Maximum size of one value or entry, in bytes of UTF-8. Defaults to 1 MiB. An engine may have a lower limit. */
+  /** Maximum size of a value or entry, in bytes of UTF-8. Defaults to 1 MiB. An engine can set a lower limit. */
   readonly valueBytes?: number;
-  /** Maximum number of entries of a log. Defaults to 10,000. */
+  /** Maximum number of entries per log. Defaults to 10,000. */
   readonly logEntries?: number;
-  /** Maximum number of operations that wait for the engine. Defaults to 1000. */
+  /** Maximum number of concurrent operations. Further operations fail. Defaults to 1000. */
   readonly pending?: number;
-  /** Maximum number of subscriptions. Defaults to 10,000. */
+  /** Maximum number of subscriptions to topics. Defaults to 10,000. */
   readonly subscriptions?: number;
   /**
-   * Milliseconds after which other processes notice that this process has ended. While this process runs calls that
-   * other processes wait for, it renews a value in the store three times within this time. Defaults to 5000.
+   * Milliseconds after which other processes consider this process ended if it stops renewing its lease in the store.
+   * The process renews the lease three times per `leaseMs` while it runs calls for which other processes wait. Defaults
+   * to 5000.
    */
   readonly leaseMs?: number;
 }
 
-/** Names of all options of a store. */
+/** The names of all store options. */
 export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
   names: {
     timeoutMs: true,
@@ -77,8 +81,8 @@ export const STORE_OPTIONS: KnownOptions<keyof StoreOptions> = {
 
 /**
  * Creates a store from an engine, or from a function that connects to an engine. The store calls the function on first
- * use, and again if it fails. If the engine has not answered three times in a row, the store closes it and calls the
- * function again. The server closes the store with `server.close()`.
+ * use, and calls it again after a failure. If three consecutive operations fail or time out, the store closes the
+ * engine and calls the function again. `server.close()` closes the store.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
@@ -86,10 +90,10 @@ export function customStore(
   engine: StoreEngine | ((options: EngineOptions) => Awaitable<StoreEngine>),
   options: StoreOptions = {},
 ): Store {
-  checkOptions("make a store", options, STORE_OPTIONS);
+  checkOptions("create a store", options, STORE_OPTIONS);
   if (typeof engine !== "function" && typeof engine?.get !== "function") {
     throw new TypeError(
-      "Cannot make a store: its engine has no get(); pass an engine, or a function that connects to an engine",
+      "Cannot create a store: the engine has no get(); pass an engine, or a function that connects to an engine",
     );
   }
   if (typeof engine === "function") return new CustomStore(engine, options, { isShared: true, isReplaceable: true });
@@ -112,16 +116,16 @@ const KEY_CHARACTERS = 256;
 /** Maximum number of entries in one read. */
 const PAGE_ENTRIES = 1000;
 
-/** Longest time to live, in milliseconds: a year. */
+/** Maximum time to live: a year, in milliseconds. */
 const MAX_TTL_MS = 31_536_000_000;
 
-/** Maximum number of entries that a topic keeps, and milliseconds for which it keeps them. */
+/** Maximum number of entries in a topic, and the time to live of an entry in milliseconds. */
 const TOPIC = { max: 1000, ttlMs: 3_600_000 };
 
-/** Milliseconds before each repetition of a failed operation. */
+/** Average milliseconds before each retry of a failed operation. */
 const REPEAT_MS = [5, 10, 20, 40];
 
-/** Timeout of an attempt to connect, as a multiple of the timeout of an operation. */
+/** Timeout of an attempt to connect, as a multiple of `timeoutMs`. */
 const CONNECT_TIMES = 5;
 
 /** Maximum number of values in one list. */
@@ -129,7 +133,7 @@ const LIST_VALUES = 1000;
 
 /** Properties of the engine of a store. */
 export interface EngineFacts {
-  /** Whether other processes can reach the engine. Each server then needs a `secret`. */
+  /** Whether other processes can use the same engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
   /** Whether the store can replace the engine by connecting again. */
   readonly isReplaceable: boolean;
@@ -138,7 +142,7 @@ export interface EngineFacts {
 /** An operation on an engine. */
 type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
 
-/** A store on top of an engine. If the engine responds synchronously, so does the store. */
+/** A store that uses an engine. Operations return synchronously if the engine's method does. */
 export class CustomStore implements Store {
   readonly [INTERNALS]: StoreInternals;
   readonly lease: ProcessLease;
@@ -146,21 +150,21 @@ export class CustomStore implements Store {
   readonly #isShared: boolean;
   readonly #connection: EngineConnection;
   readonly #topics: Topics;
-  /** Functions that end operations in progress. */
+  /** For each operation in progress, a function that ends it with an error. */
   readonly #running = new Set<(error: Error) => void>();
-  /** Number of operations in progress that count for the limit. */
+  /** Number of operations in progress that count towards the limit `pending`. */
   #pending = 0;
   #subscribed = 0;
   #isClosed = false;
   #closed?: Promise<void>;
-  /** The servers that use the store. */
+  /** The state of each server that uses the store. */
   readonly #users = new Set<InstanceState>();
 
   constructor(connect: Connect, options: StoreOptions, { isShared, isReplaceable }: EngineFacts) {
     const given = Object.entries(options).filter(([, value]) => value !== undefined);
     for (const [name, value] of given) {
       if (typeof value === "number" && value > 0) continue;
-      throw new TypeError(`Cannot make a store: ${name} is ${value}; it must be a number above 0`);
+      throw new TypeError(`Cannot create a store: ${name} is ${value}; use a number above 0`);
     }
     this.#options = { ...DEFAULTS, ...Object.fromEntries(given) };
     this.#isShared = isShared;
@@ -204,11 +208,12 @@ export class CustomStore implements Store {
     checkKey("set", key);
     checkToken("set", token);
     this.#checkValue("set", value);
-    // If an answer is lost, the operation is repeated with the same token, so that it does not conflict with itself.
+    // If the response is lost, the store retries the operation with the same token, so that the retry does not conflict
+    // with the first attempt.
     const write = { ttlMs: toWholeTtl("set", ttlMs), version, token };
     return this.#run("set", (engine, options) => {
       checkSize("set", value, engine);
-      // Require a boolean: a result object of a database, such as `{ changes: 0 }`, would count as true.
+      // Require a boolean, because a result object from a database, such as `{ changes: 0 }`, would count as true.
       return then(
         engine.set(key, value, { ...write, ...options }),
         (isSet) => readSyncVerdict(isSet, "set() of the store's engine") ? token : undefined,
@@ -229,7 +234,7 @@ export class CustomStore implements Store {
     if (prefix !== "") checkKey("list", prefix);
     if (after !== "") checkKey("list", after);
     if (!(Number.isSafeInteger(limit) && limit > 0 && limit <= LIST_VALUES)) {
-      throw new RangeError(`Cannot list: limit is ${limit}; it must be a whole number from 1 to ${LIST_VALUES}`);
+      throw new RangeError(`Cannot list: limit is ${limit}; use an integer from 1 to ${LIST_VALUES}`);
     }
     return this.#run("list", (engine, options) => then(engine.list(prefix, { after, limit, ...options }), readList));
   }
@@ -241,7 +246,7 @@ export class CustomStore implements Store {
     const { logEntries } = this.#options;
     if (!(Number.isSafeInteger(max) && max > 0 && max <= logEntries)) {
       throw new RangeError(
-        `Cannot append: max is ${max}; it must be a whole number from 1 to ${logEntries} (logEntries)`,
+        `Cannot append: max is ${max}; use an integer from 1 to ${logEntries} (logEntries)`,
       );
     }
     const write = { ttlMs: toWholeTtl("append", ttlMs), max, token };
@@ -255,7 +260,7 @@ export class CustomStore implements Store {
     checkKey("read", log);
     checkId("read", after);
     if (!(Number.isSafeInteger(limit) && limit >= 0)) {
-      throw new RangeError(`Cannot read: limit is ${limit}; it must be a whole number, 0 or more`);
+      throw new RangeError(`Cannot read: limit is ${limit}; use an integer of at least 0`);
     }
     return this.#read(log, { after, limit: Math.min(limit, PAGE_ENTRIES) });
   }
@@ -277,7 +282,7 @@ export class CustomStore implements Store {
     if (after !== undefined) checkId("subscribe", after);
     const { subscriptions } = this.#options;
     if (this.#subscribed >= subscriptions) {
-      throw new Error(`Cannot subscribe: there are ${subscriptions} subscriptions (subscriptions)`);
+      throw new Error(`Cannot subscribe: the store already has ${subscriptions} subscriptions (subscriptions)`);
     }
     const subscription = new Subscription(
       (after) => this.#read(topic, { after, limit: PAGE_ENTRIES }, UNCOUNTED),
@@ -293,7 +298,8 @@ export class CustomStore implements Store {
       this.#topics.remove(topic, subscription);
     };
     try {
-      // Start to listen before the first read; otherwise an entry written between the two steps would be missed.
+      // Start listening before the first read. Otherwise the store could miss an entry that is written between the two
+      // steps.
       const started = then(this.#topics.listen(), () => {
         if (!isOver) this.#topics.add(topic, subscription);
         return then(after === undefined ? this.read(topic, { limit: 0 }) : { last: after, epoch }, (place) => {
@@ -330,7 +336,7 @@ export class CustomStore implements Store {
     controller.abort();
   }
 
-  // Removes the lease, because otherwise other processes would wait until it expires.
+  // Deletes the lease. Otherwise other processes would notice the end of this process only when the lease expires.
   async #giveLeaseBack({ signal }: AbortController): Promise<void> {
     const { engine, isLost } = this.#connection;
     if (this.lease.close() && engine && !isLost) await engine.delete(this.lease.id, { signal });
@@ -339,13 +345,13 @@ export class CustomStore implements Store {
   #share(host: SharingHost): SharedState {
     if (this.#isShared && !host.sealer.isShared) {
       throw new TypeError(
-        "Cannot create a server: its store is shared by several processes, but it has no secret; set the same `secret` " +
-          "in all of them",
+        "Cannot create a server: other processes can use its store, but the server has no secret; set the same `secret` " +
+          "in all processes",
       );
     }
     const { running, bytes, shared } = host.limits.perTenant;
     if (shared && Math.min(running, bytes) === Infinity) {
-      throw new TypeError("Cannot set limits.perTenant.shared: no limit is set; set running or bytes too");
+      throw new TypeError("Cannot set limits.perTenant.shared: no limit per tenant is set; set running or bytes too");
     }
     const state: InstanceState = new InstanceState(host, {
       store: this,
@@ -372,17 +378,20 @@ export class CustomStore implements Store {
     const listening = this.#run("listen", (engine) => started = engine.listen?.(onRing, onLost));
     if (!(listening instanceof Promise)) return listening;
     return listening.catch((error) => {
-      // Stop a listener that starts after the deadline, because it would run as long as the engine exists.
+      // Stop a listener that starts only after the deadline, because nothing else would stop it.
       Promise.resolve(started).then((stop) => stop?.()).catch(() => {});
       throw error;
     });
   }
 
-  /** Runs an operation: at once if the engine answers synchronously, otherwise within its deadline. */
+  /**
+   * Runs an operation. Returns its result synchronously if the engine does. Otherwise the operation fails after
+   * `timeoutMs`.
+   */
   #run<T>(operation: string, run: Operation<T>, { isCounted }: Count = COUNTED): Awaitable<T> {
     if (this.#isClosed) throw new Error(`Cannot ${operation}: the store is closed`);
     if (isCounted && this.#pending >= this.#options.pending) {
-      throw new Error(`Cannot ${operation}: ${this.#pending} operations are pending (pending)`);
+      throw new Error(`Cannot ${operation}: ${this.#pending} operations are already pending (pending)`);
     }
     this.#connection.admit(operation);
     const controller = new AbortController();
@@ -407,7 +416,7 @@ export class CustomStore implements Store {
   #withDeadline<T>(operation: string, { run, controller, first, isCounted }: Run<T>): Promise<T> {
     const { timeoutMs } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    /** The engine that the current attempt uses. */
+    /** The engine of the current attempt. `undefined` until the attempt has connected. */
     let engine: StoreEngine | undefined = first && this.#connection.engine;
     let isPending = true;
     const settle = () => {
@@ -431,7 +440,7 @@ export class CustomStore implements Store {
     const attempt = async () => {
       engine = undefined;
       engine = await this.#connection.open();
-      if (!isPending) throw new Error("the deadline has passed");
+      if (!isPending) throw new Error("the operation has already ended");
       return await run(engine, { signal: controller.signal });
     };
     repeat(attempt, { first, isWanted: (error) => isPending && !isFinal(error) }).then(
@@ -444,10 +453,11 @@ export class CustomStore implements Store {
       (cause) => {
         if (!isPending) return;
         settle();
-        // The engine answered that this operation can never succeed, so the connection works.
+        // Do not count this as a failure of the connection: the engine has responded that the operation can never
+        // succeed.
         if (isFinal(cause)) return reject(cause);
         this.#connection.fail(engine);
-        reject(new Error(`Cannot ${operation}: the store has failed`, { cause }));
+        reject(new Error(`Cannot ${operation}: the store's engine has failed; see the cause`, { cause }));
       },
     );
     return promise;
@@ -455,7 +465,7 @@ export class CustomStore implements Store {
 
   #checkValue(operation: string, value: string): void {
     const { valueBytes } = this.#options;
-    // Some engines end a text at this character.
+    // Some engines cut off a text at this character.
     if (value.includes("\0")) throw new RangeError(`Cannot ${operation}: the value contains U+0000`);
     // UTF-8 cannot represent a lone surrogate, so most engines would change the value.
     if (!value.isWellFormed()) throw new RangeError(`Cannot ${operation}: the value contains a lone surrogate`);
@@ -470,19 +480,19 @@ interface Count {
 }
 
 const COUNTED: Count = { isCounted: true };
-/** The store's own reads of topics do not count, because they have a separate limit. */
+/** Reads of topics are not counted, because the number of subscriptions limits them. */
 const UNCOUNTED: Count = { isCounted: false };
 
-/** An operation that the engine answers asynchronously. */
+/** An operation whose result is not available synchronously. */
 interface Run<T> extends Count {
   readonly run: Operation<T>;
   readonly controller: AbortController;
-  /** The first attempt. Set if the engine was already connected. */
+  /** The first attempt. Set if the engine was already connected when the operation started. */
   readonly first?: Promise<T>;
 }
 
-// Repeats an operation until it succeeds or its caller has received an error. After that, a repetition could undo a
-// later write of the caller.
+// Retries an operation, but not after its caller has received an error: a retry could then undo the caller's next
+// write.
 async function repeat<T>(
   attempt: () => Promise<T>,
   { first, isWanted }: { readonly first?: Promise<T>; readonly isWanted: (error?: unknown) => boolean },
@@ -501,7 +511,7 @@ async function repeat<T>(
   return await result;
 }
 
-// Tests for an error with which another attempt would fail too, although the engine works.
+// Tests whether an error is one that a retry cannot fix, although the engine works.
 function isFinal(error: unknown): boolean {
   return error instanceof RangeError || error instanceof TypeError;
 }
@@ -510,14 +520,14 @@ function then<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awai
   return isPromiseLike(value) ? Promise.resolve(value).then(next) : next(value);
 }
 
-// Copies only the known properties, because rows of a database may have further properties. Requires a version, because
-// the next write would be unconditional without a version.
+// Copies only the known properties, because a database row may have other properties. Requires a version, because
+// without it the next write would be unconditional.
 function readStored(found: StoredValue | null | undefined): StoredValue | undefined {
   if (found === undefined || found === null) return;
   const { value, version } = found;
   if (typeof value === "string" && typeof version === "string") return { value, version };
   throw new TypeError(
-    "Cannot get a value: get() of the store's engine must return a value and a version that are strings, or undefined",
+    "Cannot get a value: the result of get() of the store's engine is invalid; return { value, version } with two strings, or undefined",
   );
 }
 
@@ -526,13 +536,15 @@ function readList(found: readonly StoredEntry[]): readonly StoredEntry[] {
     return found.map(({ key, value, version }) => ({ key, value, version }));
   }
   throw new TypeError(
-    "Cannot list: list() of the store's engine must return a list of keys, values and versions that are strings",
+    "Cannot list: the result of list() of the store's engine is invalid; return a list of { key, value, version } with three strings",
   );
 }
 
 function readId(id: number): number {
   if (Number.isSafeInteger(id) && id > 0) return id;
-  throw new TypeError(`Cannot append: append() of the store's engine returned ${id}; return the id of the entry`);
+  throw new TypeError(
+    `Cannot append: append() of the store's engine returned ${id}; return the entry's id, which is an integer above 0`,
+  );
 }
 
 function readPage({ entries, ...head }: LogPage): LogPage {
@@ -541,7 +553,9 @@ function readPage({ entries, ...head }: LogPage): LogPage {
 
 function readHeads(heads: readonly LogHead[], { length }: readonly string[]): readonly LogHead[] {
   if (Array.isArray(heads) && heads.length === length) return heads.map(readHead);
-  throw new TypeError("Cannot read: heads() of the store's engine did not return the state of each log");
+  throw new TypeError(
+    "Cannot read: heads() of the store's engine did not return a list with one item per log; return { first, last, epoch } for each log",
+  );
 }
 
 function readHead({ first, last, epoch }: LogHead): LogHead {
@@ -549,7 +563,7 @@ function readHead({ first, last, epoch }: LogHead): LogHead {
     return { first, last, epoch };
   }
   throw new TypeError(
-    "Cannot read: the store's engine must return first and last, which are ids, and epoch, which is a string",
+    "Cannot read: the store's engine returned an invalid log state; return first and last as integers, and epoch as a string",
   );
 }
 
@@ -574,17 +588,17 @@ function checkToken(operation: string, token: string): void {
 function checkSize(operation: string, value: string, { valueBytes = Infinity }: StoreEngine): void {
   if (isWithin(value, valueBytes)) return;
   throw new RangeError(
-    `Cannot ${operation}: the value has more than the ${valueBytes} bytes of the engine (valueBytes)`,
+    `Cannot ${operation}: the value has more than ${valueBytes} bytes, which is the limit of the engine (valueBytes)`,
   );
 }
 
 /** Returns a whole number of milliseconds, because some engines reject or misread fractions. */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
-  throw new RangeError(`Cannot ${operation}: ttlMs is ${ttlMs}; it must be above 0 and at most ${MAX_TTL_MS}`);
+  throw new RangeError(`Cannot ${operation}: ttlMs is ${ttlMs}; use a number above 0, up to ${MAX_TTL_MS}`);
 }
 
 function checkId(operation: string, id: number): void {
   if (Number.isSafeInteger(id) && id >= 0) return;
-  throw new RangeError(`Cannot ${operation}: ${id} is not the id of an entry; ids are whole numbers`);
+  throw new RangeError(`Cannot ${operation}: ${id} is not an entry id; use an integer of at least 0`);
 }

@@ -1,5 +1,5 @@
 /**
- * A store in Deno KV, for Deno Deploy and for several processes of one machine.
+ * A store in Deno KV, for Deno Deploy and for several processes on one machine.
  *
  * ```ts ignore
  * import { createServer } from "@x/mcp";
@@ -34,9 +34,9 @@ import { customStore, type StoreOptions } from "./custom_store.ts";
 /** A key of Deno KV. */
 export type DenoKvKey = readonly (string | number)[];
 
-/** A key with its value. */
+/** A key, and its value if the key has a value. */
 export interface DenoKvEntry {
-  /** The key. */
+  /** The requested key. */
   readonly key: readonly unknown[];
   /** The value, or `null` if the key has no value. */
   readonly value: unknown;
@@ -44,91 +44,99 @@ export interface DenoKvEntry {
   readonly versionstamp: string | null;
 }
 
-/** Changes that take effect together, or not at all. */
+/** A transaction: changes that all take effect, or none of them. */
 export interface DenoKvAtomic {
-  /** Requires that keys have these versions. */
+  /** Adds a condition: the keys must have these versions. */
   check(...checks: { key: DenoKvKey; versionstamp: string | null }[]): this;
-  /** Writes a value. `expireIn` is in milliseconds. */
+  /** Adds a write. `expireIn` is the time to live in milliseconds. */
   set(key: DenoKvKey, value: unknown, options?: { expireIn?: number }): this;
-  /** Removes a value. */
+  /** Adds a deletion. */
   delete(key: DenoKvKey): this;
-  /** Writes the changes. `ok` is `false` if a version did not match. */
+  /** Commits the changes. `ok` is `false` if a version did not match, and nothing was changed. */
   commit(): Promise<{ readonly ok: boolean }>;
 }
 
-/** An open database, as `Deno.openKv()` returns. */
+/** An open database, such as `Deno.openKv()` returns. */
 export interface DenoKv {
   /** Reads a value. */
   get(key: DenoKvKey): Promise<DenoKvEntry>;
   /** Reads up to ten values. */
   getMany(keys: readonly DenoKvKey[]): Promise<readonly DenoKvEntry[]>;
-  /** Reads values in the order of their keys, from `start` (included) to `end` (excluded). */
+  /** Reads values in the order of their keys, from `start` (inclusive) to `end` (exclusive). */
   list(selector: { start: DenoKvKey; end: DenoKvKey }, options?: { limit?: number }): AsyncIterable<DenoKvEntry>;
-  /** Begins a transaction. */
+  /** Starts a transaction. */
   atomic(): DenoKvAtomic;
   /** Closes the database. */
   close(): void;
 }
 
 /**
- * Creates a store in Deno KV. `open` opens the database. The store calls `open` again if the database has not answered
- * three times in a row. The store closes the database. On a local file, Deno needs `--unstable-kv`. All keys begin with
- * `mcp`.
+ * Creates a store in Deno KV. `open` opens the database. The store closes the database, and calls `open` again if three
+ * consecutive operations fail or time out. On a local file, Deno needs `--unstable-kv`. All keys start with `mcp`.
  *
- * Deno KV stores at most 64 KiB under one key, so the store splits values over 16,384 characters into parts. Expiry
- * uses the clocks of the machines. Bun cannot read such a database: use Redis or SQLite there.
+ * Deno KV allows at most 64 KiB per value, so the store splits values over 16,384 characters into parts. The expiry of
+ * values depends on the system clocks, so the clocks of all machines must agree. Bun cannot open a Deno KV database; use
+ * Redis or SQLite with Bun.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function denoKvStore(open: () => Awaitable<DenoKv>, options: StoreOptions = {}): Store {
   if (typeof open !== "function") {
-    throw new TypeError("Cannot make a store: a function is missing; write denoKvStore(() => Deno.openKv())");
+    throw new TypeError("Cannot create a store: open is not a function; write denoKvStore(() => Deno.openKv())");
   }
   return customStore(() => openEngine(open), options);
 }
 
 /** Maximum length, in characters, of a text that is stored under its own key. Longer texts are stored in parts. */
 const INLINE = 16_384;
-/**
- * Size of one part in bytes, and number of parts per commit. Together they stay below the maximum of 819,200 bytes per
- * commit.
- */
+/** Size of a part in bytes. Deno KV allows 65,536 bytes per value. */
 const PART_BYTES = 60_000;
+/** Maximum number of parts per commit. Deno KV allows 819,200 bytes per commit. */
 const COMMIT_PARTS = 10;
-/** Maximum number of keys in one read. */
+/** Maximum number of keys in a call of `getMany`, which Deno KV limits. */
 const READ_KEYS = 10;
 /**
- * Maximum number of entries, and of other keys, that one commit removes. An entry may have twenty keys, and a commit
- * may make 1,000 changes.
+ * Maximum number of log entries that one commit removes. An entry has up to 20 keys, and Deno KV allows 1,000 changes
+ * per commit.
  */
 const DROPPED = 20;
+/** Maximum number of keys that one commit of `#clear` deletes. */
 const CLEARED = 500;
-/** Milliseconds between two checks for new entries while a listener is active. */
+/** Milliseconds between two checks for new entries while the store listens. */
 const LOOK_MS = 50;
-/** Milliseconds for which other processes can find the record of a new entry. */
+/**
+ * Time to live of the record of a new entry, in milliseconds. Other processes must read the record within this time.
+ */
 const RING_MS = 10_000;
-/** Milliseconds by which the record of a new entry may be written late. */
+/**
+ * Maximum milliseconds between the timestamp of a record and the time at which other processes can read it. Each check
+ * reads this much of the past again.
+ */
 const LATE_MS = 500;
 /**
- * Milliseconds between two removals of expired logs. Also the time after which no process still reads an expired log.
+ * Minimum milliseconds between two removals of expired logs. Also the milliseconds after which an expired log is
+ * removed, because a process may still be reading it.
  */
 const SWEEP_MS = 60_000;
-/** Added to times to live, because Deno KV removes expired values about once a minute. */
+/**
+ * Milliseconds added to each time to live that Deno KV applies. Expired values are ignored by their `due` time, so Deno
+ * KV need not remove them exactly on time.
+ */
 const SLACK_MS = 60_000;
 
 const RUNG: DenoKvKey = ["mcp", "rung"];
-/** Key of the random name that identifies the file. Each file gets a name when it is first used. */
+/** Key of a random name that identifies the database file. The first process that opens a file writes the name. */
 const FILE: DenoKvKey = ["mcp", "file"];
 
-/** A text, or the number of parts in which it is stored. */
+/** A text, or the number of parts in which the text is stored. */
 type Stored = { readonly text: string } | { readonly parts: number };
 
-/** A stored value. The version is also part of the keys of its parts. */
+/** A stored value. The keys of its parts contain the version. */
 type ValueRecord = Stored & { readonly version: string; readonly due: number };
 
 /** The state of a log. */
 interface LogRecord {
-  /** Id of the oldest entry that was not removed yet. Entries below `first` are no longer read. */
+  /** Id of the oldest entry that is still stored. Entries with an id below `first` are not read any more. */
   readonly oldest: number;
   readonly first: number;
   readonly last: number;
@@ -138,24 +146,24 @@ interface LogRecord {
 
 const NEW_LOG = { oldest: 1, first: 1, last: 0 };
 
-/** An entry of a log. The token is also part of the keys of its parts. */
+/** A log entry. The keys of its parts contain the token. */
 type EntryRecord = Stored & { readonly token: string };
 
 interface PartOptions {
   readonly signal: AbortSignal;
-  /** Milliseconds after which the parts may be removed. `undefined` for parts that do not expire. */
+  /** Milliseconds after which Deno KV can remove the parts. `undefined` for parts that do not expire. */
   readonly expireIn?: number;
 }
 
 async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> {
   const kv = await open();
   const name = crypto.randomUUID();
-  // The first process that opens the file names it.
+  // Write the name, unless another process has already written a name.
   await kv.atomic().check({ key: FILE, versionstamp: null }).set(FILE, name).commit();
   const { value } = await kv.get(FILE);
   const file = new FileWatch(async () => {
     const other = await open();
-    // `open` may return the same database each time. In that case, it cannot reveal a replaced file.
+    // If `open` always returns the same database, a replaced file cannot be detected.
     if (other === kv) return true;
     try {
       return (await other.get(FILE)).value === value;
@@ -166,7 +174,7 @@ async function openEngine(open: () => Awaitable<DenoKv>): Promise<DenoKvEngine> 
   return new DenoKvEngine(kv, file);
 }
 
-/** An engine on one connection. */
+/** An engine that uses one connection to the database. */
 class DenoKvEngine implements StoreEngine {
   readonly #kv: DenoKv;
   readonly #file: FileWatch;
@@ -184,7 +192,7 @@ class DenoKvEngine implements StoreEngine {
       const { record } = await this.#findValue(key);
       if (!record) return { done: undefined };
       const value = await this.#readText(record, toValueParts(key, record.version));
-      // If parts are missing, the value was replaced in the meantime, so read again.
+      // If parts are missing, the value was replaced after its record was read, so read again.
       return value === undefined ? undefined : { done: { value, version: record.version } };
     });
   }
@@ -222,7 +230,7 @@ class DenoKvEngine implements StoreEngine {
   ): Promise<readonly StoredEntry[]> {
     const found: StoredEntry[] = [];
     this.#file.check();
-    // "~" sorts after all characters that keys may contain.
+    // "~" sorts after all characters that are allowed in keys.
     const end: DenoKvKey = ["mcp", "value", `${prefix}~`];
     const start: DenoKvKey = ["mcp", "value", after >= prefix && after ? `${after} ` : prefix];
     for await (const { key, value: record } of this.#kv.list({ start, end })) {
@@ -259,7 +267,7 @@ class DenoKvEngine implements StoreEngine {
         .set(name, id)
         .set(["mcp", "ring", now, token], log, { expireIn: RING_MS })
         .set(RUNG, token);
-      // Mark the entries of a log that has expired, so that a sweep removes them.
+      // If the log has expired, mark its old entries for removal by a sweep.
       if (record && !isAlive) change.set(["mcp", "dead", record.epoch], now);
       await this.#dropEntries(change, epoch, oldest, left);
       if ((await change.commit()).ok) return { done: id };
@@ -275,7 +283,7 @@ class DenoKvEngine implements StoreEngine {
       const from = Math.max(after + 1, head.first);
       const count = Math.min(limit, head.last - from + 1);
       const entries: {
-        /** Position in the log. The first entry has the id 1, and each further entry the next number. */
+        /** Position in the log, which starts at 1. */
         readonly id: number;
         /** The text that was appended. */
         readonly value: string;
@@ -286,7 +294,7 @@ class DenoKvEngine implements StoreEngine {
         const text = isEntry(record) ? await this.#readText(record, toEntryParts(head.epoch, record.token)) : undefined;
         if (text !== undefined) entries.push({ id: Number(key[3]), value: text });
       }
-      // If entries are missing, they were dropped after the state was read, so read again.
+      // If entries are missing, they were removed after the state of the log was read, so read again.
       if (entries.length === count) return { done: { ...head, entries } };
     });
   }
@@ -319,8 +327,8 @@ class DenoKvEngine implements StoreEngine {
       const { versionstamp } = await this.#kv.get(RUNG);
       if (versionstamp === rung) return;
       rung = versionstamp;
-      // Keep the tokens of recent records, because each check reads some records again. Another process may have
-      // written a record late, or with a different clock.
+      // Keep the tokens of recent records, because each check reads recent records again: other processes may write a
+      // record late, or with a clock that is behind.
       for (const [token, time] of heard) if (time < from - LATE_MS) heard.delete(token);
       const start: DenoKvKey = ["mcp", "ring", from - LATE_MS];
       for await (const { key, value: log } of this.#kv.list({ start, end: ["mcp", "ring", Infinity] })) {
@@ -376,7 +384,7 @@ class DenoKvEngine implements StoreEngine {
     return (await Promise.all(toBatches(keys, READ_KEYS).map((batch) => this.#kv.getMany(batch)))).flat();
   }
 
-  // Writes the parts of a text. Called before the record that refers to them is written.
+  // Writes the parts of a text. Must be called before the record that refers to the parts is written.
   async #writeParts(text: string, to: DenoKvKey, { signal, expireIn }: PartOptions): Promise<Stored> {
     if (text.length <= INLINE) return { text };
     const bytes = new TextEncoder().encode(text);
@@ -417,12 +425,12 @@ class DenoKvEngine implements StoreEngine {
     }
   }
 
-  // Removes expired logs. Deno KV removes expired values itself.
+  // Removes expired logs. Deno KV itself removes only expired values.
   #sweep(): void {
     const now = Date.now();
     if (now < this.#sweepAt) return;
     this.#sweepAt = now + SWEEP_MS;
-    this.#sweepLogs(now - SWEEP_MS).catch(() => this.#sweepAt = 0); // The next append tries again.
+    this.#sweepLogs(now - SWEEP_MS).catch(() => this.#sweepAt = 0); // After a failure, the next append sweeps again.
   }
 
   async #sweepLogs(before: number): Promise<void> {
@@ -491,8 +499,8 @@ function toBatches<T>(items: readonly T[], size: number): readonly (readonly T[]
 }
 
 /**
- * Repeats an attempt until it succeeds, or until no caller waits for it. An attempt may fail because another process
- * changed the same key first, or locked the file.
+ * Repeats an attempt until it succeeds or `signal` aborts. An attempt can fail because another process changed the same
+ * key first, or locked the file.
  */
 async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly done: T } | undefined>): Promise<T> {
   for (let i = 0; !signal.aborted; i++) {
@@ -502,20 +510,22 @@ async function repeat<T>(signal: AbortSignal, attempt: () => Promise<{ readonly 
     } catch (error) {
       if (!isLocked(error)) throw toFinal(error);
     }
-    // Wait for a random time; otherwise several processes would conflict again and again.
+    // Wait for a random time. Otherwise the same processes would conflict again and again.
     await new Promise<void>((resolve) => systemClock.start(resolve, Math.random() * Math.min(2 ** i, 50)));
   }
-  throw new Error("Cannot write to Deno KV: other writes came first until the deadline had passed");
+  throw new Error(
+    "Cannot finish the operation in Deno KV: conflicts with other processes lasted until the deadline (timeoutMs)",
+  );
 }
 
-// Tests for errors after which nothing was committed.
+// Tests whether an error means that the file was locked, so that nothing was committed.
 function isLocked(error: unknown): boolean {
   return error instanceof Error && /database is locked|busy/i.test(error.message);
 }
 
 /**
- * Converts errors of Deno KV. Deno KV also throws a `TypeError` for errors after which a repetition may succeed, but a
- * store does not repeat an operation after a `TypeError`.
+ * Converts errors from Deno KV. Deno KV also throws a `TypeError` for errors that a retry can fix, but a store does not
+ * retry after a `TypeError`.
  */
 function toFinal(error: unknown): unknown {
   if (!(error instanceof TypeError) || /too large|exceed/i.test(error.message)) return error;

@@ -1,6 +1,6 @@
 /**
- * Connects a store to its engine on first use. Gives up an attempt that takes too long, and replaces an engine that
- * does not answer.
+ * Connects a store to its engine on first use. Sets a timeout for each attempt, and replaces an engine that does not
+ * respond.
  *
  * @module
  */
@@ -11,24 +11,20 @@ import { isPromiseLike } from "../protocol/promises.ts";
 /** A function that connects to an engine. */
 export type Connect = (options: EngineOptions) => Awaitable<StoreEngine>;
 
-/** Options of a connection. */
 export interface EngineConnectionOptions {
   /** Timeout of an attempt to connect, in milliseconds. */
   readonly connectMs: number;
   /** Whether `connect` creates a new engine. `false` if the store received an engine instead of a function. */
   readonly isReplaceable: boolean;
-  /** Called when an engine was closed because it did not answer. */
+  /** Called when an engine is closed because it does not respond. */
   readonly onReplace: () => void;
 }
 
-/**
- * Number of operations in a row without an answer after which the engine is replaced, and milliseconds until the next
- * attempt.
- */
+/** Number of consecutive failures after which the engine is replaced. */
 export const LOST_AFTER = 3;
+/** Milliseconds between two operations that test whether the engine responds again. */
 const RETRY_MS = 1000;
 
-/** The connection to an engine. */
 export class EngineConnection {
   readonly #connect: Connect;
   readonly #options: EngineConnectionOptions;
@@ -36,10 +32,13 @@ export class EngineConnection {
   #engine?: StoreEngine;
   #connecting?: Promise<StoreEngine>;
   #giveUp?: (error: Error) => void;
-  /** Settles when the latest attempt to connect has ended, even if the store has stopped waiting for the attempt. */
+  /** Settles when the latest attempt to connect has ended, even if the attempt has timed out before. */
   #attempt?: Promise<void>;
   #failures = 0;
-  /** While the engine is lost: time of the next attempt, in milliseconds of the monotonic clock. Otherwise 0. */
+  /**
+   * While the engine does not respond, the time of the next attempt in milliseconds on the monotonic clock. Otherwise
+   * 0.
+   */
   #retryAt = 0;
 
   constructor(connect: Connect, options: EngineConnectionOptions) {
@@ -47,19 +46,19 @@ export class EngineConnection {
     this.#options = options;
   }
 
-  /** The engine. `undefined` until it is connected. */
+  /** The engine. `undefined` until the connection is established. */
   get engine(): StoreEngine | undefined {
     return this.#engine;
   }
 
-  /** Whether operations currently fail without an attempt. */
+  /** Whether operations currently fail without reaching the engine. */
   get isLost(): boolean {
     return systemClock.now() < this.#retryAt;
   }
 
   /**
-   * Admits an operation, or throws if the engine is lost. One operation per second is admitted to test whether the
-   * engine is back. If all operations were admitted, each operation would wait for its whole deadline.
+   * Throws if the engine does not respond. Admits one operation per second, to test whether the engine responds again.
+   * If all operations were admitted, each operation would fail only after its timeout.
    */
   admit(operation: string): void {
     if (!this.#retryAt) return;
@@ -67,7 +66,7 @@ export class EngineConnection {
     this.#retryAt = systemClock.now() + RETRY_MS;
   }
 
-  /** Returns the engine. Connects to it if necessary. */
+  /** Returns the engine. Connects first if there is no connection. */
   open(): Awaitable<StoreEngine> {
     const open = this.#engine ?? this.#connecting;
     if (open) return open;
@@ -77,12 +76,12 @@ export class EngineConnection {
     return this.#connecting = this.#await(Promise.resolve(engine), controller);
   }
 
-  /** Records that the engine has answered. */
+  /** Records that the engine has responded. */
   succeed(engine: StoreEngine | undefined): void {
     if (engine === this.#engine) this.#failures = this.#retryAt = 0;
   }
 
-  /** Records that an operation got no answer. `engine` is `undefined` if no engine was connected. */
+  /** Records that an operation has failed or timed out. `engine` is `undefined` if no engine was connected. */
   fail(engine: StoreEngine | undefined): void {
     // Ignore failures of an engine that was replaced, because the current engine may work.
     if (engine && engine !== this.#engine) return;
@@ -94,7 +93,7 @@ export class EngineConnection {
     this.#options.onReplace();
   }
 
-  /** Closes the engine. Settles once it is closed. */
+  /** Closes the engine. Settles when the engine is closed. */
   async close(): Promise<void> {
     this.#giveUp?.(new Error("Cannot connect: the store was closed"));
     await this.#attempt;
@@ -107,7 +106,7 @@ export class EngineConnection {
     return this.#engine = engine;
   }
 
-  // Limit the time of an attempt, because a connection that neither succeeds nor fails would block all later attempts.
+  // Set a timeout for the attempt, because an attempt that neither succeeds nor fails would block all later attempts.
   async #await(connecting: Promise<StoreEngine>, controller: AbortController): Promise<StoreEngine> {
     const { promise, reject } = Promise.withResolvers<never>();
     const { connectMs } = this.#options;
@@ -131,7 +130,7 @@ export class EngineConnection {
 
   #close(engine: StoreEngine): void {
     const close = async () => await engine.close?.();
-    // Ignore the error, because the engine is not used any more.
+    // Ignore the error, because nothing uses the engine any more.
     const closing: Promise<void> = close().catch(() => {}).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
@@ -141,8 +140,10 @@ const METHODS = ["get", "set", "delete", "list", "append", "read", "trim"] as co
 
 function checkEngine(engine: StoreEngine): void {
   const missing = METHODS.find((name) => typeof Object(engine)[name] !== "function");
-  if (missing) throw new TypeError(`Cannot use an engine as a store: it has no ${missing}(); add the method`);
+  if (missing) throw new TypeError(`Cannot use an engine as a store: the engine has no ${missing}(); add this method`);
   const { valueBytes } = engine;
   if (valueBytes === undefined || valueBytes > 0) return;
-  throw new TypeError(`Cannot use an engine as a store: its valueBytes is ${valueBytes}; it must be a number above 0`);
+  throw new TypeError(
+    `Cannot use an engine as a store: valueBytes of the engine is ${valueBytes}; use a number above 0`,
+  );
 }

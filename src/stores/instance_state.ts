@@ -1,5 +1,5 @@
 /**
- * Connects one instance of a server to a store: hashes keys, seals values, and exchanges notifications with other
+ * Connects an instance of a server to a store. Hashes keys, seals values, and exchanges notifications with other
  * instances over a topic.
  *
  * @module
@@ -32,13 +32,13 @@ import { PendingEnds } from "./pending_ends.ts";
 import { TenantSums } from "./tenant_sums.ts";
 import { WrittenBytes } from "./written_bytes.ts";
 
-/** A JSON value with its version. */
+/** A JSON value from the store, and its version. */
 export interface OpenedValue {
   readonly value: unknown;
   readonly version: string;
 }
 
-/** A page of a log with opened entries. */
+/** A page of a log. Its entries are opened, which means that they are no longer sealed. */
 export interface OpenedPage {
   readonly entries: readonly { readonly id: number; readonly value: unknown }[];
   readonly first: number;
@@ -46,12 +46,13 @@ export interface OpenedPage {
   readonly epoch: string;
 }
 
-/** A message from one instance to all other instances. */
+/** A notification from one instance to all other instances. */
 type News =
   | { readonly changes: readonly SharedChange[] }
   /**
-   * A notification about one session, for one of three reasons: the session has changed, another instance now writes to
-   * the client, or the client has sent a message to pass on.
+   * A notification about a session. `isEnded`: the session has ended. `claim`: another instance now writes to the
+   * client. `relay`: the client has sent a message for another instance. If none of them is set, the state of the
+   * session has changed.
    */
   | {
     readonly session: string;
@@ -62,15 +63,15 @@ type News =
   /** The rules of `enable` and `disable` have changed. */
   | { readonly rules: true };
 
-/** The pots that limit how much clients make the instance use the store. */
+/** The pots that limit how much each client can use the store. */
 interface Pots {
-  /** Operations on sessions that are in progress. Each uses the store for at most three operations at a time. */
+  /** Operations on sessions in progress. Each of them runs at most three store operations at a time. */
   readonly operations: Pot;
-  /** Messages that were passed on to other instances within {@linkcode RELAY_MS}. */
+  /** Messages that were forwarded to other instances within the last {@linkcode RELAY_MS}. */
   readonly relays: Pot;
-  /** Ends of sessions that are not yet written to the store. */
+  /** Ends of sessions that the store has not confirmed yet. */
   readonly ends: Pot;
-  /** All other data that was written to the store for clients. */
+  /** All other data in the store that was written for clients. */
   readonly written: WrittenBytes;
 }
 
@@ -92,31 +93,37 @@ export interface SessionFacts {
   readonly id: string;
   /** Milliseconds until the session expires. */
   readonly ms: number;
-  /** The mark that is stored when the session ends. */
+  /** The mark to store when the session ends. */
   readonly mark: Mark;
-  /** Account of the client. */
+  /** The account of the client. */
   readonly account: Account;
 }
 
-/** A session that receives notifications from other instances. */
+/** A session's record, to which other instances send notifications. */
 export interface InformedSession extends SharedSession {
   /** Hash of the session id. */
   readonly key: string;
-  /** Reads the record. If the store does not respond, it remains unknown whether the session has ended. */
+  /** Reads the record. If the store does not respond, `isEnded` does not change. */
   refresh(): Promise<void>;
-  /** Ends the session of this process, because another instance has ended it. */
+  /** Ends the session in this process, because another instance has ended the session. */
   endLocal(): void;
-  /** Closes the connection of a stream, because another instance has taken it over. */
+  /** Closes the connection of a stream, because another instance now sends the stream to the client. */
   yieldLocal(stream: string | undefined): void;
-  /** Handles a message that another instance has received. `id` is its id in the log of such messages. */
+  /**
+   * Handles a message that another instance has received from the client. `id` is the id of the entry in the session's
+   * log of forwarded messages.
+   */
   receiveLocal(id: number): Promise<void>;
 }
 
-/** Rules of `enable` and `disable` that other instances may change. */
+/** The rules of `enable` and `disable`, which other instances can change. */
 export interface InformedRules extends SharedRules {
   /** Reads the rules again, because another instance may have changed them. */
   refresh(): void;
-  /** Tries once more to write the changes of this process. Returns the number of rules that could not be written. */
+  /**
+   * Tries once more to write the changes that this process has made. Returns the number of changes that could not be
+   * written.
+   */
   close(): Promise<number>;
 }
 
@@ -127,7 +134,7 @@ export interface StateParts {
   readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
   /** Creates the record of the rules of `enable` and `disable`. */
   readonly createRules: (state: InstanceState, ruled: Ruled, trunk?: SharedRules) => InformedRules;
-  /** Closes the store, unless another server of this process uses it. */
+  /** Closes the store, unless another server in this process uses the store. */
   readonly closeStore: () => Promise<void>;
 }
 
@@ -138,21 +145,21 @@ export class InstanceState implements SharedState {
   readonly #parts: StateParts;
   #instance?: string;
   readonly #sessions = new Map<string, InformedSession>();
-  /** Records of sessions that this process is opening. The pot of operations limits their number. */
+  /** Records of sessions that this process is opening. The pot `operations` limits the number of these records. */
   readonly #opening = new Set<InformedSession>();
-  /** Operations on sessions that are in progress, by id. */
+  /** For each session or key, the last operation in progress. */
   readonly #pending = new Map<string, Promise<unknown>>();
-  /** Ends of sessions that are not yet written to the store. */
+  /** Ends of sessions that the store has not confirmed yet. */
   readonly ends: PendingEnds = new PendingEnds();
-  /** The pots, created with the first session. */
+  /** The pots. Created with the first session. */
   #pots?: Pots;
-  /** Counts the resources that tenants use, if instances share the limits of tenants. */
+  /** Counts what each tenant uses on all instances. Set if the instances share `limits.perTenant`. */
   #tenants?: TenantSums;
-  /** Messages that were passed on, oldest first. */
+  /** The forwarded messages that are counted, oldest first. */
   readonly #relayed: { readonly account: Account; readonly until: number }[] = [];
-  /** Changes that other instances have not been notified of yet. Each change is sent once. */
+  /** Changes of which other instances have not been notified yet. Equal changes are sent only once. */
   readonly #changes = new Map<string, SharedChange>();
-  /** Changes of this instance whose notifications the store has not returned yet. */
+  /** Changes by this instance whose notifications the store has not returned yet. */
   readonly #own = new OwnChanges();
   #isTelling = false;
   #isDegraded = false;
@@ -184,9 +191,9 @@ export class InstanceState implements SharedState {
     this.#rules = this.#parts.createRules(this, ruled, trunk);
   }
 
-  /** Id of this instance. */
+  /** A random id of this instance. */
   get instance(): string {
-    // Create the id on first use, because Workers forbid random values while a module loads.
+    // Create the id when it is first needed, because Workers do not allow random values while a module loads.
     return this.#instance ??= crypto.randomUUID();
   }
 
@@ -195,20 +202,19 @@ export class InstanceState implements SharedState {
     return this.#store.lease;
   }
 
-  /** Limits of the server. */
   get limits(): SharingHost["limits"] {
     return this.#host.limits;
   }
 
-  /** Opens a session after its pending operations have finished. */
+  /** Opens the record of a session. Waits first for pending operations on the session. */
   async openSession({ id, ms, mark, account, accounts }: SharedSessionFacts): Promise<SharedSession | undefined> {
     this.#pots ??= findPots(accounts, this.limits);
     return await this.share(account, async () => {
       await this.#pending.get(id);
-      // Start to listen before the state is read; otherwise a change made between the two steps would be missed.
+      // Start listening before reading the state. Otherwise a change between the two steps would be missed.
       const [key] = await Promise.all([this.hash("session", id), this.listen(), this.#rules?.load()]);
       const record = this.#parts.createSession(this, { key, id, ms, mark, account });
-      // Add the record before its first read; otherwise it would miss the notification of a change made during the
+      // Add the record before its first read. Otherwise the record would miss the notification of a change during the
       // read.
       this.#opening.add(record);
       try {
@@ -235,18 +241,17 @@ export class InstanceState implements SharedState {
 
   async spend(mark: Mark, ttlMs: number): Promise<Marking | undefined> {
     const place = await this.#toPlace("spent", mark, ttlMs);
-    // Run these operations one after another, so that a client has only one operation in progress, however many answers
-    // it sends.
+    // Run these operations one after another, so that a client that sends many answers has only one operation in
+    // progress.
     return await this.queue(place.key, () => this.attempt("set", () => markStored(mark, place)));
   }
 
-  /** Returns the place in the store where the ends of a client's sessions are marked. */
+  /** Returns the place in the store for the marks of a client's ended sessions. */
   toEndPlace(mark: Mark): Promise<MarkPlace> {
     return this.#toPlace("ended", mark, toMarkTtl(this.limits.sessions.lifeMs));
   }
 
-  // Each version of the format has separate lists, because an instance that cannot read a list would replace it by an
-  // empty list.
+  // Use a separate list for each version of the format, because an instance that cannot read a list would overwrite it.
   async #toPlace(kind: string, mark: Mark, ttlMs: number): Promise<MarkPlace> {
     return {
       store: this,
@@ -256,7 +261,10 @@ export class InstanceState implements SharedState {
     };
   }
 
-  /** Runs an operation for a client. Resolves to `undefined` if the client has too many operations in progress. */
+  /**
+   * Runs an operation for a client. Resolves to `undefined` without running the operation if the client has too many
+   * operations in progress.
+   */
   async share<T>(account: Account, run: () => Promise<T>): Promise<T | undefined> {
     if (this.#relayed.length) this.#forgetRelays();
     if (!this.#pots?.operations.take(account)) return;
@@ -267,12 +275,12 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Reserves a place for the end of a session. Returns `false` if there is no room. */
+  /** Reserves a place for the end of a session. Returns `false` if too many ends are pending. */
   reserveEnd(key: string, account: Account, write: () => Promise<boolean>): boolean {
     return !!this.#pots && this.ends.reserve(key, { account, pot: this.#pots.ends, write });
   }
 
-  /** Counts a message that is passed on. Returns `false` if the client has sent too many messages. */
+  /** Counts a message that is about to be forwarded. Returns `false` if the client has sent too many messages. */
   mayRelay(account: Account): boolean {
     this.#forgetRelays();
     if (!this.#pots?.relays.take(account)) return false;
@@ -281,8 +289,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Counts a value that a client is about to write, until it expires. Returns a function to call when the value is
-   * replaced, or `undefined` if the client has written too much.
+   * Counts a value that is about to be written for a client, until the value expires. Returns a function to call when
+   * the value is replaced, or `undefined` if too much was already written for the client.
    */
   mayWrite(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
     return this.#pots?.written.take(account, value, ttlMs);
@@ -311,8 +319,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Runs an operation on a session or a value. It waits for earlier operations with the same id. A request that opens
-   * the session waits for the operation, and so does closing the server.
+   * Runs an operation on a session or a value after all earlier operations with the same id. `openSession` and `close`
+   * wait for the operation.
    */
   async queue<T>(id: string, run: () => Promise<T>): Promise<T> {
     const before = this.#pending.get(id);
@@ -329,54 +337,53 @@ export class InstanceState implements SharedState {
     }
   }
 
-  /** Adds a session, which then receives notifications from other instances. */
+  /** Adds a session, so that its record receives notifications from other instances. */
   addSession(record: InformedSession): void {
     this.#opening.delete(record);
     this.#sessions.set(record.key, record);
   }
 
   /**
-   * Announces to a session the changes of this instance that the session has missed, because it subscribed to `uris` on
-   * another instance.
+   * Announces recent changes of the resources `uris` again, because a session that subscribed to these resources on
+   * another instance has missed them.
    */
   repeatChanges(uris: readonly string[]): void {
     for (const uri of uris) if (this.#own.has(uri)) this.#host.changes.emitLocal({ kind: "resource", uri });
   }
 
-  /** Removes a session. */
   removeSession(record: InformedSession): void {
     this.#opening.delete(record);
     if (this.#sessions.get(record.key) === record) this.#sessions.delete(record.key);
   }
 
-  /** Returns the hash of a name as a key, so that the store does not reveal the name. */
+  /** Returns a key with the hash of a name, so that the store does not reveal the name. */
   async hash(kind: string, name: string): Promise<string> {
     const bytes = new TextEncoder().encode(JSON.stringify([this.#host.sealer.realm, kind, name]));
     return toBase64Url(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
   }
 
-  /** Reads a value. Returns `undefined` if the key has no value, or if the value was sealed with another secret. */
+  /** Reads a value. Returns `undefined` if the key has no value. The `value` is `undefined` if it cannot be opened. */
   async get(key: string): Promise<OpenedValue | undefined> {
     const found = await this.#store.get(key);
     return found && { value: await this.open(key, found.value), version: found.version };
   }
 
-  /** Writes a value. Returns its version, or `undefined` if the version did not match. */
+  /** Writes a value. Returns the version of the written value, or `undefined` if the required version did not match. */
   async set(key: string, value: unknown, options: SetOptions): Promise<string | undefined> {
     return await this.#store.set(key, await this.seal(key, value), options);
   }
 
-  /** Removes a value. Returns `false` if the version did not match. */
+  /** Deletes a value. Returns `false` if the required version did not match. */
   async delete(key: string, version?: string): Promise<boolean> {
     return await this.#store.delete(key, { version });
   }
 
-  /** Appends an entry to a log. Returns its id. */
+  /** Appends an entry to a log. Returns the id of the entry. */
   async append(log: string, value: unknown, options: AppendOptions): Promise<number> {
     return await this.#store.append(log, await this.seal(log, value), options);
   }
 
-  /** Reads a log. */
+  /** Reads a page of a log. */
   async read(log: string, options: ReadOptions): Promise<OpenedPage> {
     const { entries, first, last, epoch } = await this.#store.read(log, options);
     const opened = entries.map(async ({ id, value }) => ({ id, value: await this.open(log, value) }));
@@ -384,8 +391,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Calls `listener` for each entry of a log after the entry `after`, in order. If the listener returns a promise,
-   * waits for it before the next entry.
+   * Calls `listener` in order for each log entry after the entry `after`. If the listener returns a promise, the next
+   * entry waits until the promise has settled.
    */
   async follow(
     log: string,
@@ -406,7 +413,7 @@ export class InstanceState implements SharedState {
     };
   }
 
-  /** Runs operations of the store. If an operation fails, reports it to the observer and returns `undefined`. */
+  /** Runs store operations. If an operation fails, reports the error to the observer and returns `undefined`. */
   async attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     try {
       const result = await run();
@@ -417,7 +424,7 @@ export class InstanceState implements SharedState {
       return result;
     } catch (error) {
       if (this.#isClosed) return;
-      // The store works: only this value is too large for it.
+      // Do not report the store as degraded, because only this value is too large.
       if (error instanceof RangeError) return this.#reportRefused(operation, error);
       if (this.#isDegraded) return;
       this.#isDegraded = true;
@@ -426,8 +433,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Reports to the observer that the engine's listener was lost, or that it is back. While it is lost, topics are read
-   * more often.
+   * Reports to the observer that the engine's listener was lost or works again. While the listener is lost, the store
+   * reads topics more often.
    */
   reportListening(state: "lost" | "back", error?: unknown): void {
     if (this.#isClosed) return;
@@ -436,11 +443,11 @@ export class InstanceState implements SharedState {
   }
 
   #reportLost(things: string): void {
-    const error = new Error(`Cannot write ${things}: the store does not answer`);
+    const error = new Error(`Cannot write ${things}: the store does not respond`);
     this.#host.observer.store?.({ state: "degraded", operation: "set", error });
   }
 
-  // Report each kind of operation only once, because clients choose the values.
+  // Report each kind of operation only once. Otherwise a client that sends large values could flood the log.
   #reportRefused(operation: string, error: RangeError): undefined {
     if (this.#refused.has(operation)) return;
     this.#refused.add(operation);
@@ -450,7 +457,7 @@ export class InstanceState implements SharedState {
   readonly #refused = new Set<string>();
 
   /**
-   * Sends a notification to the other instances. Resolves to `false` if the store fails and the notification is lost.
+   * Sends a notification to the other instances. Resolves to `false` if the store fails; the notification is then lost.
    */
   async publish(news: News): Promise<boolean> {
     const publish = async () => {
@@ -466,14 +473,14 @@ export class InstanceState implements SharedState {
     await this.#store.publish(topic, await this.seal(topic, { from: this.instance, ...news }));
   }
 
-  /** Seals a value, so that only instances of this server can open it, and only with the same key. */
+  /** Seals a value, so that only instances of this server can open the value, and only with the same key. */
   seal(key: string, value: unknown): Promise<string> {
     return sealVersioned(this.#host.sealer, `store ${key}`, value);
   }
 
   /**
    * Opens a sealed value. Returns `undefined` if the value was changed, was sealed with another key or secret, or has
-   * the format of another version of the library.
+   * the format of another library version.
    */
   open(key: string, text: string): Promise<unknown> {
     return openVersioned(this.#host.sealer, `store ${key}`, text);
@@ -484,8 +491,8 @@ export class InstanceState implements SharedState {
   }
 
   /**
-   * Starts to listen to other instances. Resolves to `false` if the store fails, and then tries again until it
-   * succeeds.
+   * Starts listening to other instances. If the store fails, resolves to `false`, and retries in the background until
+   * the store works.
    */
   listen(): Promise<boolean> {
     return this.#listening ??= this.#startListening();
@@ -519,13 +526,13 @@ export class InstanceState implements SharedState {
     for (const record of [...this.#sessions.values(), ...this.#opening]) this.refreshSession(record);
   }
 
-  /** Reads a session again. Changes of other instances that arrive later wait for the read. */
+  /** Reads a session's record again. Change notifications from other instances wait for this read. */
   refreshSession(record: InformedSession): void {
     const done = record.refreshLocal().finally(() => this.#refreshes.delete(done));
     this.#refreshes.add(done);
   }
 
-  /** The reads that sessions have started after changes on other instances. */
+  /** The reads of {@linkcode refreshSession} that are in progress. */
   readonly #refreshes = new Set<Promise<void>>();
 
   #take(news: unknown): void | Promise<void> {
@@ -534,7 +541,8 @@ export class InstanceState implements SharedState {
     if (Array.isArray(news.changes)) {
       const changes = news.changes.filter(isChange);
       const take = () => isOwn ? this.#own.remove(changes) : changes.forEach((change) => this.#announce(change));
-      // Wait for these reads, because a client that subscribed before the change must be notified of it.
+      // Wait for these reads, because they may add a subscription from before the change, whose client must be
+      // notified.
       return this.#refreshes.size ? Promise.all(this.#refreshes).then(take) : take();
     }
     if (isOwn) return;
@@ -557,12 +565,12 @@ export class InstanceState implements SharedState {
     for (const listener of [...this.#host.changes.listeners]) listener(change);
   }
 
-  // Sends a change to other instances, except a change of this process's handlers: the handlers of the other instances
-  // did not change.
+  // Sends a change to other instances, except for a change of this process's handlers, because the handlers of other
+  // instances are not affected.
   #tell(change: Change | ExtensionNews): void {
     if (change.kind === "close" || change.kind === "log" || change.kind === "list" && change.handlers) return;
-    // Limit the number of changes that wait while the store is lost. Subscribers miss changes above the limit, but the
-    // memory of this process stays limited.
+    // Limit the number of changes that wait while the store does not respond, because the changes take memory.
+    // Subscribers on other instances miss changes above the limit.
     if (this.#changes.size < MAX_CHANGES) {
       const key = toKey(change);
       if (this.#isListening && !this.#changes.has(key)) this.#own.add(change);
@@ -586,7 +594,7 @@ export class InstanceState implements SharedState {
   }
 
   async #tellAll(): Promise<void> {
-    // Wait for a microtask, so that changes in quick succession are sent together, each once.
+    // Wait for a microtask, to send changes in quick succession in one notification, without duplicates.
     await undefined;
     while (this.#changes.size) {
       const changes = this.#takeBatch();
@@ -598,16 +606,17 @@ export class InstanceState implements SharedState {
 
 const RETRY_MS = 1000;
 /**
- * Maximum length, in characters, of the notifications of extensions in one entry. A longer notification gets an entry
- * of its own.
+ * Maximum total length in characters of the extension notifications in one entry. A longer notification gets its own
+ * entry.
  */
 const BATCH_CHARACTERS = 65_536;
-/** Maximum number of changes that wait for the store, and maximum number of changes in one entry. */
+/** Maximum number of changes that wait for the store. */
 const MAX_CHANGES = 10_000;
+/** Maximum number of changes in one entry of the topic. */
 const BATCH_CHANGES = 100;
 
-// Returns a key under which a newer change replaces an older one: of the notifications of an extension, only the newest
-// per method and topic is needed.
+// Returns a key under which a newer change replaces an older change. An extension's notification replaces older
+// notifications with the same method and topic.
 function toKey(change: SharedChange): string {
   if (change.kind !== "extension") return JSON.stringify(change);
   const { extension, key, published: { topic, method } } = change;

@@ -1,5 +1,5 @@
 /**
- * A store engine in the memory of the process.
+ * A store engine that keeps values and logs in the memory of the process.
  *
  * @module
  */
@@ -33,7 +33,7 @@ interface Log {
   readonly entries: Entry[];
 }
 
-/** Values and logs in memory. Every method answers synchronously. */
+/** Values and logs in memory. All methods are synchronous. */
 export class MemoryEngine {
   readonly #clock: Clock;
   readonly #maxBytes: number;
@@ -43,7 +43,7 @@ export class MemoryEngine {
   #bytes = 0;
   #writes = 0;
 
-  /** Creates an empty engine that holds at most `bytes` bytes. */
+  /** `bytes` is the maximum total size of keys, values and entries. */
   constructor({ clock, bytes }: { readonly clock: Clock; readonly bytes: number }) {
     this.#clock = clock;
     this.#maxBytes = bytes;
@@ -155,12 +155,15 @@ export class MemoryEngine {
     this.#logs.delete(log);
   }
 
-  // Expired values are dropped when they are read, and all together after some writes, so that no timer is needed. Use
-  // the same time for the whole operation: if the old value expired in between, its bytes would be subtracted twice.
+  // Expired values are removed when they are read, and all of them after every `SWEEP_WRITES` writes, so that no timer
+  // is needed. `now` is the same for the whole operation. Otherwise the old value could expire during the operation,
+  // and its bytes would be subtracted twice.
   #charge(operation: string, bytes: number, now: number): void {
     if (++this.#writes % SWEEP_WRITES === 0 || this.#bytes + bytes > this.#maxBytes) this.#sweep(now);
     if (this.#bytes + bytes > this.#maxBytes) {
-      throw new RangeError(`Cannot ${operation}: the store holds ${this.#maxBytes} bytes (bytes); raise the limit`);
+      throw new RangeError(
+        `Cannot ${operation}: the store is full, with a limit of ${this.#maxBytes} bytes (bytes); raise the limit`,
+      );
     }
     this.#bytes += bytes;
   }
@@ -171,10 +174,10 @@ export class MemoryEngine {
   }
 }
 
-/** Number of writes after which all expired values are dropped. */
+/** Number of writes between two removals of all expired values. */
 const SWEEP_WRITES = 1000;
 
-/** Returns the bytes that a value or an entry takes in memory. */
+/** Returns the memory that a value or an entry takes, in bytes. */
 function toHeld(key: string, value: string): number {
   return 200 + toBytes(key) + toBytes(value);
 }

@@ -9,21 +9,23 @@ import { type Clock, systemClock } from "../core/capacity/timers.ts";
 import { CustomStore } from "./custom_store.ts";
 import { MemoryEngine } from "./memory_engine.ts";
 
-/** Options of a store in memory. */
+/** Options of {@linkcode memoryStore}. */
 export interface MemoryStoreOptions {
-  /** Maximum size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 64 MiB. */
+  /** Maximum total size of all values and entries, in bytes. Each character counts as two bytes. Defaults to 64 MiB. */
   readonly bytes?: number;
-  /** Milliseconds after which other servers notice that a server has ended. Defaults to 5000. */
+  /**
+   * Milliseconds after which other servers consider a server ended if it stops renewing its lease. Defaults to 5000.
+   */
   readonly leaseMs?: number;
-  /** Source of the time, for tests. */
+  /** The clock that the store uses. Replace it in tests. Defaults to the system clock. */
   readonly clock?: Clock;
 }
 
 const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, leaseMs: true, clock: true } };
 
 /**
- * Creates a store in the memory of this process. It answers synchronously, and several servers of the process can share
- * it.
+ * Creates a store in the memory of this process. Its operations are synchronous. Several servers in the process can
+ * share the store.
  *
  * ```ts
  * import { memoryStore } from "@x/mcp/stores";
@@ -37,9 +39,9 @@ const OPTIONS: KnownOptions<keyof MemoryStoreOptions> = { names: { bytes: true, 
  * @throws {TypeError} if `bytes` or `leaseMs` is not a number above 0.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
-  checkOptions("make a store", options, OPTIONS);
+  checkOptions("create a store", options, OPTIONS);
   const { bytes = 64 * 1024 * 1024, leaseMs, clock = systemClock } = options;
-  if (!(bytes > 0)) throw new TypeError(`Cannot make a store: bytes is ${bytes}; it must be a number above 0`);
+  if (!(bytes > 0)) throw new TypeError(`Cannot create a store: bytes is ${bytes}; use a number above 0`);
   const engine = new MemoryEngine({ clock, bytes });
   return new CustomStore(() => engine, { leaseMs }, { isShared: false, isReplaceable: false });
 }

@@ -1,27 +1,26 @@
 /**
- * The resource changes that this instance has announced, until the store has returned their notifications.
+ * The resource changes that this instance has announced and whose notifications the store has not returned yet.
  *
- * A client may subscribe on one instance, and then cause a change on a second instance that has not been notified of
- * the subscription yet. The second instance announces the change only to the subscribers that it knows. The
- * notification of the subscription arrives before the notification of the change, so the second instance can then
- * announce the change again.
+ * A client may subscribe on one instance, and then cause a change on a second instance that does not know of the
+ * subscription yet. The second instance announces the change only to the subscribers that it knows. The store then
+ * returns the notification of the subscription before the notification of the change. While the change is listed here,
+ * the second instance can announce the change again to the new subscriber.
  *
  * @module
  */
 import type { SharedChange } from "../core/store.ts";
 
-/** The changes of one instance whose notifications the store has not returned yet. */
 export class OwnChanges {
   /** Number of changes, by resource URI. */
   readonly #counts = new Map<string, number>();
 
-  /** Adds a change that this instance announces. */
+  /** Adds a change that this instance announces. Ignores changes of lists. */
   add(change: SharedChange): void {
     if (change.kind !== "resource" || this.#counts.size >= MAX_URIS && !this.has(change.uri)) return;
     this.#counts.set(change.uri, (this.#counts.get(change.uri) ?? 0) + 1);
   }
 
-  /** Whether the instance has announced a change of a resource. */
+  /** Whether a change of this resource is listed. */
   has(uri: string): boolean {
     return this.#counts.has(uri);
   }
@@ -42,5 +41,8 @@ export class OwnChanges {
   }
 }
 
-/** Maximum number of resources. A handler may announce any number of changes while the store is slow. */
+/**
+ * Maximum number of resources. A limit is needed, because a handler can announce any number of changes while the store
+ * is slow.
+ */
 const MAX_URIS = 10_000;

@@ -1,55 +1,52 @@
 /**
- * Keeps the ends of sessions that the store has not confirmed, and writes them as soon as the store responds.
+ * Keeps the ends of sessions that the store has not confirmed, and retries until the store confirms them.
  *
  * @module
  */
 import type { Account, Pot } from "../core/capacity/account.ts";
 import { systemClock } from "../core/capacity/timers.ts";
 
-/** The end of a session that is not yet written to the store. */
+/** The end of a session. */
 interface PendingEnd {
   readonly account: Account;
   readonly pot: Pot;
-  /** Writes the end. Resolves to `false` if the store did not confirm it. */
+  /** Writes the end to the store. Resolves to `false` if the store did not confirm the write. */
   readonly write: () => Promise<boolean>;
   /** The attempt in progress. */
   writing?: Promise<boolean>;
-  /** Whether the client received the response that the end is still pending. */
+  /** Whether the client has received a response that the end is still pending. */
   isLate?: boolean;
-  /** Time at which the end was written, in milliseconds of the monotonic clock. */
+  /** Time at which the store confirmed the end, in milliseconds on the monotonic clock. */
   written?: number;
 }
 
-/** Milliseconds before the next attempt. */
+/** Milliseconds between two attempts to write the pending ends. */
 const RETRY_MS = 1000;
 /**
- * Milliseconds for which an end that was written late is remembered, so that a client that repeats its request gets a
- * confirmation.
+ * Milliseconds for which an end is kept if the store confirmed it only after the client's request. A client that
+ * retries the request within this time gets a confirmation.
  */
 const KEPT_MS = 60_000;
 
-/** The pending ends, by the key of their session. */
 export class PendingEnds {
   readonly #ends = new Map<string, PendingEnd>();
   #stop?: () => void;
   #isClosed = false;
 
   /**
-   * Returns whether the end of a session is pending or was written late. Returns `undefined` if there is no such end.
+   * Returns `"waiting"` if the end of the session is pending, and `"written"` if the store confirmed the end only after
+   * the client's request. Returns `undefined` for all other sessions.
    */
   find(key: string): "written" | "waiting" | undefined {
     const end = this.#ends.get(key);
     return end && (end.written === undefined ? "waiting" : "written");
   }
 
-  /**
-   * Reserves a place for an end. Returns `false` if the client, or all clients together, have too many pending ends.
-   */
+  /** Reserves a place for an end. Returns `false` if too many ends of this client, or of all clients, are pending. */
   reserve(key: string, { account, pot, write }: Pick<PendingEnd, "account" | "pot" | "write">): boolean {
     if (this.#ends.has(key)) return true;
     this.#tidy();
-    // Drop the client's written ends first. They are kept only for a repeated request, which may never come, and must
-    // not use up the room for pending ends.
+    // Make room by dropping the client's written ends, which are kept only for a retry that may never come.
     if (!pot.hasShare(account)) this.#dropWritten(account);
     if (!pot.take(account)) return false;
     this.#ends.set(key, { account, pot, write });
@@ -57,8 +54,8 @@ export class PendingEnds {
   }
 
   /**
-   * Writes the end in a reserved place. Resolves to `false` if the store did not confirm the end, which then stays
-   * pending.
+   * Writes the end for which a place was reserved. If the store does not confirm the end, resolves to `false`, and the
+   * end stays pending.
    */
   async write(key: string): Promise<boolean> {
     const end = this.#ends.get(key);
@@ -68,7 +65,7 @@ export class PendingEnds {
     return isWritten;
   }
 
-  /** Tries to write each end once more. Returns the number of ends that could not be written. */
+  /** Tries once more to write each pending end. Returns the number of ends that could not be written. */
   async close(): Promise<number> {
     this.#isClosed = true;
     this.#stop?.();
@@ -80,14 +77,13 @@ export class PendingEnds {
     const isWritten = await (end.writing ??= end.write());
     end.writing = undefined;
     if (!isWritten) end.isLate = true;
-    // Forget an end that was confirmed at once, because its client will not repeat the request.
+    // Drop an end that was confirmed during the client's request, because the client will not retry the request.
     else if (end.isLate) end.written ??= systemClock.now();
     else this.#drop(key, end);
     return isWritten;
   }
 
-  // Writes one end after another, and stops at the first failure, because a lost store would reject the remaining ends
-  // too.
+  // Writes one end after another. Stops at the first failure, because the remaining ends would probably fail too.
   async #writeAll(): Promise<boolean> {
     for (const [key, end] of this.#ends) {
       if (end.written === undefined && !await this.#attempt(key, end)) return false;

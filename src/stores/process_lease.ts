@@ -1,6 +1,6 @@
 /**
- * The lease of a process: a value in the store that expires soon after the process has ended, so that other processes
- * notice its end.
+ * The lease of a process: a value in the store that expires soon after the process ends. The expired lease shows other
+ * processes that this process has ended.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, Lease, Store } from "../core/store.ts";
 import { toBase64Url } from "../kit/base64.ts";
 
-/** Number of renewals within the duration of a lease. */
+/** Number of renewals per time to live of a lease. */
 export const RENEWALS = 3;
 
 /** The lease of this process in one store. */
@@ -17,7 +17,7 @@ export class ProcessLease implements Lease {
   readonly #store: Pick<Store, "get" | "set">;
   readonly #holders = new Set<object>();
   #id?: string;
-  /** The first write of the lease, while it is in progress. */
+  /** The first write of the lease. Set only while the write is in progress. */
   #starting?: Promise<void>;
   #stop?: () => void;
 
@@ -26,7 +26,7 @@ export class ProcessLease implements Lease {
     this.ms = ms;
   }
 
-  // Created on first use, because Workers forbid random values while a module loads.
+  // Create the id when it is first needed, because Workers do not allow random values while a module loads.
   get id(): string {
     return this.#id ??= toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
   }
@@ -36,8 +36,8 @@ export class ProcessLease implements Lease {
     this.#holders.add(holder);
     const release = () => void this.#holders.delete(holder);
     try {
-      // Write the lease before the caller writes data that depends on it, because other processes must find the lease
-      // when they find the data.
+      // Write the lease before the caller writes data that depends on the lease: other processes that find the data
+      // must also find the lease.
       if (!this.#stop) await (this.#starting ??= this.#start());
     } catch (error) {
       release();
@@ -51,7 +51,7 @@ export class ProcessLease implements Lease {
     return found instanceof Promise ? found.then((found) => !!found) : !!found;
   }
 
-  /** Stops renewing the lease. Returns whether it was held. */
+  /** Stops renewing the lease. Returns whether the lease was in use. */
   close(): boolean {
     const wasHeld = !!this.#stop;
     this.#holders.clear();
@@ -72,7 +72,7 @@ export class ProcessLease implements Lease {
     this.#stop = systemClock.start(() => this.#renew(), this.ms / RENEWALS, { background: true });
   }
 
-  // Give up the lease only when it is due for renewal, so that calls in quick succession share one lease.
+  // Check only at each renewal whether the lease is still needed, so that calls in quick succession share one lease.
   async #renew(): Promise<void> {
     if (!this.#holders.size) return this.#end();
     try {
@@ -81,7 +81,7 @@ export class ProcessLease implements Lease {
       // The next renewal writes the lease again. If the renewal comes too late, other processes assume that this
       // process has ended.
     }
-    // Do not renew if the store was closed in the meantime.
+    // Do not renew the lease if the store was closed during the write.
     if (this.#stop) this.#renewLater();
   }
 

@@ -1,36 +1,36 @@
 /**
- * Detects that the file of a database was replaced or removed. A process that has the file open would continue with the
- * old file, and share nothing with processes that open the new file.
+ * Detects that a database file was replaced or removed. Without this check, a process with the old file open would
+ * share nothing with processes that open the new file.
  *
  * @module
  */
 import { systemClock } from "../core/capacity/timers.ts";
 
-/** Milliseconds between two checks while the database is used. */
+/** Minimum milliseconds between two checks. */
 const LOOK_MS = 500;
 
-/** Compares the open file with the file that would be opened now. */
+/** Compares the open file with the file that is now at the same path. */
 export class FileWatch {
   readonly #isSame: () => Promise<boolean>;
   #lookAt: number = systemClock.now();
   /**
-   * Whether the first check found the same file. An in-memory database is never the same when it is opened again, so it
-   * is not checked.
+   * Whether the first check found the same file. `false` for an in-memory database, which is not checked, because
+   * opening it again always creates another database.
    */
   #isFile?: boolean;
   #isReplaced = false;
 
   /**
-   * Creates a watch. `isSame` opens the database once more, and tests whether it is the same database. If `isSame`
-   * throws, the file counts as unchanged.
+   * `isSame` opens the database again, and tests whether both connections are to the same database. If `isSame` throws,
+   * the file counts as unchanged.
    */
   constructor(isSame: () => Promise<boolean>) {
     this.#isSame = isSame;
   }
 
-  /** Throws if the file was replaced. */
+  /** Throws if an earlier check found that the file was replaced. */
   check(): void {
-    if (this.#isReplaced) throw new Error("the file of the database was replaced");
+    if (this.#isReplaced) throw new Error("the database file was replaced");
     const now = systemClock.now();
     if (now < this.#lookAt) return;
     this.#lookAt = Infinity;

@@ -13,9 +13,11 @@ import { toName, withAlso } from "../core/visibility/registry.ts";
 import { applyRules, type PlacedRule, type SharedRule, type SharedRules } from "../core/visibility/visibility.ts";
 import type { InformedRules, InstanceState } from "./instance_state.ts";
 
-/** The rules in the store. */
 interface StoredRules {
-  /** Number that grows with each change, so that newer rules can be distinguished from older rules. */
+  /**
+   * Timestamp of the latest change, which grows with each change, even if a clock goes back. Shows which of two sets of
+   * rules is newer.
+   */
   readonly at: number;
   /** The rules, oldest first. Each key has at most one rule. */
   readonly rules: readonly PlacedRule[];
@@ -23,36 +25,36 @@ interface StoredRules {
 
 const NOTHING: StoredRules = { at: 0, rules: [] };
 
-/** The rules of one server in a store. Until they have been read, all handlers of the server are hidden. */
+/** The rules of one server in a store. All handlers of the server are hidden until the rules are read. */
 export class RuleRecord implements InformedRules {
   readonly #instances: InstanceState;
   readonly #ruled: Ruled;
   readonly #trunk?: SharedRules;
   readonly #unwatch?: () => void;
   readonly #watchers = new Set<() => void>();
-  /** The handlers of the server. */
   #handlers: readonly Handler[] = [];
   #list?: readonly PlacedRule[];
-  /** The rules in the store, as last read or written by this process. Another instance may have changed them since. */
+  /** The rules that this process last read or wrote. Another instance may have changed the rules in the store since. */
   #known?: StoredRules;
-  /** Changes that this process has made and not yet written, in order. Each key has at most one change. */
+  /** Changes that this process has not written yet, oldest first. Each key has at most one change. */
   #pending: readonly SharedRule[] = [];
   /**
-   * Times of two rules of single paths: the newest rule that shows a handler, and the newest rule that hides a handler.
+   * Among the rules for single paths, the time of the newest rule that shows a handler, and of the newest rule that
+   * hides a handler.
    */
   readonly #noticed = { shown: 0, hidden: 0 };
-  /** Whether the other instances must still be notified of a write. */
+  /** Whether the rules were written and the other instances were not notified yet. */
   #isUntold = false;
-  /** Whether the rules are due to be written again. */
+  /** Whether the rules must be written again although they have not changed. */
   #isDue = true;
-  /** Whether a request has failed because the rules were not known yet. */
+  /** Whether a request may have failed because the rules were not known yet. */
   #isLate = false;
   /** Whether the last attempt to compile the handlers with the current rules failed. */
   #isSpoiled = false;
   #isWanted = false;
   #isClosed = false;
   #running?: Promise<void>;
-  /** Stops the timer. Set while no exchange with the store is in progress. */
+  /** Stops the timer for the next exchange with the store. Set while no exchange is in progress. */
   #stop?: () => void;
 
   constructor(instances: InstanceState, ruled: Ruled, trunk?: SharedRules) {
@@ -63,7 +65,7 @@ export class RuleRecord implements InformedRules {
       try {
         this.#applyAll();
       } catch {
-        // The retry also reports the error.
+        // Read the rules again. If the handlers still cannot be compiled, the read reports the error.
         this.refresh();
       }
     });
@@ -98,7 +100,7 @@ export class RuleRecord implements InformedRules {
       throw new RangeError(this.#toTooLarge(key, isShown));
     }
     if (toBytes(pending) > MAX_BYTES) {
-      throw new RangeError(`${toRefusal(key, isShown)}: too many changes wait for the store; try again later`);
+      throw new RangeError(`${toRefusal(key, isShown)}: too many changes are not stored yet; try again later`);
     }
     const before = this.#pending;
     this.#pending = pending;
@@ -123,7 +125,7 @@ export class RuleRecord implements InformedRules {
   }
 
   load(): Promise<void> | undefined {
-    // After a failure, do not make the caller wait; the timer tries again.
+    // After a failure, do not exchange rules here, because the caller would wait. The timer tries again.
     if (!this.#known && !this.#stop) return this.#run();
   }
 
@@ -140,7 +142,10 @@ export class RuleRecord implements InformedRules {
     return this.#pending.length;
   }
 
-  /** Exchanges rules with the store. If called during an exchange, starts another exchange afterwards. */
+  /**
+   * Reads the rules from the store, and writes the pending changes. If an exchange is in progress, another exchange
+   * follows it.
+   */
   #run(): Promise<void> {
     this.#isWanted = true;
     return this.#running ??= this.#exchangeAll();
@@ -152,7 +157,7 @@ export class RuleRecord implements InformedRules {
     let isDone = true;
     while (this.#isWanted && isDone && !this.#isClosed) {
       this.#isWanted = false;
-      // Start to listen before the rules are read; otherwise a change made between the two steps would be missed.
+      // Start listening before reading the rules. Otherwise a change between the two steps would be missed.
       isDone = await this.#instances.listen() && await this.#exchange();
     }
     this.#running = undefined;
@@ -179,15 +184,15 @@ export class RuleRecord implements InformedRules {
 
   async #write(key: string): Promise<void> {
     await this.#trunk?.load();
-    // Wait for the rules of the trunk. Without these rules, a rule that shows a handler hidden by the trunk would seem
-    // to have no effect, and would be dropped.
+    // Fail until the rules for all paths (the trunk's rules) are known. Otherwise a rule that shows a handler which the
+    // trunk hides would seem to have no effect, and would be dropped.
     if (this.#trunk && !this.#trunk.list) throw new Error(NO_TRUNK);
     for (let left = ATTEMPTS; left; left--) {
       const found = await this.#instances.get(key);
       const stored = found ? toStored(found.value) : NOTHING;
       if (!stored) throw new RangeError(UNREADABLE);
-      // If the store has older rules, it was emptied or restored. Keep the known rules, so that no disabled handler
-      // becomes visible.
+      // If the stored rules are older, the store was emptied or restored from a backup. Keep the known rules, so that
+      // no disabled handler becomes visible.
       const before = this.#known && this.#known.at > stored.at ? this.#known : stored;
       // Apply the rules that were read, even if the pending changes cannot be written.
       this.#known = before;
@@ -196,7 +201,7 @@ export class RuleRecord implements InformedRules {
       const next = this.#merge(before, pending);
       if (isTooLarge(next, stored)) throw new RangeError(this.#toTooLarge("handlers", false));
       if (next !== stored || this.#isDue && next.rules.length) {
-        // Set this flag before the write, because the write may succeed although its response is lost.
+        // Set this flag before the write, because the write may succeed even if its response is lost.
         this.#isUntold = true;
         const value = { at: next.at, rules: next.rules.map(({ key, isShown, at }) => [key, isShown, at]) };
         const options = { ttlMs: LIFE_MS, version: found?.version ?? null };
@@ -207,10 +212,12 @@ export class RuleRecord implements InformedRules {
       this.#pending = this.#pending.filter((rule) => !pending.includes(rule));
       return pending.length ? this.#applyAll() : undefined;
     }
-    throw new Error(`Cannot share the rules of enable and disable: ${ATTEMPTS} other changes came first`);
+    throw new Error(
+      `Cannot share the rules of enable and disable: other instances changed the rules during all ${ATTEMPTS} attempts`,
+    );
   }
 
-  /** Returns the rules after changes. Returns the same object if the changes have no effect. */
+  /** Returns `stored` with the changes applied. Returns `stored` itself if the changes have no effect. */
   #merge(stored: StoredRules, changes: readonly SharedRule[]): StoredRules {
     const ofTrunk = this.#trunk?.list ?? [];
     const rules = new Map(stored.rules.map((rule) => [rule.key, rule]));
@@ -222,7 +229,7 @@ export class RuleRecord implements InformedRules {
     let at = Math.max(stored.at, last.shown, last.hidden);
     for (const { key, isShown } of changes) {
       const known = rules.get(key);
-      // Skip a change without effect, because it would override a newer change of another instance.
+      // Skip a change without effect, because its new timestamp would override a newer change by another instance.
       if (known?.isShown === isShown && known.at > (isShown ? last.hidden : last.shown)) continue;
       at = Math.max(at + 1, systemClock.date());
       last[isShown ? "shown" : "hidden"] = at;
@@ -236,8 +243,8 @@ export class RuleRecord implements InformedRules {
   }
 
   /**
-   * Applies rules that were read from the store. If the handlers cannot be compiled with them, requests are rejected
-   * until they can.
+   * Applies rules from the store. If the handlers cannot be compiled with these rules, throws, and requests are
+   * rejected until the handlers can be compiled.
    */
   #applyAll(): void {
     try {
@@ -250,8 +257,8 @@ export class RuleRecord implements InformedRules {
   }
 
   /**
-   * Applies the known rules and the pending changes. If the handlers cannot be compiled with them, throws and changes
-   * nothing.
+   * Applies the known rules and the pending changes. If the handlers cannot be compiled with the result, throws and
+   * changes nothing.
    */
   #update(): void {
     const before = this.#list;
@@ -266,7 +273,8 @@ export class RuleRecord implements InformedRules {
       return handlers.filter((handler) => was.has(handler) !== is.has(handler));
     };
     try {
-      // Announce a change only if a client may have seen a list, which is not the case before the rules are known.
+      // Announce a change only if a client may have received a list or an error: no client gets a list before the rules
+      // are known.
       if (before || this.#isLate || this.#isSpoiled) visibility.apply(find);
       else registry.toggle(find);
     } catch (error) {
@@ -281,28 +289,28 @@ export class RuleRecord implements InformedRules {
     const known = groupByKey(this.#handlers);
     const unused = this.#list?.find((rule) => !known.has(rule.key));
     const remedy = unused ? `enable ${unused.key}, which this server does not have` : "enable some, or use a tag";
-    return `${toRefusal(key, isShown)}: the rules would weigh more than ${MAX_BYTES} bytes; ${remedy}`;
+    return `${toRefusal(key, isShown)}: the rules would take more than ${MAX_BYTES} bytes; ${remedy}`;
   }
 }
 
 /**
- * Maximum size in bytes of all rules as JSON, and of the pending changes. After sealing, the rules fit into one value
- * of Deno KV, which has at most 64 KiB.
+ * Maximum size of all rules as JSON, in bytes, and also of the pending changes. After sealing, rules of this size still
+ * fit into one value in Deno KV (64 KiB).
  */
 const MAX_BYTES = 32_768;
 
-/** Number of attempts to write the rules while other instances change them at the same time. */
+/** Maximum number of attempts to write the rules if other instances change the rules at the same time. */
 const ATTEMPTS = 20;
 
 const RETRY_MS = 1000;
 
-/** Milliseconds after which the store may forget rules that no instance has used: a year. */
+/** Time to live of the rules in the store: a year, in milliseconds. Running instances renew the rules. */
 const LIFE_MS = 31_536_000_000;
 
 /**
- * Milliseconds after which the rules are written again, and the other instances are notified. The rules then do not
- * expire, and are sealed with the newest secret. The topic of the notifications does not expire either; without it, no
- * instance would notice that the store was emptied.
+ * Milliseconds after which an instance writes the rules again and notifies the other instances. This write keeps the
+ * rules from expiring and seals them with the newest secret. The notification keeps the topic from expiring, because
+ * without the topic no instance would notice that the store was emptied.
  */
 const RENEW_MS = 1_800_000;
 
@@ -311,8 +319,8 @@ const HIDDEN: SharedRule = { key: "", isShown: false };
 const NO_TRUNK = "Cannot read the rules of enable and disable for a path: the rules for all paths are not known";
 
 const UNREADABLE =
-  "Cannot read which handlers are disabled: another secret has sealed it, or another version of the library has " +
-  "written it; give this server the secret and the version of the other instances";
+  "Cannot read which handlers are disabled: the rules were sealed with another secret, or written by another version of the " +
+  "library; use the same secret and library version on all instances";
 
 /** Matches the methods whose handlers can be disabled. */
 const RULED = /^(tools|resources|prompts|completion|subscriptions)\//;
@@ -333,7 +341,7 @@ function findHidden(handlers: readonly Handler[], rules: readonly PlacedRule[] |
   return hidden;
 }
 
-/** Returns handlers by the keys of the rules that select them. */
+/** Groups handlers by each key with which a rule can select them. */
 function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, readonly Handler[]> {
   const groups = new Map<string, Handler[]>();
   for (const handler of handlers) {
@@ -347,8 +355,9 @@ function groupByKey(handlers: readonly Handler[]): ReadonlyMap<string, readonly 
 }
 
 /**
- * Drops rules that show handlers, unless an older rule may hide them: without a rule, handlers are shown anyway. An
- * older rule with another key can hide the same handler only if one of the two keys is a group or a tag.
+ * Drops rules that show handlers, unless an older rule may hide the same handlers, because handlers without a rule are
+ * shown anyway. An older rule with another key can hide the same handler only if one of the two keys is a group or a
+ * tag.
  */
 function dropIdle(rules: readonly PlacedRule[], ofTrunk: readonly PlacedRule[]): readonly PlacedRule[] {
   const hiding = [...rules, ...ofTrunk].filter((rule) => !rule.isShown);
@@ -361,13 +370,13 @@ function dropIdle(rules: readonly PlacedRule[], ofTrunk: readonly PlacedRule[]):
   );
 }
 
-/** Returns the time of the newest rule that shows a handler, or of the newest rule that hides a handler. */
+/** Returns the time of the newest rule with this `isShown`, or 0 if there is no such rule. */
 function findNewest(rules: readonly PlacedRule[], isShown: boolean): number {
   return Math.max(0, ...rules.filter((rule) => rule.isShown === isShown).map(({ at }) => at));
 }
 
 /**
- * Whether rules are too large. Rules that are no larger than the rules they replace are allowed, so that a record that
+ * Tests whether the rules are too large. Always allows rules that are not larger than `before`, so that a record that
  * is too large can shrink step by step.
  */
 function isTooLarge({ rules }: StoredRules, before: StoredRules): boolean {
@@ -384,7 +393,7 @@ function toRefusal(key: string, isShown: boolean): string {
   return `Cannot ${isShown ? "enable" : "disable"} ${name} on all instances`;
 }
 
-/** Returns the rules in a value, or `undefined` if no instance can have written the value. */
+/** Reads the rules from a stored value. Returns `undefined` if the value is invalid. */
 function toStored(value: unknown): StoredRules | undefined {
   if (!isObject(value) || typeof value.at !== "number" || !Array.isArray(value.rules)) return;
   const rules = value.rules.flatMap((rule: unknown) => toPlaced(rule) ?? []);

@@ -1,5 +1,6 @@
 /**
- * The state of a session that all instances share: whether it has ended, its state, and the logs of its streams.
+ * The part of a session that all instances share: whether the session has ended, its state, and the logs of its
+ * streams.
  *
  * @module
  */
@@ -12,7 +13,7 @@ import type { FoundStream, LocalSession, SessionState, WrittenStream } from "../
 import type { InformedSession, InstanceState, SessionFacts } from "./instance_state.ts";
 import { StreamLog } from "./stream_log.ts";
 
-/** The record of one session in a store. */
+/** A session's record in a store. */
 export class SessionRecord implements InformedSession {
   readonly key: string;
   readonly #id: string;
@@ -24,10 +25,12 @@ export class SessionRecord implements InformedSession {
   #isEnded?: boolean;
   #cutoff = 0;
   #state: SessionState = {};
-  /** The state in the store, as last read or written by this process. Another instance may have changed it since. */
+  /** The state that this process last read or wrote. Another instance may have changed the state in the store since. */
   #stored?: StoredState;
   #local?: LocalSession;
-  /** Whether another instance changed the session before it joined. The first read may have missed the change. */
+  /**
+   * Whether another instance changed the session before `join` was called. The first read may have missed the change.
+   */
   #isOutdated = false;
   /** Ends the charge for the last written state. */
   #replaceState?: () => void;
@@ -82,7 +85,7 @@ export class SessionRecord implements InformedSession {
           version: this.#usedVersion,
         });
         if (version !== undefined) return void (this.#usedVersion = version);
-        // The version does not match, because another instance has used or retired the session in the meantime.
+        // The version did not match, because another instance has used or retired the session since the last read.
         const used = await this.#readUse();
         if (used === RETIRED) return this.endLocal();
       }
@@ -102,8 +105,8 @@ export class SessionRecord implements InformedSession {
       const used = await this.#readUse();
       if (used !== undefined && used !== this.#instances.instance) return;
       const options = { ttlMs: RETIRED_MS, version: this.#usedVersion };
-      // From here on, another instance that uses the session finds it retired. An instance that used it before this
-      // write makes the write fail, and retires the session itself later.
+      // After this write, other instances find the session retired. The write fails if another instance has just used
+      // the session. That instance then retires the session later.
       if (await this.#instances.set(await this.#toUsedKey(), RETIRED, options) === undefined) return;
       await this.#markEnd();
       await this.#instances.publish({ session: this.key, isEnded: true });
@@ -115,7 +118,7 @@ export class SessionRecord implements InformedSession {
     try {
       await this.#update(change);
     } catch (error) {
-      // Undo the change in this process too if it was rejected.
+      // Undo the change in this process too, because it was rejected.
       this.#state = this.#stored?.state ?? before;
       this.#local?.apply(this.#state);
       throw error;
@@ -125,9 +128,9 @@ export class SessionRecord implements InformedSession {
   async #update(change: (state: SessionState) => SessionState): Promise<void> {
     const ttlMs = this.#ttlMs;
     const expected = change(this.#state);
-    // Charge the new state before the old charge ends, because both are in the store until the write has succeeded.
+    // Charge the new state before the charge for the old state ends, because the write may fail.
     const replace = this.#instances.mayWrite(this.#account, expected, ttlMs);
-    if (!replace) throw toBusy("change the session: the client has written too much to the store (replay.bytes)");
+    if (!replace) throw toBusy("change the session: too much is stored for the client (replay.bytes)");
     this.#replaceState?.();
     this.#replaceState = replace;
     this.#state = expected;
@@ -152,11 +155,13 @@ export class SessionRecord implements InformedSession {
           if (!written) continue;
           this.#state = next;
           this.#stored = { state: next, version: written };
-          // The state may contain changes of other instances, which must be applied here too.
+          // The state that was read may contain changes by other instances. Apply them in this process too.
           if (!known) this.#apply(expected);
           return void await this.#instances.publish({ session: this.key });
         }
-        throw new Error(`Cannot change the session: ${ATTEMPTS} other changes came first`);
+        throw new Error(
+          `Cannot change the session: other instances changed the session during all ${ATTEMPTS} attempts`,
+        );
       });
       return true;
     });
@@ -167,8 +172,8 @@ export class SessionRecord implements InformedSession {
   async refresh(): Promise<void> {
     const read = await this.#instances.attempt("get", () => this.#read());
     if (!read) return;
-    // If the record cannot be read, the session may have ended, so treat it as ended. A notification of the end may
-    // also have arrived during a read that began before the end.
+    // Treat a session with an unreadable record as ended, because it may have ended. Never set `#isEnded` back to
+    // `false`, because a notification of the end may have arrived during a read that started before the end.
     this.#isEnded ||= read.isMarked || !read.state || this.#instances.ends.find(this.key) !== undefined;
     this.#state = read.state ?? {};
     this.#cutoff = read.cutoff;
@@ -176,15 +181,16 @@ export class SessionRecord implements InformedSession {
 
   async refreshLocal(): Promise<void> {
     if (!this.#local) return void (this.#isOutdated = true);
-    // Read after the pending changes of this process are written, because an older state must not replace such a
-    // change.
+    // Read only after this process has written its pending changes. Otherwise the older state from the store would undo
+    // them in this process.
     const before = this.#state;
     await this.#instances.queue(this.#id, () => this.refresh());
     if (this.#isEnded) this.endLocal();
     else this.#apply(before);
   }
 
-  // Apply the state, and announce the changes of this process that the session has missed.
+  // Applies the state. Announces recent changes of newly subscribed resources again, because the session has missed
+  // them.
   #apply({ uris: known = [] }: SessionState): void {
     this.#local?.apply(this.#state);
     this.#instances.repeatChanges(this.#state.uris?.filter((uri) => !known.includes(uri)) ?? []);
@@ -193,7 +199,7 @@ export class SessionRecord implements InformedSession {
   endLocal(): void {
     this.#isEnded = true;
     this.#local?.end();
-    // Remove the mark of use, because this process may have set it after the session ended.
+    // Delete the mark of use, because this process may have written the mark after the session had ended.
     this.#attempt("delete", async () => void await this.#instances.delete(await this.#toUsedKey()));
   }
 
@@ -214,7 +220,7 @@ export class SessionRecord implements InformedSession {
     return this.#stored = { state: record ? toState(record.value) : {}, version: record?.version ?? null };
   }
 
-  /** Returns the id of the instance that used the session last, or {@linkcode RETIRED}. */
+  /** Returns the id of the instance that last used the session, or {@linkcode RETIRED}. */
   async #readUse(): Promise<unknown> {
     const used = await this.#instances.get(await this.#toUsedKey());
     this.#usedVersion = used?.version ?? null;
@@ -242,13 +248,14 @@ export class SessionRecord implements InformedSession {
     return isDone || this.#keep(message);
   }
 
-  // No instance has received the message, so allow the client to send it again.
+  // No instance has received the message, so allow the client to send the message again.
   #keep(message: Response | Notification): false {
     if (message.kind === "response") this.#relayed.delete(String(message.id));
     return false;
   }
 
-  // Test whether an instance has sealed the id into a question. Each answer is passed on once.
+  // Tests whether another instance has sealed this id and waits for the response. Returns `true` only once per id, so
+  // that each response is forwarded once.
   async #isAwaited({ id }: Response): Promise<boolean> {
     if (typeof id !== "string" || !id.startsWith(QUESTION) || this.#relayed.has(id)) return false;
     const opened = await this.#instances.open(this.key, id.slice(QUESTION.length));
@@ -263,7 +270,7 @@ export class SessionRecord implements InformedSession {
 
   readonly #relayed = new Set<string>();
 
-  // Return a short id of this instance, because clients repeat this id in their answers.
+  // Use only the start of the instance's id, because clients repeat the sealed id in their responses.
   #toAsker(): string {
     return this.#instances.instance.slice(0, 8);
   }
@@ -291,7 +298,7 @@ export class SessionRecord implements InformedSession {
     this.#instances.share(this.#account, () => this.#instances.publish({ session: this.key, claim: stream ?? null }));
   }
 
-  // Queue the changes of this process, so that only other instances can cause conflicts.
+  // Queue this write behind other writes by this process, so that only other instances can cause conflicts.
   async #markEnd(): Promise<void> {
     const place = await this.#instances.toEndPlace(this.#mark);
     await this.#instances.queue(place.key, () => markStored(this.#mark, place));
@@ -300,14 +307,14 @@ export class SessionRecord implements InformedSession {
   async #writeEnd(): Promise<boolean> {
     return !!await this.#attempt("set", async () => {
       await this.#markEnd();
-      // Remove the mark of use, because a cut-off does not end a session that has it.
+      // Delete the mark of use, because a cut-off does not end a session with a mark of use.
       await this.#instances.delete(await this.#toUsedKey());
       await this.#instances.publish({ session: this.key, isEnded: true });
       return true;
     });
   }
 
-  // Queue the operation, so that a request that opens the session waits for it.
+  // Queue the operation, so that a request that opens the session waits for this operation.
   async #attempt<T>(operation: string, run: () => Promise<T>): Promise<T | undefined> {
     return await this.#instances.queue(this.#id, () => this.#instances.attempt(operation, run));
   }
@@ -321,7 +328,7 @@ export class SessionRecord implements InformedSession {
   }
 
   #usedKey?: Promise<string>;
-  /** Version of the mark of use, as last read or written by this process. `null` if there was no mark. */
+  /** The version of the mark of use that this process last read or wrote. `null` if there was no mark. */
   #usedVersion: string | null = null;
 
   #toUsedKey(): Promise<string> {
@@ -330,40 +337,39 @@ export class SessionRecord implements InformedSession {
 }
 
 /**
- * A state and the version of its record. `version` is `null` if there is no record. `state` is `undefined` if the
- * record cannot be read.
+ * A state, and the version of its record. `version` is `null` if there is no record. `state` is `undefined` if the
+ * record is unreadable.
  */
 interface StoredState {
   readonly state?: SessionState;
   readonly version: string | null;
 }
 
-/** Number of attempts to change a record that other instances change at the same time. */
+/** Maximum number of attempts to change a record if other instances change the record at the same time. */
 const ATTEMPTS = 20;
 
-/** Milliseconds between two marks of use. The server checks its sessions every minute. */
+/**
+ * Milliseconds added to the time to live of a mark of use, because the server renews the mark only when it checks its
+ * sessions, every minute.
+ */
 const TOUCH_MS = 120_000;
 
-/**
- * The mark of use of a session that was retired by its last instance, and the milliseconds for which the mark is kept.
- */
+/** The mark of use of a session that its last instance has retired, because the session was idle. */
 const RETIRED = false;
+/** Time to live of the mark {@linkcode RETIRED}, in milliseconds. */
 const RETIRED_MS = 600_000;
 
-/**
- * Maximum number of messages of a client that other instances have not read yet, and milliseconds for which they are
- * kept.
- */
+/** Maximum number of forwarded messages per session, and their time to live in milliseconds. */
 const RELAY = { max: 32, ttlMs: 60_000 };
 
-// Clocks of instances differ, so keep the mark of an ended session longer than its id is valid.
+// Milliseconds for which a record outlives its session, because the clocks of instances differ.
 const SKEW_MS = 60_000;
 
 function toTtl(ms: number): number {
   return Math.min(Math.max(ms, 0) + SKEW_MS, 31_536_000_000);
 }
 
-/** Returns the state in a record, or `undefined` if no instance can have written the value. */
+/** Reads the state from a stored value. Returns `undefined` if the value is invalid. */
 function toState(value: unknown): SessionState | undefined {
   if (!isObject(value)) return;
   const { level, uris } = value;

@@ -31,11 +31,11 @@ import { systemClock } from "../core/capacity/timers.ts";
 import { FileWatch } from "./replaced_file.ts";
 import { customStore, type StoreOptions } from "./custom_store.ts";
 
-/** An open database: `DatabaseSync` of `node:sqlite`, `Database` of `bun:sqlite` or of better-sqlite3. */
+/** An open database: `DatabaseSync` of `node:sqlite`, or `Database` of `bun:sqlite` or better-sqlite3. */
 export interface SqliteDatabase {
   /** Runs statements. */
   exec(sql: string): unknown;
-  /** Compiles a statement. */
+  /** Compiles a SQL statement. */
   prepare(sql: string): SqliteStatement;
   /** Closes the file. */
   close(): unknown;
@@ -52,18 +52,20 @@ export interface SqliteStatement {
 }
 
 /**
- * Creates a store in an SQLite file. `open` opens the database, and may return a promise. The store calls `open` again
- * if the database has not answered three times in a row. The store creates its tables, whose names begin with `mcp_`,
- * switches to the write-ahead log, and closes the database.
+ * Creates a store in a SQLite file. `open` opens the database, and can return a promise. The store calls `open` again
+ * if three consecutive operations fail. The store creates its tables, whose names start with `mcp_`, switches to the
+ * write-ahead log, and closes the database.
  *
- * The store answers synchronously. While another process writes, the store waits for up to 20 ms, which blocks the
- * event loop, and tries again up to four times. Expiry uses the clock of the machine.
+ * Operations are synchronous. While another process writes, an operation waits at most 20 ms, which blocks the event
+ * loop, and is retried at most four times. The expiry of values depends on the system clock.
  *
  * @throws {TypeError} if an option is not a number above 0.
  */
 export function sqliteStore(open: () => Awaitable<SqliteDatabase>, options: StoreOptions = {}): Store {
   if (typeof open !== "function") {
-    throw new TypeError("Cannot make a store: a function is missing; write sqliteStore(() => new DatabaseSync(path))");
+    throw new TypeError(
+      "Cannot create a store: open is not a function; write sqliteStore(() => new DatabaseSync(path))",
+    );
   }
   return customStore(async () => new SqliteEngine(await open(), open), options);
 }
@@ -76,16 +78,16 @@ create unique index if not exists mcp_tokens on mcp_entries (log, token);
 create table if not exists mcp_rings (id integer primary key autoincrement, log text);
 create table if not exists mcp_files (id text);`;
 
-/** Milliseconds between two checks for entries of other processes while a listener is active. */
+/** Milliseconds between two checks for entries by other processes while the store listens. */
 const LOOK_MS = 20;
-/** Number of notifications of new entries that are kept for other processes. */
+/** Maximum number of notifications of new entries that the file keeps for other processes. */
 const RINGS = 1000;
-/** Milliseconds between two removals of expired rows. */
+/** Minimum milliseconds between two removals of expired rows. */
 const SWEEP_MS = 10_000;
 /** Maximum number of expired rows per removal. */
 const SWEEP_ROWS = 200;
 
-/** A row of a table. */
+/** A row of a query result. */
 type Row = Readonly<Record<string, unknown>>;
 
 /** An engine that uses one connection to a database. */
@@ -104,7 +106,7 @@ class SqliteEngine implements StoreEngine {
     const id = this.#row(FILE)?.id;
     this.#file = new FileWatch(async () => {
       const other = await open();
-      // `open` may return the same database each time. In that case, it cannot reveal a replaced file.
+      // If `open` always returns the same database, a replaced file cannot be detected.
       return other === db || readFile(other) === id;
     });
   }
@@ -142,7 +144,7 @@ class SqliteEngine implements StoreEngine {
     this.#file.check();
     const sql = "select key, value, version from mcp_values where key > ? and key >= ? and key < ? and due > ? " +
       "order by key limit ?";
-    // "~" sorts after all characters that keys may contain.
+    // "~" sorts after all characters that are allowed in keys.
     return this.#rows(sql, after, prefix, `${prefix}~`, Date.now(), limit)
       .map(({ key, value, version }) => ({ key: String(key), value: String(value), version: String(version) }));
   }
@@ -150,7 +152,7 @@ class SqliteEngine implements StoreEngine {
   append(log: string, value: string, { ttlMs, max, token }: AppendOptions & EngineWriteOptions): number {
     const id = this.#write(() => {
       const head = this.#findLog(log);
-      // Remove the entries of a log that has expired.
+      // If the log has expired, delete its old entries.
       if (!head) this.#run("delete from mcp_entries where log = ?", log);
       const repeated = this.#row("select id from mcp_entries where log = ? and token = ?", log, token);
       if (repeated) return Number(repeated.id);
@@ -162,7 +164,7 @@ class SqliteEngine implements StoreEngine {
       this.#run("insert into mcp_rings (log) values (?)", log);
       return id;
     });
-    // Notify the listener of this process here, because the version of the database changes only for other connections.
+    // Notify this process's listener directly, because `pragma data_version` changes only for other connections.
     this.#onRing?.(log);
     return id;
   }
@@ -213,7 +215,7 @@ class SqliteEngine implements StoreEngine {
     this.#db.close();
   }
 
-  // Returns a number that changes whenever another connection has written.
+  // Returns a number that changes whenever another connection has written to the database.
   #readVersion(): unknown {
     return this.#row("pragma data_version")?.data_version;
   }
@@ -251,7 +253,7 @@ class SqliteEngine implements StoreEngine {
     }
   }
 
-  // Removes only some of the expired rows, so that no write takes long.
+  // Deletes only some of the expired rows, because deleting all of them could block the event loop.
   #sweep(): void {
     const now = Date.now();
     if (now < this.#sweepAt) return;
@@ -288,7 +290,7 @@ class SqliteEngine implements StoreEngine {
   }
 }
 
-/** Statement that reads the random name of the file. Each file gets a name when it is first used. */
+/** Reads the random name of the file, which the first process that opens the file writes. */
 const FILE = "select id from mcp_files";
 
 function readFile(db: SqliteDatabase): unknown {
@@ -296,7 +298,7 @@ function readFile(db: SqliteDatabase): unknown {
     const row = db.prepare(FILE).get();
     return isRow(row) ? row.id : undefined;
   } catch (error) {
-    // The file was created just now and has no tables yet.
+    // The file is new and has no tables yet.
     if (/no such table/.test(String(error))) return;
     throw error;
   } finally {

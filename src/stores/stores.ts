@@ -1,5 +1,5 @@
 /**
- * Stores: state that several instances of a server share.
+ * Stores for the state that several instances of a server share.
  *
  * ```ts
  * import { createServer } from "@x/mcp";

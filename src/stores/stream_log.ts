@@ -1,5 +1,5 @@
 /**
- * Writes the events of a session's streams to logs in the store, so that other instances can send them.
+ * Writes the events of a session's streams to logs in the store, so that other instances can send the events.
  *
  * @module
  */
@@ -9,13 +9,13 @@ import type { FoundStream, WrittenStream } from "../core/store.ts";
 import { toBytes } from "../protocol/weight.ts";
 import type { InstanceState } from "./instance_state.ts";
 
-/** An entry of a log: one or more events, in order. The first event has the number `first`. */
+/** A log entry with consecutive events. The first event has the number `first`. */
 interface Batch {
   readonly first: number;
   readonly texts: readonly string[];
   readonly isOwn: boolean;
   readonly isOver: boolean;
-  /** Id of the process that writes the stream. */
+  /** Lease id of the process that writes the stream. */
   readonly writer?: string;
   /** Whether the process that writes the stream has ended. */
   readonly isDead?: boolean;
@@ -26,13 +26,13 @@ export class StreamLog {
   readonly #instances: InstanceState;
   readonly #session: string;
   readonly #account: Account;
-  /** Number of the last written event, for each stream that is being written. */
+  /** For each stream, the number of the last event that was written to its log. */
   readonly #written = new WeakMap<WrittenStream, number>();
   readonly #writing = new Set<WrittenStream>();
   readonly #followed = new Set<() => void>();
-  /** Functions that end the wait for further events of a stream. */
+  /** For each stream whose writer waits for further events, a function that ends this wait. */
   readonly #wakers = new Map<WrittenStream, () => void>();
-  /** Functions that release the lease, for each stream that is being written. */
+  /** For each stream that has not ended, the function that releases the lease. */
   readonly #leases = new Map<WrittenStream, () => void>();
 
   constructor(instances: InstanceState, session: string, account: Account) {
@@ -41,7 +41,7 @@ export class StreamLog {
     this.#account = account;
   }
 
-  /** Writes new events. Events that arrive during a write are written together afterwards. */
+  /** Writes new events in the background. Events that arrive during a write are written together in the next write. */
   write(stream: WrittenStream): void {
     if (stream.isOver) this.#wakers.get(stream)?.();
     if (this.#writing.has(stream)) return;
@@ -56,12 +56,15 @@ export class StreamLog {
     this.#instances.attempt("append", () => this.#append(name, { first: last + 1, texts: [], isOwn, isOver: false }));
   }
 
-  /** Finds the kept events of a stream after the event `after`. Returns `undefined` if the next event is not kept. */
+  /**
+   * Finds the stored events after the event `after`. Returns `undefined` if the first of these events is no longer
+   * stored.
+   */
   async find(name: string, after: number): Promise<FoundStream | undefined> {
     return await this.#instances.attempt("read", () => this.#find(name, after));
   }
 
-  /** Stops following and writing streams. */
+  /** Stops following streams, and releases the leases. */
   stop(): void {
     for (const stop of [...this.#followed]) stop();
     for (const stream of [...this.#leases.keys()]) this.#release(stream);
@@ -73,8 +76,8 @@ export class StreamLog {
       const { first, texts } = batch;
       const append = (batch: Batch) => this.#instances.attempt("append", () => this.#append(stream.name, batch));
       const hasRoom = !texts.length || this.#instances.mayWrite(this.#account, texts, this.#ttlMs);
-      // If there is no room, or the write fails, write an empty entry: readers then notice the gap, even if no further
-      // events follow.
+      // If there is no room, or the write fails, write an empty entry, so that readers notice the gap even if no
+      // further events follow.
       if (!hasRoom || await append(batch) === undefined) {
         await append({ ...batch, first: first + texts.length, texts: [] });
       }
@@ -84,8 +87,8 @@ export class StreamLog {
     if (stream.isOver) this.#release(stream);
   }
 
-  // Waits for further events, so that events in quick succession are written together. Most of them are never read from
-  // the store.
+  // Waits for further events, so that events in quick succession are written together. Few events are ever read from
+  // the store, so a delay does no harm.
   async #linger(stream: WrittenStream): Promise<void> {
     if (stream.isOver) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -96,8 +99,8 @@ export class StreamLog {
     this.#wakers.delete(stream);
   }
 
-  // Take the lease before the stream is written, because an instance that finds the stream must also find this
-  // process's lease.
+  // Take the lease before writing the stream, because an instance that finds the stream must also find this process's
+  // lease.
   async #hold(stream: WrittenStream): Promise<void> {
     if (this.#leases.has(stream) || stream.isOver) return;
     const release = await this.#instances.attempt("set", () => this.#instances.lease.hold());
@@ -154,7 +157,7 @@ export class StreamLog {
     let newest: Batch | undefined;
     while (true) {
       const { entries, last, epoch } = await this.#instances.read(log, { after: cursor, limit: PAGE_ENTRIES });
-      // The log was lost, and may have begun again.
+      // The log was lost, and may have been created again.
       if (!last || known !== undefined && epoch !== known) return;
       known = epoch;
       for (const { id, value } of entries) {
@@ -175,8 +178,8 @@ export class StreamLog {
       if (!entries.length || cursor >= last) break;
     }
     const { isOwn = false, isDead = false, writer } = newest ?? {};
-    // The client cannot have received an event that was never written. While the call runs, its events may be ahead of
-    // the log.
+    // If the stream has ended, all of its events are in the log, so the client cannot have received a later event.
+    // While the call runs, the client may have received events that are not in the log yet.
     if (isOver && after > written) return;
     // The process that wrote the stream has ended, so the remaining events will never be written.
     if (isDead && !isOver && !texts.length) return;
@@ -216,7 +219,8 @@ export class StreamLog {
     const stopWatching = this.#watch(place.writer, () => {
       const { isOwn, writer } = place;
       const batch = { first: last + 1, texts: [], isOwn, isOver: false, writer, isDead: true };
-      // Mark the stream as ended, so that the next request for it is rejected and the client does not keep trying.
+      // Mark the stream as dead, so that the server rejects the next request to resume it, and the client does not
+      // retry forever.
       this.#instances.attempt("append", () => this.#appendTo(log, batch));
       end();
     });
@@ -233,7 +237,8 @@ export class StreamLog {
   }
 
   /**
-   * Calls `onDead` when the process that writes a stream has lost its lease. Returns a function that stops the checks.
+   * Checks the lease of the process that writes a stream. Calls `onDead` when the lease has expired. Returns a function
+   * that stops the checks.
    */
   #watch(writer: string | undefined, onDead: () => void): () => void {
     if (writer === undefined) return () => {};
@@ -242,7 +247,8 @@ export class StreamLog {
     let stop = () => {};
     const check = async () => {
       const isHeld = await this.#instances.attempt("get", async () => await lease.isHeld(writer));
-      // Require two failed checks, because the process could not renew its lease while the store was lost.
+      // Require two consecutive checks without a lease, because the process may have been unable to renew its lease
+      // while the store did not respond.
       absences = isHeld === false ? absences + 1 : 0;
       if (isOver) return;
       if (absences < 2) start();
@@ -252,7 +258,7 @@ export class StreamLog {
     const start = () => {
       stop = systemClock.start(() => void check(), lease.ms * CHECKS_PER_LEASE, { background: true });
     };
-    // Check at once, because the instance that checked before may have ended too.
+    // Check immediately, because an instance that followed the stream before may have ended during its checks.
     void check();
     return () => {
       isOver = true;
@@ -266,22 +272,22 @@ export class StreamLog {
 }
 
 /**
- * Milliseconds for which an instance waits for further events before it writes again, so that a stream causes at most
- * four writes per second. The last events of a stream are written at once.
+ * Milliseconds between two writes of a stream, so that a stream causes at most four writes per second. When a stream
+ * ends, its last events are written without this delay.
  */
 const LINGER_MS = 250;
 /**
- * Size in bytes from which an entry gets no further events. After sealing, the entry is still far below the maximum
- * size of a value in stores.
+ * Size in bytes at which an entry is full. After sealing, such an entry is still far below the maximum size of a value
+ * in stores.
  */
 const BATCH_BYTES = 131_072;
-/** Maximum number of entries in one read. The number is low, because entries may be large. */
+/** Maximum number of entries per read. The number is low, because entries can be large. */
 const PAGE_ENTRIES = 10;
 const MAX_ENTRIES = 10_000;
 
 /**
- * Interval between two checks of a lease, as a fraction of the lease's duration. Two checks and the duration of a lease
- * together take less than 10 seconds by default.
+ * Interval between two checks of a lease, as a fraction of its time to live. By default, the end of a process is
+ * noticed within 10 seconds: the time to live, and two checks.
  */
 const CHECKS_PER_LEASE = 0.4;
 

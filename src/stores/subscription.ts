@@ -1,34 +1,34 @@
 /**
- * Reads the new entries of a topic.
+ * Reads new entries of a topic, and passes them to a listener.
  *
  * @module
  */
 import type { Awaitable, LogHead, LogPage, SubscribeOptions, TopicListener } from "../core/store.ts";
 
-/** One subscription to a topic. It stores the id of the last entry that its listener received. */
+/** A subscription to a topic. Keeps the id of the last entry that its listener has received. */
 export class Subscription {
   readonly #read: (after: number) => Awaitable<LogPage>;
   readonly #listener: TopicListener;
   readonly #onGap?: (last: number) => void;
   #last = 0;
-  /** The epoch of the topic. `undefined` until it is known. */
+  /** The epoch of the topic. `undefined` until the first read, if `start` received no epoch. */
   #epoch?: string;
   #isStarted = false;
   #isOver = false;
   #isReading = false;
-  /** Whether another read was requested during the current one. */
+  /** Whether another read was requested during the current read. */
   #isRung = false;
   /** Whether the last read found that the topic was lost. */
   #wasLost = false;
 
-  /** Creates a subscription. Call `start` to start it. */
+  /** Creates a subscription. The subscription reads nothing until `start` is called. */
   constructor(read: (after: number) => Awaitable<LogPage>, listener: TopicListener, { onGap }: SubscribeOptions) {
     this.#read = read;
     this.#listener = listener;
     this.#onGap = onGap;
   }
 
-  /** Starts after the entry with the id `last`. `epoch` is the epoch of the log, if it is known. */
+  /** Starts with the first entry after the id `last`. `epoch` is the epoch of the log, if known. */
   start({ last, epoch }: { readonly last: number; readonly epoch?: string }): void {
     this.#last = last;
     this.#epoch = epoch;
@@ -36,17 +36,16 @@ export class Subscription {
     this.pull();
   }
 
-  /** Ends the subscription. */
   stop(): void {
     this.#isOver = true;
   }
 
-  /** Whether the topic has entries that the listener has not received. */
+  /** Returns whether the topic has entries that the listener has not received. */
   isBehind({ last, epoch }: LogHead): boolean {
     return this.#isStarted && (last !== this.#last || epoch !== this.#epoch);
   }
 
-  /** Reads new entries. If called during a read, reads once more after it. */
+  /** Reads new entries. If a read is in progress, another read follows it. */
   pull(): Awaitable<void> {
     this.#isRung = true;
     if (!this.#isStarted || this.#isReading) return;
@@ -54,13 +53,13 @@ export class Subscription {
     return this.#readAll();
   }
 
-  // If a read fails, the topic is read again at the next interval.
+  // If a read fails, the next poll reads the topic again.
   #readAll(): Awaitable<void> {
     try {
       while (this.#isRung && !this.#isOver) {
         this.#isRung = false;
         const page = this.#read(this.#last);
-        // The catch also handles an engine that returns a malformed page.
+        // The catch also handles an invalid page from the engine.
         if (page instanceof Promise) return page.then((page) => this.#continue(page)).catch(() => this.#finish());
         this.#take(page);
       }
@@ -83,8 +82,8 @@ export class Subscription {
     if (this.#isOver) return;
     const { entries, first, last, epoch } = page;
     if (this.#isLost(page)) {
-      // The log is a new one, so read it from its start. Do so only once: if the epoch of an engine changes with each
-      // read, the topic is read again at the next interval.
+      // The log was replaced by a new log, so read it from its start. Read immediately only once, because an engine may
+      // return another epoch on each read. After that, the next poll reads the topic again.
       this.#isRung = last > 0 && !this.#wasLost;
       this.#wasLost = true;
       this.#last = 0;
@@ -106,17 +105,17 @@ export class Subscription {
     if (entries.length && this.#last < last) this.#isRung = true;
   }
 
-  // Tests whether the topic was lost or has expired, and may have begun again.
+  // Tests whether the topic's log was lost or has expired, and may have been replaced by a new log.
   #isLost({ last, epoch }: LogPage): boolean {
     return last < this.#last || !!this.#epoch && epoch !== this.#epoch;
   }
 
-  // Catch the error of a listener, because other listeners must still receive their entries.
+  // Catch errors from the listener, because other listeners must still receive their entries.
   #call(run: () => void): void {
     try {
       run();
     } catch (error) {
-      console.error("A listener of a topic failed:", error);
+      console.error("A topic listener failed:", error);
     }
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Counts what each tenant uses on all instances together.
+ * Counts what each tenant uses on all instances.
  *
- * An instance that holds resources for a tenant appends the sums of its tenants to a log: once a second if they have
- * changed, otherwise as often as a lease is renewed. The other instances count the last sums of each instance until
- * these sums expire. The sums of an instance that has ended are therefore forgotten. Without the store, each instance
- * applies the limits separately.
+ * An instance with running calls or charged bytes of tenants appends its sums per tenant to a log: every second if the
+ * sums have changed, otherwise at the interval at which a lease is renewed. The other instances count the last sums of
+ * each instance until these sums expire, so the sums of an instance that has ended stop counting. While the store does
+ * not respond, each instance applies the limits separately.
  *
  * @module
  */
@@ -17,10 +17,10 @@ import { RENEWALS } from "./process_lease.ts";
 
 /** The parts of {@linkcode InstanceState} that the sums need. */
 export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"> {
-  /** Id of this instance. */
+  /** A random id of this instance. */
   readonly instance: string;
   readonly lease: Pick<Lease, "ms">;
-  /** Calls `listener` for each entry of a log after the entry `after`. Returns a function that stops the listener. */
+  /** Calls `listener` for each log entry after the entry `after`. Returns a function that stops these calls. */
   follow(
     log: string,
     listener: (value: unknown) => void,
@@ -29,17 +29,17 @@ export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"
 }
 
 /**
- * The share of one pot that a tenant holds on one instance: the amount, and 1 if the instance has rejected a request
- * for more, otherwise 0.
+ * What a tenant holds of one pot on one instance: the amount, and 1 if the instance has rejected a request for more,
+ * otherwise 0.
  */
 type Share = readonly [held: number, isShort: number];
 
-/** A tenant, followed by its shares of the pots, in the order of {@linkcode listPots}. */
+/** A tenant, followed by its share of each pot in the order of {@linkcode listPots}. */
 type Sum = readonly [tenant: string, ...shares: Share[]];
 
 /** The last sums of another instance. */
 interface Known {
-  /** Sequence number of the entry. It increases with each entry of the instance. */
+  /** Sequence number of the entry, which increases with each entry from the instance. */
   readonly turn: number;
   readonly until: number;
   readonly sums: ReadonlyMap<string, readonly Share[]>;
@@ -50,15 +50,15 @@ function listPots({ ofTenants, memory }: Accounts): readonly Pot[] {
   return [ofTenants, memory];
 }
 
-/** The limits per tenant on one instance, when instances share these limits. */
+/** Applies the limits per tenant on one instance, if the instances share these limits. */
 export class TenantSums {
   readonly #state: SumsHost;
   readonly #accounts: Accounts;
-  /** The last sums of the other instances. */
+  /** The last sums from each other instance, by its id. */
   readonly #others = new Map<string, Known>();
-  /** The pots of which this instance has rejected requests since it last published, by tenant. */
+  /** For each tenant, the pots for which this instance has rejected requests since it last published its sums. */
   readonly #short = new Map<string, Set<Pot>>();
-  /** The sums that this instance published last, as JSON text. */
+  /** The sums that this instance last published, as JSON text. */
   #published = NOTHING;
   #publishedAt = -Infinity;
   #turn = 0;
@@ -73,7 +73,7 @@ export class TenantSums {
     this.#accounts = accounts;
   }
 
-  /** Returns the amount that a tenant may hold on this instance. */
+  /** Returns the amount of a pot that a tenant may hold on this instance. */
   readonly limit: Limit = (pot, account, amount) => {
     this.#start();
     if (pot.perTenant === Infinity) return Infinity;
@@ -91,9 +91,9 @@ export class TenantSums {
     if (this.#published !== NOTHING) await this.#append([]);
   }
 
-  // Instances that reject requests of a tenant at the same time would all see free room a second later, and together
-  // admit too much. Therefore, while another instance has rejected a request, each instance takes at most an equal
-  // part. Two cases are exempt:
+  // If several instances reject requests of a tenant at the same time, all of them see the same free room a second
+  // later, and together would admit too much. Therefore, while another instance reports a rejected request, each
+  // instance takes at most an equal part. Two cases are exempt:
   // - An instance that holds nothing may take any amount for which there is room. Otherwise a large body might fit on
   //   no instance.
   // - Small amounts are taken as long as there is room. Otherwise a client whose large bodies are rejected on one
@@ -136,7 +136,7 @@ export class TenantSums {
       const isOver = this.#published === NOTHING && !this.#holdsAny();
       if (!isOver && !this.#isClosed) this.#publishLater();
     };
-    // Other instances must receive the sums again before these expire.
+    // Publish the sums again before other instances let the last sums expire.
     const ms = Math.min(PUBLISH_MS, this.#state.lease.ms / RENEWALS);
     const begin = () => {
       this.#stop = undefined;
@@ -145,7 +145,8 @@ export class TenantSums {
     this.#stop = systemClock.start(begin, ms, { background: true });
   }
 
-  // A call that ends before the next publication causes no operation.
+  // Publishes the sums if they have changed or are due for renewal. A call that ends before the next publication causes
+  // no store operation.
   async #publish(): Promise<void> {
     this.#follow();
     const sums = this.#takeSums();
@@ -162,8 +163,7 @@ export class TenantSums {
     return this.#short.size > 0 || this.#accounts.known.values().some(({ isTenant }) => isTenant);
   }
 
-  // Returns the sums to publish. The tenants nearest to their limits come first, because the length of an entry is
-  // limited.
+  // Returns the sums to publish. The length of an entry is limited, so the tenants closest to their limits come first.
   #takeSums(): readonly Sum[] {
     const pots = listPots(this.#accounts).map((pot) => pot.perTenant < Infinity ? pot : undefined);
     const tenants = new Set(this.#short.keys());
@@ -201,7 +201,7 @@ export class TenantSums {
 
   async #startFollowing(): Promise<void> {
     this.#unfollow = await this.#state.attempt("subscribe", async () => {
-      // Ignore gaps, because each instance repeats its sums soon.
+      // Ignore gaps in the log, because each instance soon publishes its sums again.
       return await this.#state.follow(await this.#toLog(), (value) => this.#take(value), { after: 0, onGap() {} });
     });
     this.#following = undefined;
@@ -217,7 +217,7 @@ export class TenantSums {
     if (!isObject(value) || value.from === this.#state.instance) return;
     const { from, turn, ms, sums } = value;
     if (typeof from !== "string" || typeof turn !== "number" || typeof ms !== "number" || !Array.isArray(sums)) return;
-    // Ignore an older entry: a write whose answer was lost may arrive late.
+    // Ignore an older entry, because a write that seemed to fail can appear in the log after a newer write.
     if (turn <= (this.#others.get(from)?.turn ?? 0)) return;
     const known = sums.filter(isSum).map(([tenant, ...shares]) => [tenant, shares] as const);
     this.#others.set(from, { turn, until: now + ms, sums: new Map(known) });
@@ -225,16 +225,18 @@ export class TenantSums {
 }
 
 /**
- * Milliseconds during which the calls of a tenant may exceed its limit. docs/guides/tenants.md states the same value.
+ * Milliseconds between two publications, during which a tenant's calls can exceed its limit. docs/guides/tenants.md
+ * states the same value.
  */
 const PUBLISH_MS = 1000;
 /**
- * Maximum length of the sums in one entry, in characters. The tenants that are furthest from their limits are left out.
+ * Maximum length of the sums in an entry, in characters. If the sums are longer, the tenants furthest from their limits
+ * are omitted.
  */
 const MAX_CHARACTERS = 65_536;
 /** Maximum number of tenants whose rejected requests are published. */
 const MAX_SHORT = 1000;
-/** Maximum number of entries in the log, so that it takes at most some megabytes. */
+/** Maximum number of entries in the log, so that the log takes only a few megabytes. */
 const MAX_ENTRIES = 64;
 
 const NOTHING = "[]";

@@ -1,6 +1,5 @@
 /**
- * Reads the topics of a store when the engine reports new entries. Also polls at an interval, in case a report was
- * lost.
+ * Reads the topics of a store when the engine reports new entries. Also polls the topics, because a report may be lost.
  *
  * @module
  */
@@ -8,20 +7,20 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, LogHead, LogPage } from "../core/store.ts";
 import type { Subscription } from "./subscription.ts";
 
-/** The operations of a store that topics need. They do not count towards the limit `pending`. */
+/** The store operations that topics need. These operations do not count towards the limit `pending`. */
 export interface TopicSource {
-  /** Reads the entries of a topic after an id. */
+  /** Reads the entries of a topic after the id `after`. */
   read(topic: string, after: number): Awaitable<LogPage>;
-  /** Returns the states of topics, or `undefined` if the engine cannot read several states at once. */
+  /** Returns the state of each topic, or `undefined` if the engine has no `heads`. */
   heads(topics: readonly string[]): Awaitable<readonly LogHead[] | undefined>;
   /**
-   * Starts the listener of the engine. Returns a function that stops the listener, or `undefined` if the engine has no
-   * listener.
+   * Starts the engine's listener. Returns a function that stops the listener, or `undefined` if the engine has no
+   * `listen`.
    */
   listen(onRing: (log: string) => void, onLost: (error?: unknown) => void): Awaitable<(() => void) | undefined>;
-  /** Whether operations currently fail without an attempt. */
+  /** Returns whether operations currently fail without reaching the engine. */
   isLost(): boolean;
-  /** Called when the listener of the engine is lost, with its error, and when the listener is back. */
+  /** Called when the engine's listener is lost, with its error, and when a listener works again. */
   onListening(state: "lost" | "back", error?: unknown): void;
 }
 
@@ -29,30 +28,30 @@ export interface TopicSource {
 const LISTEN_POLL_MS = 1000;
 /** Milliseconds between two reads of a topic while the engine has no listener. */
 const POLL_MS = 50;
-/** Milliseconds after which a lost listener is started again. */
+/** Milliseconds between two attempts to start a lost listener again. */
 const LISTEN_AGAIN_MS = 1000;
 /** Maximum number of concurrent reads of topics. */
 const MAX_READS = 32;
-/** Maximum number of topics that are read in a row before other work gets a turn. */
+/** Maximum number of topics that are read before yielding to the event loop. */
 const MAX_IN_ROW = 200;
-/** Maximum number of topics whose states are read at once. */
+/** Maximum number of topics whose states one operation reads. */
 const MAX_HEADS = 1000;
 
 /** The subscriptions of a store, by topic. */
 export class Topics {
   readonly #source: TopicSource;
-  /** The polling interval in milliseconds that the author has set, or 0 for the default. */
+  /** The option `pollMs`, or 0 for the default. */
   readonly #chosenMs: number;
   readonly #subscriptions = new Map<string, Set<Subscription>>();
-  /** Subscriptions to read when other reads have ended. */
+  /** Subscriptions whose topic must be read, as soon as fewer than `MAX_READS` reads are in progress. */
   readonly #waiting = new Set<Subscription>();
   #reads = 0;
   #stopTurn?: () => void;
   #stopPolling?: () => void;
   #isComparing = false;
   /**
-   * The current listener, or the promise of a listener that is starting. A different object means that the listener was
-   * replaced.
+   * The current listener, which may still be starting. After an asynchronous step, another object here means that the
+   * listener was replaced.
    */
   #listener?: Listener;
   #listenAt = 0;
@@ -64,7 +63,7 @@ export class Topics {
     this.#chosenMs = pollMs;
   }
 
-  /** Listens for new entries. Rejects if the listener cannot be started. */
+  /** Starts the listener, unless a listener already exists. Throws or rejects if the listener cannot be started. */
   listen(): Awaitable<void> {
     if (this.#listener) return this.#listener.started;
     const listener: Listener = { started: undefined };
@@ -78,7 +77,7 @@ export class Topics {
     }
   }
 
-  /** Adds a subscription, and reads its topic from now on. */
+  /** Adds a subscription, whose topic is then read regularly. */
   add(topic: string, subscription: Subscription): void {
     if (this.#isClosed) return;
     const subscriptions = this.#subscriptions.get(topic) ?? new Set();
@@ -103,7 +102,7 @@ export class Topics {
     this.#lose(listener);
   }
 
-  /** Ends all subscriptions. Settles when the listener of the engine has stopped. */
+  /** Ends all subscriptions. Settles when the engine's listener has stopped. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop();
@@ -134,7 +133,7 @@ export class Topics {
   }
 
   #use(listener: Listener, stop: (() => void) | undefined): void {
-    // Stop a listener that started too late: the engine was replaced, or the store was closed.
+    // Stop this listener if the engine was replaced or the store was closed while the listener started.
     listener.stop = stop;
     if (this.#listener !== listener) return void stopListener(listener);
     listener.pollMs = stop ? LISTEN_POLL_MS : POLL_MS;
@@ -146,7 +145,7 @@ export class Topics {
   #lose(listener: Listener): void {
     this.#listenAt = systemClock.now() + LISTEN_AGAIN_MS;
     this.#forget(listener);
-    // Restart the timer, because without a listener the interval is shorter.
+    // Restart the timer, because the polling interval is shorter without a listener.
     this.#stopPolling?.();
     this.#stopPolling = undefined;
     this.#poll();
@@ -162,14 +161,14 @@ export class Topics {
     this.#stopPolling = this.#stopTurn = undefined;
   }
 
-  /** Checks all topics after the interval, and again as long as there are subscriptions. */
+  /** Checks all topics at the polling interval, for as long as there are subscriptions. */
   #poll(): void {
     if (!this.#subscriptions.size || this.#isClosed) return;
     const ms = this.#chosenMs || (this.#listener?.pollMs ?? POLL_MS);
     const poll = () => {
       this.#stopPolling = undefined;
-      // The check also tests whether the engine is back. While the engine is lost, this happens at most once per
-      // second.
+      // The check also tests whether a lost engine responds again. Such tests happen at most once per second, because
+      // `isLost` returns `true` in between.
       if (!this.#source.isLost()) this.#check();
       this.#poll();
     };
@@ -187,7 +186,7 @@ export class Topics {
     listen().then(() => this.#pullAll(), () => {});
   }
 
-  // Compares topics in slices, so that thousands of topics leave time for other operations of the store.
+  // Compares topics in slices, so that other store operations are not delayed by thousands of topics.
   async #compare(): Promise<void> {
     this.#isComparing = true;
     try {
@@ -241,7 +240,7 @@ export class Topics {
   }
 }
 
-// Ignore the error of a listener whose connection is lost.
+// Stops a listener. Ignores errors, which occur if the listener's connection is lost.
 async function stopListener({ stop }: Listener): Promise<void> {
   try {
     await stop?.();
@@ -250,7 +249,7 @@ async function stopListener({ stop }: Listener): Promise<void> {
   }
 }
 
-/** A listener of the engine, or its start. */
+/** A listener of the engine. `started` settles when the listener has started. */
 interface Listener {
   started: Awaitable<void>;
   stop?: () => void;

@@ -1,5 +1,5 @@
 /**
- * Counts the bytes that clients make an instance write to a store, until they expire there.
+ * Counts the bytes that an instance writes to a store for clients, until the bytes expire.
  *
  * @module
  */
@@ -7,17 +7,17 @@ import type { Account, Accounts, Pot } from "../core/capacity/account.ts";
 import type { Bounds } from "../core/capacity/limits.ts";
 import { type Clock, systemClock } from "../core/capacity/timers.ts";
 
-/** Bytes in a store that are charged to a client. */
+/** The charge for a value in the store. */
 interface Written {
   readonly account: Account;
   readonly bytes: number;
 }
 
-/** The bytes that clients have written to a store, and that have not expired. */
+/** The bytes that were written to a store for clients and that have not expired. */
 export class WrittenBytes {
   readonly #pot: Pot;
   readonly #clock: Clock;
-  /** The written bytes, by the minute in which they expire. */
+  /** The charges, by the minute in which their values expire. */
   readonly #expiring = new Map<number, Set<Written>>();
 
   constructor(accounts: Accounts, { replay }: Pick<Bounds, "replay">, clock: Clock = systemClock) {
@@ -28,7 +28,7 @@ export class WrittenBytes {
 
   /**
    * Counts a value that is about to be written. Returns a function to call when the value is replaced, or `undefined`
-   * if the client has written too much.
+   * if too much was already written for the client.
    */
   take(account: Account, value: unknown, ttlMs: number): (() => void) | undefined {
     this.#forget();
@@ -50,7 +50,7 @@ export class WrittenBytes {
       this.#expiring.delete(minute);
       for (const written of expired) {
         this.#pot.give(written.account, written.bytes);
-        // Remove the charge, so that replacing the value later does not subtract its bytes again.
+        // Delete the charge, so that a replacement of the value does not subtract its bytes again.
         expired.delete(written);
       }
     }
@@ -59,13 +59,13 @@ export class WrittenBytes {
 
 const MINUTE_MS = 60_000;
 
-/** Bytes that a client may take from the reserve: enough for a few sessions. */
+/** Number of bytes that each client may take from the pot's reserve, which is enough for a few sessions. */
 const SMALL = 65_536;
 
-/** Bytes that are stored besides a value: its key, its version and its seal. */
+/** Estimated number of bytes that the store keeps in addition to a value, for its key, version and seal. */
 const OVERHEAD = 256;
 
-// Sealing turns three bytes into four characters.
+// Sealing converts three bytes to four characters. The factor 2 allows two bytes per character.
 function toSealedBytes(value: unknown): number {
   return OVERHEAD + Math.ceil(new TextEncoder().encode(JSON.stringify(value)).length / 3) * 4 * 2;
 }

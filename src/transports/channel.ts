@@ -1,5 +1,5 @@
 /**
- * A two-way channel of whole messages: stdio, a socket, or a connection within one process.
+ * A two-way channel for whole messages: stdio, a socket, or a connection within one process.
  *
  * @see specification/2026-07-28/basic/transports/stdio
  * @module
@@ -17,41 +17,42 @@ import type { Link, LinkEvents, Reply } from "../core/call/link.ts";
 import type { TransportName } from "../core/call/observer.ts";
 import { readPrincipal } from "../core/call/principal.ts";
 
-/** Writes a message. Returns a promise if the writer should wait until the client has read more. */
+/** Writes a message. For backpressure, returns a promise that settles when the client has read more. */
 export type Write = (text: string) => Promise<void> | undefined;
 
 /** The server's end of a channel. */
 export interface Pipe {
   /**
-   * Receives a message. Returns a promise if the reader should wait before it reads on. `principal` is the caller, if
-   * each message has its own credentials. The principal must be the caller of the channel, but may have different
-   * scopes.
+   * Receives a message. For backpressure, returns a promise if the caller should wait before it reads the next message.
+   * Set `principal` if each message has its own credentials. Its id must be the id of the channel's principal, but its
+   * scopes can differ.
    */
   receive(text: string, principal?: Principal): Promise<void> | undefined;
-  /** Sends the error for input that cannot be a message. */
+  /**
+   * Sends the error for input that is not a message: `"long"` if a line is too long, `"encoding"` if it is not UTF-8.
+   */
   reject(problem: "long" | "encoding"): Promise<void> | undefined;
-  /** Maximum bytes of a message. */
+  /** Maximum size of a message, in bytes. */
   readonly lineBytes: number;
   /**
-   * The account of the client.
+   * The account to which the client's use is charged.
    *
    * @internal
    */
   readonly account: Account;
   /**
-   * Calls `end` when the credentials of the caller have expired or were revoked. Returns a function that stops
-   * watching.
+   * Calls `end` when the caller's credentials expire or are revoked. Returns a function that stops the checks.
    *
    * @internal
    */
   watchCaller(checks: CallerChecks | undefined, end: () => void): () => void;
-  /** Number of messages whose reply is not yet written. */
+  /** Number of messages whose reply is not written yet. */
   readonly unanswered: number;
   /** Settles when at most `count` messages are unanswered. */
   untilAnswered(count: number): Promise<void>;
   /** Ends subscriptions. Settles when all messages are answered. */
   idle(): Promise<void>;
-  /** Cancels all calls. Afterwards the channel writes no messages. */
+  /** Closes the channel: cancels all calls, and writes no more messages. */
   close(): void;
 }
 
@@ -63,8 +64,8 @@ export interface Pipe {
 export type OpenPipe = (options: PipeOptions) => Pipe;
 
 /**
- * Options of a channel. Without an account, the client is identified by its principal. Without a principal, the client
- * is local: it started the server, or runs in the same process.
+ * Options of a channel. Without `account`, the principal identifies the client. Without `principal`, the client is
+ * local: the client started the server, or runs in the same process.
  *
  * @internal
  */
@@ -77,7 +78,7 @@ export interface PipeOptions {
   readonly transport?: TransportName;
 }
 
-/** A server that can be served over a channel, created by `createServer`. */
+/** A server from `createServer`, which a channel can serve. */
 export interface PipeServer {
   /**
    * Opens a channel to the server.
@@ -85,7 +86,7 @@ export interface PipeServer {
    * @ignore
    */
   readonly [INTERNALS]: {
-    /** Opens a channel with a custom function, instead of {@linkcode openPipe}. */
+    /** Replaces the default of {@linkcode openPipe}. */
     readonly openPipe?: OpenPipe;
     /** The engine and the era that serve a channel. */
     readonly served?: Served;
@@ -105,10 +106,10 @@ export interface Served {
 }
 
 /**
- * Returns the server to which a channel can be opened. If the path has parameters, this is the server of one concrete
+ * Returns the server to which a channel can be opened. If the path has parameters, returns the server of a concrete
  * path.
  *
- * @throws {TypeError} if parameters are missing or invalid, or if the path has no parameters.
+ * @throws {TypeError} if path parameters are missing or invalid, or if `params` is set and the path has no parameters.
  */
 export async function enterServer(
   server: PipeServer,
@@ -117,13 +118,14 @@ export async function enterServer(
   const { enter } = server[INTERNALS];
   if (enter) return await enter(params);
   if (!params) return server;
-  throw new TypeError("Cannot open a channel to the server: its path has no parameters; remove params");
+  throw new TypeError("Cannot open a channel to the server: its path has no parameters; omit params");
 }
 
 /**
- * Opens the server's end of a channel. In this module, so that a server that is only used over HTTP does not load it.
+ * Opens the server's end of a channel. This function is not a method of the server, so that an HTTP server does not
+ * load the code of channels.
  *
- * @throws {TypeError} if the principal is invalid, or `server` is not a server.
+ * @throws {TypeError} if the principal is invalid, or `server` does not come from `createServer`.
  */
 export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   const { openPipe, served } = server[INTERNALS];
@@ -131,16 +133,16 @@ export function openPipe(server: PipeServer, options: PipeOptions): Pipe {
   const read = principal === undefined ? options : { ...options, principal: readPrincipal(principal, "the channel") };
   if (openPipe) return openPipe(read);
   if (served) return new Channel(served, read);
-  throw new TypeError("Cannot open a channel: this is not a server; use what createServer() returns");
+  throw new TypeError("Cannot open a channel: the object is not a server; pass a server from createServer()");
 }
 
-/** A caller that waits until at most `count` messages are unanswered. */
+/** A pending `untilAnswered` call. */
 interface Waiting {
   readonly count: number;
   readonly resolve: () => void;
 }
 
-/** An open channel, which is the link of all its messages. */
+/** An open channel. It is the link of all messages that have no credentials of their own. */
 class Channel implements Pipe, Link {
   readonly transport: TransportName;
   readonly inFlight: InFlight = new InFlight();
@@ -152,13 +154,10 @@ class Channel implements Pipe, Link {
   readonly #write: Write;
   /** Reports the end of the channel to the observer. */
   #reportEnd?: (why: "disconnected") => void;
-  /** The account of the channel. An account without a key belongs only to this channel. */
+  /** The account of the channel. An account without a key is used only by this channel. */
   readonly #own: Account;
   #owner?: string;
-  /**
-   * Callers that wait until fewer messages are unanswered. There are never more waiting callers than unanswered
-   * messages.
-   */
+  /** Pending `untilAnswered` calls. */
   #waiting: Waiting[] = [];
   readonly #losers: (() => void)[] = [];
   unanswered = 0;
@@ -264,7 +263,8 @@ class Channel implements Pipe, Link {
     reply.then((reply) => this.#end(reply), (error) => this.#end({ text: fail(error) }));
   }
 
-  // Check the expiry for each message, because the transport may have no timer that ends the channel.
+  // Check the expiry of the credentials for each message, because the transport may have no timer that ends the
+  // channel.
   #isLate({ principal }: Link): boolean {
     return principal?.expiresAt !== undefined && principal.expiresAt <= this.#engine.core.ticker.clock.date();
   }
@@ -298,7 +298,7 @@ class Channel implements Pipe, Link {
 
 const EXPIRED = { code: UNAUTHENTICATED, message: "Cannot serve the request: the credentials have expired" };
 
-/** The link of one message with separate credentials. */
+/** The link of a message with its own credentials. */
 class MessageLink implements Link {
   readonly principal?: Principal;
   readonly #channel: Channel;

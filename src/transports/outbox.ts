@@ -1,55 +1,57 @@
 /**
- * The queue of messages that a client has not read yet. All messages to the client pass through it.
+ * The queue of messages that a client has not read yet. All messages to the client pass through this queue.
  *
  * @module
  */
 import type { Account } from "../core/capacity/account.ts";
 
-/** The sizes of a queue above which the producer should wait. */
+/** The sizes of a queue above which the writer should wait. */
 export interface OutboxOptions {
-  /** Number of texts. */
+  /** Maximum number of texts without backpressure. */
   readonly texts: number;
-  /** Number of characters. */
+  /** Maximum number of characters without backpressure. */
   readonly characters: number;
-  /** The account of the client. It is looked up only when the queue grows large. */
+  /** Returns the account of the client. Called only when the queue grows large. */
   readonly account: () => Account;
 }
 
 /** A queue of texts for one reader. A large queue is charged to the client. */
 export class Outbox {
-  /** Number of characters in the queue. */
+  /** The number of characters in the queue. */
   length = 0;
   readonly #options: OutboxOptions;
-  /** Maximum length, in characters, of texts that are joined. */
+  /** Maximum length in characters of `#tail`, into which texts are joined. */
   readonly #joined: number;
   #texts: string[] = [];
-  /** The newest texts, joined into one string, which is much faster than an array of texts. */
+  /** The newest texts, joined into one string, because this is much faster than an array of texts. */
   #tail = "";
-  /** Number of texts in the queue. While a text is partly taken, the number may be too high. */
+  /** The number of texts in the queue. Can be too high while a text is only partly taken. */
   #count = 0;
-  /** Number of characters of the first text that have been taken. */
+  /** The number of characters that have been taken from the first text. */
   #taken = 0;
-  /** Bytes that are charged to the client. */
+  /** The number of bytes that are charged to the client. */
   #held = 0;
   #covered = FREE;
   #account?: Account;
   #room?: PromiseWithResolvers<void>;
 
-  /** Creates an empty queue. */
   constructor(options: OutboxOptions) {
     this.#options = options;
     this.#joined = Math.min(options.characters, FREE);
   }
 
-  /** Whether the producer should wait until the reader has taken more. */
+  /** Whether the writer should wait until the reader has taken more. */
   get isFull(): boolean {
     const { texts, characters } = this.#options;
     return this.length >= characters || this.#count >= texts;
   }
 
-  /** Adds a text, or several joined texts. Returns `false` if the client exceeds its memory limit. */
+  /**
+   * Adds a text. `texts` is the number of texts that were joined into it. Returns `false` if the client exceeds its
+   * memory limit.
+   */
   push(text: string, texts = 1): boolean {
-    // A text that is partly taken is still in memory as a whole.
+    // Count the taken characters too, because a partly taken text is still in memory as a whole.
     const held = this.length + this.#taken + text.length;
     if (held > this.#covered && !this.#hold(held)) return false;
     if (this.#tail.length + text.length <= this.#joined) this.#tail += text;
@@ -67,7 +69,7 @@ export class Outbox {
     return (this.#room ??= Promise.withResolvers<void>()).promise;
   }
 
-  /** Takes about `max` characters: several whole texts, or the next piece of a long text. */
+  /** Takes about `max` characters: several whole texts, or the next part of a long text. */
   take(max: number): string {
     let piece = this.#tail;
     if (this.#texts.length || piece.length > max) piece = this.#takeSome(max);
@@ -78,10 +80,7 @@ export class Outbox {
     return piece;
   }
 
-  /**
-   * Takes the next whole text. Requires that the queue was created with a limit of one character, because texts are
-   * then never joined.
-   */
+  /** Takes the next whole text. Works only if the limit `characters` is 1, because texts are then never joined. */
   next(): string | undefined {
     this.#endTail();
     const [text] = this.#texts.splice(0, 1);
@@ -91,7 +90,7 @@ export class Outbox {
     return text;
   }
 
-  /** Empties the queue, and lets the producer continue. */
+  /** Empties the queue. The writer no longer waits. */
   clear(): void {
     this.#texts = [];
     this.#tail = "";
@@ -100,7 +99,7 @@ export class Outbox {
     this.close();
   }
 
-  /** Lets the producer continue, because the reader takes no further texts. */
+  /** Ends the writer's wait, because the reader takes no further texts. */
   close(): void {
     this.#room?.resolve();
     this.#room = undefined;
@@ -134,7 +133,7 @@ export class Outbox {
   }
 
   #hold(length: number): boolean {
-    // Charge in steps, because charging for each text would be slow.
+    // Change the charge in steps of `STEP` bytes, because a new charge for each text would be slow.
     const bytes = length > FREE ? Math.ceil(2 * length / STEP) * STEP : 0;
     if (bytes <= this.#held) this.#account?.free(this.#held - bytes);
     else {
@@ -147,12 +146,14 @@ export class Outbox {
   }
 }
 
-/** Length in characters up to which a queue is not charged. Even thousands of such queues take little memory. */
+/**
+ * Length in characters up to which a queue is not charged, because even thousands of such queues take little memory.
+ */
 const FREE = 16_384;
 /** Step in bytes by which the charge grows and shrinks. */
 const STEP = 65_536;
 
-// Move the end of a piece, because a split surrogate pair would arrive as two invalid characters.
+// Moves the end of a piece if it would split a surrogate pair, because the client would receive two invalid characters.
 function toEnd(text: string, end: number): number {
   const code = text.charCodeAt(end - 1);
   return end < text.length && code >= 0xd800 && code < 0xdc00 ? end + 1 : end;

@@ -33,9 +33,9 @@ import { openPipe, type Pipe, type PipeServer } from "./channel.ts";
 
 export type { PipeServer };
 
-/** A server that can be served over WebSocket, created by `createServer`. */
+/** A server from `createServer`, which can be served over WebSocket. */
 export interface SocketServer extends PipeServer {
-  /** Handles requests that do not open a socket. */
+  /** Handles all requests that are not for the WebSocket endpoint. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
    * Opens channels and checks requests.
@@ -51,29 +51,29 @@ export interface SocketServer extends PipeServer {
 /** Options of the WebSocket transport. */
 export interface WebSocketOptions {
   /**
-   * Path of the WebSocket endpoint. If the path of the server has parameters, this path must have the same parameters,
-   * such as `/tenants/:tenant/ws`. Defaults to `/ws`.
+   * Path of the WebSocket endpoint. If the server's path has parameters, this path must have the same parameters, such
+   * as `/tenants/:tenant/ws`. Defaults to `/ws`.
    */
   readonly path?: string;
 }
 
 const OPTIONS: KnownOptions<keyof WebSocketOptions> = { names: { path: true } };
 
-/** The parts of a socket that a server uses. Both the standard `WebSocket` and Bun's own socket have them. */
+/** The members of a socket that a server uses. The standard `WebSocket` and Bun's own socket have these members. */
 export interface Socket {
   /** Sends a frame. */
   send(text: string): unknown;
   /** Closes the socket with a code and a reason. */
   close(code?: number, reason?: string): void;
-  /** Data that Bun attaches at the upgrade. */
+  /** On Bun, the data that was passed to the upgrade. */
   readonly data?: unknown;
-  /** Number of bytes that have not been sent yet. */
+  /** Number of bytes that are not sent yet. */
   readonly bufferedAmount?: number;
-  /** On Bun, returns the same number as `bufferedAmount`. */
+  /** On Bun, returns the number of bytes that are not sent yet. */
   getBufferedAmount?(): number;
 }
 
-/** The handlers for both runtimes. `fetch` upgrades requests, and Bun calls `websocket` afterwards. */
+/** The handlers to pass to Deno or Bun. `fetch` upgrades requests. Bun then calls the methods of `websocket`. */
 export interface WebSocketService {
   /** Upgrades requests for the path, and passes all other requests on to the server. */
   readonly fetch: (request: Request, info?: ConnectionInfo) => Promise<Response>;
@@ -87,10 +87,10 @@ export interface WebSocketService {
 }
 
 /**
- * Serves MCP over WebSocket beside the HTTP endpoint, on Deno and Bun. Host and Origin are checked before an upgrade.
- * When the server closes, all sockets are closed.
+ * Serves MCP over WebSocket next to the HTTP endpoint, on Deno and Bun. Checks Host and Origin before an upgrade. When
+ * the server closes, it closes all sockets.
  *
- * @throws {TypeError} on Node, which has no upgrade of web-standard requests, or if an option is invalid.
+ * @throws {TypeError} on Node, which cannot upgrade web-standard requests, or if an option is invalid.
  */
 export function webSocket(server: SocketServer, options: WebSocketOptions = {}): WebSocketService {
   checkOptions("serve WebSocket", options, OPTIONS);
@@ -100,8 +100,8 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   else readPath(path);
   if (node) {
     throw new TypeError(
-      "Cannot serve WebSocket: Node has no upgrade of web-standard requests; run the server with Deno or Bun, or accept " +
-        "sockets with another package and pass each to attachSocket",
+      "Cannot serve WebSocket: Node cannot upgrade web-standard requests; run the server with Deno or Bun, or accept " +
+        "sockets with another package and pass each socket to attachSocket()",
     );
   }
   const endpoint = new SocketEndpoint(server, path);
@@ -116,13 +116,13 @@ export function webSocket(server: SocketServer, options: WebSocketOptions = {}):
   };
 }
 
-/** The endpoint that opens sockets, and its open sockets. */
+/** The WebSocket endpoint, and its open sockets. */
 class SocketEndpoint {
   readonly #server: SocketServer;
   readonly #way: WayIn<Spot>;
   readonly #connections = new Map<Socket, SocketConnection>();
   readonly #owners = new Map<Socket, Owner>();
-  /** The clients whose upgrade was admitted. */
+  /** The objects that `fetch` passed to Bun's upgrade. Identifies the sockets whose request was checked. */
   readonly #admitted = new WeakSet<object>();
 
   constructor(server: SocketServer, path: string) {
@@ -152,7 +152,8 @@ class SocketEndpoint {
       ({ principal } = caller);
       const served = caller.place && await caller.place.open(caller);
       if (caller.place && !served) return this.#refuse(NOT_HERE, principal);
-      // Check whether the server has closed in the meantime, because it would never close this socket.
+      // Check whether the server has started to close since the caller was identified, because it would never close
+      // this socket.
       const late = parts.callers.refuseIfClosing(this.#way);
       if (late) return late;
       const account = parts.account(caller);
@@ -168,11 +169,11 @@ class SocketEndpoint {
     }
   }
 
-  /** Opens a socket that the runtime has upgraded. Bun passes the data of the upgrade unchanged. */
+  /** Opens a socket after Bun has upgraded its request. Bun sets `socket.data` to the data of the upgrade. */
   accept(socket: Socket): void {
     const { data } = socket;
     if (this.#isAdmitted(data)) return this.#open(socket, data);
-    // The request was upgraded by another function, so its Host, Origin and caller were not checked.
+    // Close the socket, because another function has upgraded its request without checking Host, Origin and caller.
     socket.close(POLICY_VIOLATION, "the socket was not admitted");
     const state = "another function has upgraded its request";
     this.#server[INTERNALS].http.core.report(
@@ -209,7 +210,7 @@ class SocketEndpoint {
   }
 
   #upgrade(request: Request, info: ConnectionInfo | undefined, owner: Owner): Response {
-    // Name the subprotocol only if the client requested it, because other clients would close the connection.
+    // Send the subprotocol only if the client requested it. Otherwise the client would close the connection.
     const isNamed = /(^|,)\s*mcp\s*(,|$)/.test(request.headers.get("sec-websocket-protocol") ?? "");
     if (deno?.upgradeWebSocket) return this.#upgradeOnDeno(request, isNamed, owner);
     const headers = isNamed ? { "sec-websocket-protocol": "mcp" } : undefined;
@@ -235,7 +236,7 @@ class SocketEndpoint {
     return response;
   }
 
-  /** Refuses a request whose socket was already counted. */
+  /** Rejects a request, and ends the charge for its socket. */
   #giveBack(owner: Owner, status: number, state: string): Response {
     owner.place?.end();
     const message = `Cannot open the socket: ${state}`;
@@ -247,11 +248,11 @@ class SocketEndpoint {
   }
 }
 
-/** Counts a socket of a client. Returns a refusal if the client may not open it. */
+/** Charges the client for a socket. Returns a refusal if a limit does not allow another socket. */
 function takeSocket(account: Account, drop: Drop): Holding | Refusal {
   const refuse = (state: string) => toOverload(toBusy(`open the socket: ${state}`).message);
-  // The size of a message is known only after it has arrived. Therefore, a client above its memory limit cannot open
-  // further sockets.
+  // Reject further sockets of a client that is at its memory limit, because the size of a message is known only after
+  // it has arrived.
   if (!account.hold(0)) return refuse("too much memory is used (memory.bytesPerClient, memory.bytes)");
   return account.openStream(drop) ??
     refuse("too many streams are open (connections.streams, connections.streamsPerClient)");
@@ -259,14 +260,14 @@ function takeSocket(account: Account, drop: Drop): Holding | Refusal {
 
 const NOT_HERE: Refusal = { status: 404, message: "Cannot open a socket here", reason: "path" };
 
-/** The client that opened a socket. */
+/** The client that opens a socket. */
 interface Owner {
   readonly principal?: Principal;
   readonly account?: Account;
-  /** The checks of the caller. Created before the upgrade, because a runtime may drop the request afterwards. */
+  /** The checks of the caller. Created before the upgrade, because a runtime may free the request after the upgrade. */
   readonly checks?: CallerChecks;
   readonly peer?: string;
-  /** The server of a concrete path. */
+  /** The server of the concrete path, if the server's path has parameters. */
   readonly endpoint?: PipeServer;
   /** The charge for the socket in the pot of all streams. */
   place?: Holding;
@@ -274,7 +275,10 @@ interface Owner {
   drop?: Drop;
 }
 
-/** Serves MCP over a standard socket that is open or connecting, for programs that upgrade requests themselves. */
+/**
+ * Serves MCP over a standard socket that is open or connecting. Use this function if your program upgrades requests
+ * itself.
+ */
 export function attachSocket(server: PipeServer, socket: WebSocket, principal?: Principal): void {
   const connection = new SocketConnection(server, socket, { principal });
   socket.addEventListener("message", ({ data }) => connection.receive(data));
@@ -282,16 +286,16 @@ export function attachSocket(server: PipeServer, socket: WebSocket, principal?: 
   socket.addEventListener("error", () => connection.close());
 }
 
-/** Number of bytes in a socket's buffer from which writers wait. */
+/** Number of bytes in a socket's buffer above which writers wait (backpressure). */
 const MAX_BUFFERED = 1024 * 1024;
-/** Length in characters from which a text in the socket's buffer is charged to the client. */
+/** Length in characters above which a text in the socket's buffer is charged to the client. */
 const LARGE = 16_384;
-/** Milliseconds after which a client that does not read is disconnected. */
+/** Milliseconds without reading after which a client is disconnected. */
 const STALLED_MS = 30_000;
 const POLL_MS = 50;
 /**
- * Maximum number of messages to queue while the server is busy, because reading from a socket cannot be paused.
- * Together, they may be as long as the longest allowed message.
+ * Maximum number of messages that wait while the server is busy, because the server cannot pause reading from a socket.
+ * Their total length is also limited, to the maximum length of a message.
  */
 const MAX_QUEUED = 1024;
 const GOING_AWAY = 1001;
@@ -299,7 +303,7 @@ const POLICY_VIOLATION = 1008;
 const TRY_LATER = 1013;
 const UNSUPPORTED_DATA = 1003;
 
-/** A socket with its channel. */
+/** A socket and its channel. */
 class SocketConnection {
   readonly #socket: Socket;
   readonly #pipe: Pipe;
@@ -309,9 +313,11 @@ class SocketConnection {
   #queuedSize = 0;
   #isReading = true;
   #isPolling = false;
-  /** Bytes in the socket's buffer that are charged to the client. */
+  /** The number of bytes that are charged to the client for the socket's output buffer. */
   #held = 0;
-  /** Bytes that are charged for the buffer of the longest message so far. */
+  /**
+   * The number of bytes that are charged for the longest message so far, whose size the runtime's input buffer keeps.
+   */
   #buffer = 0;
 
   constructor(server: PipeServer, socket: Socket, { principal, account, checks, peer }: Owner) {
@@ -334,18 +340,18 @@ class SocketConnection {
     const isText = typeof data === "string";
     const isHeld = this.#growBuffer(isText ? 2 * data.length : toSize(data));
     if (!isText) return this.#socket.close(UNSUPPORTED_DATA, "messages are text");
-    if (!isHeld) return this.#socket.close(TRY_LATER, "too much is held");
+    if (!isHeld) return this.#socket.close(TRY_LATER, "too much memory is used");
     if (this.#isReading) return this.#take(data);
     this.#queuedSize += data.length;
     const hasRoom = this.#queued.length < MAX_QUEUED && this.#queuedSize <= this.#pipe.lineBytes;
     if (hasRoom && this.#pipe.account.hold(2 * data.length)) return void this.#queued.push(data);
-    // Messages that arrive before the socket is closed are dropped.
+    // Drop all messages that still arrive before the socket is closed.
     this.#queuedSize = Infinity;
     this.#socket.close(TRY_LATER, "too many messages are waiting");
   }
 
-  // Charge the client for the message buffer, which both runtimes keep until the connection ends. Deno also keeps the
-  // text.
+  // Charges the client for the input buffer, which Deno and Bun keep until the connection ends. Deno also keeps the
+  // text of the message.
   #growBuffer(size: number): boolean {
     const bytes = size > 2 * LARGE ? size - this.#buffer : 0;
     if (bytes <= 0) return true;
@@ -355,15 +361,15 @@ class SocketConnection {
     return false;
   }
 
-  /** Closes the socket to make room for another client. Returns `false` if calls are running. */
+  /** Closes the socket to make room for another client. Returns `false` if the socket has running calls. */
   drop(): boolean {
     if (this.#pipe.unanswered) return false;
-    this.#socket.close(TRY_LATER, "other clients need the place");
+    this.#socket.close(TRY_LATER, "closed to make room for other clients");
     this.close();
     return true;
   }
 
-  /** Continues writing if the socket accepts more. */
+  /** Continues to write if the socket accepts more data. */
   drain(): void {
     if (toBuffered(this.#socket) > MAX_BUFFERED) return;
     this.#pipe.account.free(this.#held);
@@ -378,8 +384,8 @@ class SocketConnection {
     const { account } = this.#pipe;
     account.free(this.#held + queued);
     this.#held = 0;
-    // A closed socket keeps its buffer until the client closes the connection, and no event reports this. Therefore,
-    // free the charge after a while.
+    // End the charge for the buffer only after a while: a closed socket keeps its buffer until the client closes the
+    // connection, which no event reports.
     const buffer = this.#buffer;
     this.#buffer = 0;
     if (buffer) startBackgroundTimer(() => account.free(buffer), STALLED_MS);
@@ -399,7 +405,7 @@ class SocketConnection {
       try {
         this.#socket.send(text);
       } catch {
-        // The client has disconnected, and the close event follows.
+        // The client has disconnected. The close event will follow.
         return this.#outbox.clear();
       }
     }
@@ -413,10 +419,10 @@ class SocketConnection {
     return true;
   }
 
-  // Poll, because standard sockets do not emit an event when they accept more data.
+  // Polls the socket's buffer, because standard sockets emit no event when they accept more data.
   #poll(waited: number): void {
     this.#isPolling = true;
-    // The timer need not keep the process alive, because the open socket does. Each waiting call has its own timeout.
+    // The timer need not keep the process alive, because the open socket does.
     startBackgroundTimer(() => {
       this.#isPolling = false;
       const isEmpty = !this.#outbox.length;
@@ -451,7 +457,7 @@ class SocketConnection {
   }
 }
 
-/** Returns the bytes of a message that is not text. */
+/** Returns the size of a binary message in bytes. */
 function toSize(data: unknown): number {
   const { byteLength, size = byteLength }: { readonly byteLength?: unknown; readonly size?: unknown } = Object(data);
   return typeof size === "number" ? size : 0;

@@ -95,7 +95,7 @@ Deno.test("a token check refuses tokens that are forged, made for another audien
     "wrong signature": await toHeaders({}, strange),
     "for something else": await toHeaders({ aud: "http://localhost/other" }),
     "has expired": await toHeaders({ exp: exp - 60 }),
-    "needs valid credentials": { authorization: "Bearer x" },
+    "valid credentials are required": { authorization: "Bearer x" },
   };
   for (const [reason, headers] of Object.entries(wrong)) {
     const request = toRequest("tools/call", { name: "whoami" }, headers);

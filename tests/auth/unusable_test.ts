@@ -15,11 +15,11 @@ const authenticate = () => ({ id: "ada" });
 const fetch = () => new Response("route");
 
 const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
-  "routes that are not a list": [{ routes: untyped({ path: "/x", fetch }) }, "routes are not a list"],
-  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, 'route "x" is not a path as a URL has it'],
-  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, 'route "/x?y" is not a path as a URL has it'],
-  "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, 'route "/a b" is not a path as a URL has it'],
-  "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is there twice'],
+  "routes that are not a list": [{ routes: untyped({ path: "/x", fetch }) }, "routes is not a list"],
+  "a route without a slash": [{ routes: [{ path: "x", fetch }] }, 'route "x" is not spelled as in a parsed URL'],
+  "a route with a query": [{ routes: [{ path: "/x?y", fetch }] }, 'route "/x?y" is not spelled as in a parsed URL'],
+  "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, 'route "/a b" is not spelled as in a parsed URL'],
+  "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is listed twice'],
   "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, 'route "/x" has no fetch()'],
   "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge is not a scheme such as"],
   "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge is not a scheme such as"],
@@ -27,8 +27,11 @@ const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
     { challenge: { scheme: "Bearer", params: { a: untyped(5) } } },
     "challenge is not a scheme such as",
   ],
-  "an invalid header name": [{ credentials: { headers: ["x user"] } }, "credentials are not lists of names"],
-  "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials are not lists of names"],
+  "an invalid header name": [
+    { credentials: { headers: ["x user"] } },
+    "credentials is not an object with lists of names",
+  ],
+  "an empty cookie": [{ credentials: { cookies: [""] } }, "credentials is not an object with lists of names"],
 };
 
 for (const [name, [parts, wanted]] of Object.entries(unusable)) {
@@ -39,7 +42,7 @@ for (const [name, [parts, wanted]] of Object.entries(unusable)) {
     const response = await server.fetch(toRequest("tools/list"));
     assertEquals(response.status, 500);
     assert(!(await response.text()).includes(wanted));
-    assert(String(faults).includes(`Cannot serve with this authentication: ${wanted}`), String(faults));
+    assert(String(faults).includes(`Cannot use the authentication: ${wanted}`), String(faults));
     await assertRejects(() => server.ready(), TypeError, wanted);
     await server.close();
   });
@@ -66,7 +69,7 @@ Deno.test("refuseRequest throws for a refusal that HTTP cannot express, and fetc
 
 Deno.test("keys and users that are empty, or are not an object by name, are refused", () => {
   const key = "0123456789abcdef";
-  const none = "the list is empty, so nobody could call";
+  const none = "the object is empty, so no request could be authenticated";
   assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
   assertThrows(() => apiKey({ keys: { ada: { key: [] } } }), TypeError, none);
   assertThrows(() => basicAuth({ users: {} }), TypeError, `Cannot use the passwords: ${none}`);

@@ -64,13 +64,13 @@ Deno.test("an endpoint with parameters has a path and a server for each combinat
     assertThrows(() => endpoint.toPath(values), TypeError, "room");
     await assertRejects(() => endpoint.enter(values), TypeError, "room");
   }
-  await assertRejects(() => endpoint.enter(), TypeError, "it has parameters");
+  await assertRejects(() => endpoint.enter(), TypeError, "the path has parameters");
 });
 
 Deno.test("connecting to an endpoint without parameters refuses parameters", async () => {
   const [endpoint] = listEndpoints(plain());
   assertEquals(endpoint.toPath({}), "/mcp");
-  assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, "it has no parameter tenant");
+  assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, "the path has no parameter tenant");
   await assertRejects(() => endpoint.enter({ tenant: "a" }), TypeError, "its path has no parameters");
   await using client = await connect(await endpoint.enter());
   assertEquals(textOf(await client.callTool("ping")), "pong");

@@ -195,7 +195,10 @@ Deno.test("a path whose handlers are neither a list nor undefined gets an error"
       const server = createServer({ ...about, handlers: handlers as () => [] }); // The cast lets the mistake compile.
       const response = await post(server, "/tenants/acme/1/mcp");
       assertEquals([response.status, faults.length], [500, 1], `${returned}`);
-      assertStringIncludes(faults[0], "handlers returned no list; return a list, or undefined if nothing is there");
+      assertStringIncludes(
+        faults[0],
+        "the handlers function did not return a list; return a list, or undefined if the path does not exist",
+      );
       await response.body?.cancel();
       await server.close();
     }
@@ -435,7 +438,7 @@ Deno.test("stdio takes the parameters of the path, and throws without them", asy
     return written;
   };
   assertStringIncludes(await serve({ tenant: "acme", floor: 4 }), "acme on 5");
-  await assertRejects(() => serve(), TypeError, `Cannot open ${path}: it has parameters; give params`);
+  await assertRejects(() => serve(), TypeError, `Cannot open ${path}: the path has parameters; pass their values`);
   await assertRejects(() => serve({ tenant: "acme" }), TypeError, "floor is missing");
   await assertRejects(() => serve({ tenant: "ACME", floor: 1 }), TypeError, "there is no endpoint for");
   const plain = createServer({ name: "plain", version: "1" });
@@ -449,8 +452,8 @@ Deno.test("mistakes in a path with parameters throw at the start", () => {
   for (const wrong of ["/:a/:a", "/x:a", "/:", "/:1", "/:a/*", "/{a}/:b", ":a"]) {
     assertThrows(() => start({ path: wrong }), TypeError, "", wrong);
   }
-  assertThrows(() => start({ params }), TypeError, "its path /mcp has no parameters");
-  assertThrows(() => start({ handlers: () => [] }), TypeError, "its path /mcp has no parameters");
+  assertThrows(() => start({ params }), TypeError, "but the path is /mcp");
+  assertThrows(() => start({ handlers: () => [] }), TypeError, "but the path is /mcp");
 });
 
 Deno.test("ctx.route refuses another schema, and a fake context returns the parameters of the test", async () => {
@@ -460,7 +463,7 @@ Deno.test("ctx.route refuses another schema, and a fake context returns the para
   const server = createServer({ name: "t", version: "1", path, params, handlers: [other], observer });
   await using client = await connectTest(server, { params: { tenant: "acme", floor: 1 } });
   assertEquals((await client.callTool("other")).isError, true);
-  assertStringIncludes(String(faults[0]), "this is not the schema that the server has as `params`");
+  assertStringIncludes(String(faults[0]), "the schema is not the server's `params` schema");
   assertEquals(other.run({}, fakeContext({ route: { tenant: "acme" } })), "acme");
   await server.close();
 });

@@ -81,6 +81,6 @@ Deno.test("the handlers that a tenant has disabled or removed stay disabled or r
 
 Deno.test("a path parameter may not have the name of an object's prototype property", () => {
   const options = { name: "tenants", version: "1.0.0" };
-  assertThrows(() => createServer({ ...options, path: "/:__proto__/mcp" }), TypeError, "a path like");
+  assertThrows(() => createServer({ ...options, path: "/:__proto__/mcp" }), TypeError, "a path such as");
   createServer({ ...options, path: "/:constructor/mcp" });
 });

@@ -114,6 +114,6 @@ Deno.test("invalid options throw before the server listens", async () => {
   await assertRejects(() => serve(server, { hostname: "" }), TypeError, "hostname is not an address");
   // Without types, as from JavaScript.
   // deno-lint-ignore no-explicit-any
-  await assertRejects(() => serve({} as any), TypeError, "this is not a server");
+  await assertRejects(() => serve({} as any), TypeError, "the first argument is not a server");
   await server.close();
 });

@@ -159,7 +159,7 @@ Deno.test("a value of an engine without a version is refused, because a write wi
     await assertRejects(
       async () => await store.get("key"),
       Error,
-      "must return a value and a version that are strings",
+      "return { value, version } with two strings, or undefined",
     );
     await store.close();
   }
@@ -540,7 +540,10 @@ Deno.test("a server without an observer prints that its store has failed, and th
     console.error = error;
     await server.close();
   }
-  assertMatch(printed[0], /^Error of the store, degraded at publish:\nError: Cannot append: the store has failed/);
+  assertMatch(
+    printed[0],
+    /^Error of the store, degraded at publish:\nError: Cannot append: the store's engine has failed/,
+  );
   assertEquals(printed.slice(1), ["The store has recovered (publish)"]);
 });
 

@@ -137,7 +137,7 @@ Deno.test("redisStore refuses a value that is not a function, a prefix with brac
   // deno-lint-ignore no-explicit-any -- as from JavaScript
   const make = redisStore as any;
   for (
-    const [args, message] of [[[{}], "a function is missing"], [[() => ({}), { prefix: "{a}" }], "without braces"]]
+    const [args, message] of [[[{}], "is not a function"], [[() => ({}), { prefix: "{a}" }], "without braces"]]
   ) {
     const error = await Promise.resolve().then(() => make(...args)).catch((error: unknown) => error);
     assert(String(error).includes(String(message)), String(error));
@@ -153,7 +153,7 @@ each(
     const client = await kind.connect(server.socket);
     const store = redisStore(() => client);
     await store.set("key", "1", { ttlMs });
-    await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "create a new client each time");
+    await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "return a new client on each call");
     assertEquals((await store.get("key"))?.value, "1");
     await store.close();
   },

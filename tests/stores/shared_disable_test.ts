@@ -563,7 +563,7 @@ Deno.test("rules without an effect are not stored, and stored rules are bounded 
   const churn = () => {
     for (let i = 0; i < 100_000; i++) server.handlers.enable({ tool: `shown${i}` });
   };
-  assertThrows(churn, RangeError, "too many changes wait for the store; try again later");
+  assertThrows(churn, RangeError, "too many changes are not stored yet; try again later");
   await until(async () => {
     try {
       await untilWritten("marker");
@@ -801,7 +801,7 @@ Deno.test("a server without a store cannot share rules", () => {
   assertThrows(
     () => createServer({ ...options, sharedDisable: true }),
     TypeError,
-    "Cannot create a server: sharedDisable has no store; set store too",
+    "Cannot create a server: sharedDisable requires a store; set store too",
   );
   assertThrows(() => createServer({ ...options, sharedDisable: "yes" as never }), TypeError, "sharedDisable");
 });

@@ -339,15 +339,19 @@ Deno.test("limits that cannot be shared are refused when the server is created",
     createServer({ name: "t", version: "1.0.0", path: "/:tenant/mcp", limits: { perTenant: limits }, ...options });
   };
   const store = memoryStore();
-  assertThrows(start({ running: 1, shared: true }), TypeError, "limits.perTenant.shared has no store; set store too");
-  assertThrows(start({ shared: true }, { store }), TypeError, "no limit is set; set running or bytes too");
+  assertThrows(
+    start({ running: 1, shared: true }),
+    TypeError,
+    "limits.perTenant.shared requires a store; set store too",
+  );
+  assertThrows(start({ shared: true }, { store }), TypeError, "no limit per tenant is set; set running or bytes too");
   for (const shared of ["true", 1, 0, null]) {
     assertThrows(start({ running: 1, shared }, { store }), TypeError, "it must be true or false");
   }
   for (const [name, value] of Object.entries({ running: true, bytes: false })) {
     assertThrows(start({ [name]: value }, { store }), TypeError, "it must be a number above 0");
   }
-  assertThrows(start({ running: 1 }, { path: "/mcp" }), TypeError, "has no parameters for params, limits.perTenant");
+  assertThrows(start({ running: 1 }, { path: "/mcp" }), TypeError, "require path parameters, but the path is /mcp");
   start({ running: 1, shared: false })();
 });
 

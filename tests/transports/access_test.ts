@@ -413,7 +413,7 @@ Deno.test("hosts and origins that could never match are refused when the server 
   ];
   for (const options of wrong) {
     const { message } = assertThrows(make(options), TypeError);
-    assertMatch(message, /^Cannot create a server: ".*" is not an? (host|origin) like [a-z:/]+\.example\.com$/);
+    assertMatch(message, /^Cannot create a server: ".*" is not an? (host|origin) such as [a-z:/]+\.example\.com$/);
   }
   for (const each of ["chrome-extension://abc", "vscode-webview://1a2b", "tauri://localhost", "null"]) {
     make({ origins: [each], cors: { origins: [each] } })();
@@ -471,7 +471,7 @@ Deno.test("a path that no request can have throws at the creation of the server"
     ...[null, 5] as unknown as string[],
   ];
   for (const path of bad) {
-    assertThrows(() => make(path), TypeError, "is not a plain path like /mcp", JSON.stringify(path));
+    assertThrows(() => make(path), TypeError, "is not a plain path such as /mcp", JSON.stringify(path));
     const server = createServer({ name: "s", version: "1" });
     assertThrows(() => webSocket(server, { path }), TypeError, "is not a plain path", String(path));
     assertThrows(() => httpSse(server, { path }), TypeError, "is not a plain path", String(path));
@@ -488,10 +488,10 @@ Deno.test("a path that no request can have throws at the creation of the server"
       ["/\u{1f600}", "\u{1f600}"],
     ] as const
   ) {
-    const state = `Cannot create a server: ${JSON.stringify(path)} is not a plain path like /mcp, because of `;
+    const state = `Cannot create a server: ${JSON.stringify(path)} is not a plain path such as /mcp, because of `;
     assertThrows(() => make(path), TypeError, state + JSON.stringify(odd));
   }
-  assertThrows(() => make("mcp"), TypeError, '"mcp" is not a plain path like /mcp');
+  assertThrows(() => make("mcp"), TypeError, '"mcp" is not a plain path such as /mcp');
   for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
     const server = make(path);
     const { method, headers, body } = toRequest("server/discover");

@@ -127,7 +127,7 @@ Deno.test("a bare function authenticates, synchronously or asynchronously", asyn
 
 Deno.test("a refusal has its status, its challenges and its reason", async () => {
   const cases: readonly [ReturnType<typeof refuseRequest>, number, string | null, RegExp][] = [
-    [refuseRequest(401), 401, "Bearer", /it needs valid credentials/],
+    [refuseRequest(401), 401, "Bearer", /valid credentials are required/],
     [refuseRequest(403), 403, null, /the caller is not allowed/],
     [refuseRequest(403, { reason: "it is night" }), 403, null, /it is night/],
     [refuseRequest(400, { challenge: { scheme: "A", params: { b: 'c"d\\' } } }), 400, 'A b="c\\"d\\\\"', /not allowed/],
@@ -135,7 +135,7 @@ Deno.test("a refusal has its status, its challenges and its reason", async () =>
       refuseRequest(401, { challenge: [{ scheme: "A" }, { scheme: "B", params: { c: "\r\nx: y" } }] }),
       401,
       'A, B c="??x: y"',
-      /needs/,
+      /are required/,
     ],
   ];
   for (const [refusal, status, challenge, reason] of cases) {

@@ -128,9 +128,12 @@ Deno.test("an authentication with a mistake refuses every request with a reason"
   const fetch = () => new Response("");
   const authenticate = () => undefined;
   const wrong: readonly (readonly [Authentication, string])[] = [
-    [{ authenticate, routes: [{ path: "/x/:tenant", fetch }] }, 'route "/x/:tenant" has other parameters'],
+    [
+      { authenticate, routes: [{ path: "/x/:tenant", fetch }] },
+      'the parameters of route "/x/:tenant" are not the parameters',
+    ],
     [{ authenticate, routes: [{ path: "/:tenant/:floor/:more", fetch }] }, "which has the parameters floor, tenant"],
-    [{ authenticate, routes: () => "/x" as never }, "routes are not a list"], // The mistake is on purpose.
+    [{ authenticate, routes: () => "/x" as never }, "routes is not a list"], // The mistake is on purpose.
   ];
   for (const [auth, state] of wrong) {
     const server = start({ auth });

@@ -235,7 +235,7 @@ Deno.test("each tenant has a separate stream, and its sessions are refused at an
     assert((await events.next())?.includes(`ada of ${tenant}`));
     for (const other of ["bee", "ACME", "acme%20"]) {
       const refused = await post(path.replace(address, `/tenants/${other}/messages?sessionId=`), callWhoami, ada);
-      assertEquals(refused, [404, "Cannot accept the message: the stream is not open"]);
+      assertEquals(refused, [404, "Cannot accept the message: its stream is not open; open a new stream"]);
     }
     assertEquals((await post(path, callWhoami, { principal: { id: "eve" } }))[0], 404);
     await events.leave();

@@ -1,6 +1,6 @@
 /**
  * Adapts the Redis clients node-redis, ioredis, iovalkey and Bun's client. The store recognizes a client by its
- * methods, so that it need not import any package.
+ * methods, so that this file need not import any package.
  *
  * @module
  */
@@ -14,13 +14,13 @@ export interface RedisClient {
   duplicate: unknown;
 }
 
-/** A connection to Redis. */
+/** A connection to Redis, with the same methods for every client. */
 export interface RedisLink {
-  /** Whether the keys are spread over several nodes. */
+  /** Whether the connection is to a cluster, in which each key is on one of several nodes. */
   readonly isCluster: boolean;
   /** Sends a command. `key` is one of the command's keys, which determines the node in a cluster. */
   send(key: string, words: readonly string[]): Promise<unknown>;
-  /** Calls `onText` for each message of a channel, and `onLost` when no more messages can arrive. */
+  /** Subscribes to a channel. Calls `onText` for each message, and `onLost` when no more messages can arrive. */
   subscribe(channel: string, onText: (text: string) => void, onLost: (error?: unknown) => void): Promise<void>;
   close(): void;
 }
@@ -65,22 +65,22 @@ interface BunRedis {
 }
 
 /**
- * Waits until a client is connected, and wraps it.
+ * Wraps a client, after it has connected.
  *
- * @throws {TypeError} if the client is of an unknown kind.
+ * @throws {TypeError} if the kind of client is unknown.
  */
 export async function openLink(client: object, signal?: AbortSignal): Promise<RedisLink> {
-  // Test for ioredis first, because it has `sendCommand` too.
+  // Test for ioredis first, because ioredis clients also have `sendCommand`.
   if (has<Ioredis>(client, "call")) return await openIoredis(client, signal);
   if (has<NodeRedis>(client, "sendCommand")) return await openNodeRedis(client, signal);
   if (has<BunRedis>(client, "send")) return await openBun(client, signal);
   throw new TypeError(
-    "Cannot connect to Redis: the function returned an unknown client; return a client of node-redis, ioredis, " +
+    "Cannot connect to Redis: connect returned an unknown client; return a client of node-redis, ioredis, " +
       "iovalkey or Bun",
   );
 }
 
-/** Tests whether a client has a method by which its kind is recognized. */
+/** Tests whether a client has a method that only one kind of client has. */
 function has<T extends object>(client: object, method: keyof T & string): client is T {
   return typeof Reflect.get(client, method) === "function";
 }
@@ -141,7 +141,7 @@ async function openBun(client: BunRedis, signal?: AbortSignal): Promise<RedisLin
     send: (_key, [command, ...args]) => client.send(command, args),
     async subscribe(channel, onText, onLost) {
       await client.subscribe(channel, onText);
-      // After a restart of the Redis server, this client reconnects but no longer receives messages.
+      // After a restart of the Redis server, Bun's client reconnects but no longer receives messages.
       client.onconnect = client.onclose = () => onLost();
     },
     close,
@@ -155,8 +155,8 @@ interface Opening {
 }
 
 /**
- * Waits for the event `ready`. Some clients keep trying and never fail, so the error of a timeout includes the last
- * error of the client.
+ * Waits until the client emits `ready`. Some clients retry forever, so `signal` sets a timeout, whose error contains
+ * the client's last error.
  */
 function connected(
   client: { on(event: string, listener: Listener): unknown },
@@ -171,9 +171,14 @@ function connected(
     const fail = () => {
       close();
       reject(
-        new Error(`Cannot connect to Redis: ${last instanceof Error ? last.message : last ?? "it does not answer"}`, {
-          cause: last,
-        }),
+        new Error(
+          `Cannot connect to Redis: ${
+            last instanceof Error ? last.message : last ?? "the Redis server does not respond"
+          }`,
+          {
+            cause: last,
+          },
+        ),
       );
     };
     signal?.addEventListener("abort", fail, { once: true });

@@ -1,5 +1,5 @@
 /**
- * A store in Redis or Valkey, for instances of a server on several machines.
+ * A store in Redis or Valkey, for server instances on several machines.
  *
  * ```ts ignore
  * import { createServer } from "@x/mcp";
@@ -36,7 +36,7 @@ import { APPEND, DELETE, FIND_NAMES, GET, HEADS, INDEX, READ, SET, TRIM } from "
 
 export type { RedisClient } from "./clients.ts";
 
-/** Options of a store in Redis. */
+/** Options of {@linkcode redisStore}. */
 export interface RedisStoreOptions extends StoreOptions {
   /**
    * Prefix of all keys, without `{` and `}`. All servers that share a store must use the same prefix. Defaults to
@@ -48,26 +48,28 @@ export interface RedisStoreOptions extends StoreOptions {
 const OPTIONS: KnownOptions<keyof RedisStoreOptions> = { names: { ...STORE_OPTIONS.names, prefix: true } };
 
 /**
- * Creates a store in Redis 6.2 or newer, Valkey, or a cluster of either.
+ * Creates a store in Redis 6.2 or newer, in Valkey, or in a cluster of either.
  *
- * `connect` must create a new client at each call: the store uses one client for commands and another client for
- * messages, and replaces a client whose connection is lost. `connect` may return a promise. The store connects a client
- * that is not connected, and closes all clients. Switch the client's offline queue off, so that no command runs after
- * its operation has failed: `disableOfflineQueue` of node-redis, `enableOfflineQueue: false` of ioredis and iovalkey,
- * `enableOfflineQueue: false` of Bun.
+ * `connect` must return a new client on each call, because the store uses one client for commands and another client
+ * for messages, and replaces a client whose connection is lost. `connect` can return a promise. The store connects the
+ * clients, unless they are already connected, and closes them. Turn off the client's offline queue, so that no command runs after its
+ * operation has failed: use `disableOfflineQueue: true` with node-redis, and `enableOfflineQueue: false` with ioredis,
+ * iovalkey and Bun.
  *
  * On Deno, node-redis and ioredis need `--allow-net` and `--allow-env`.
  *
  * @throws {TypeError} if an option is not a number above 0, or if `prefix` contains braces.
  */
 export function redisStore(connect: () => Awaitable<RedisClient>, options: RedisStoreOptions = {}): Store {
-  checkOptions("make a store", options, OPTIONS);
+  checkOptions("create a store", options, OPTIONS);
   const { prefix = "mcp:", ...rest } = options;
   if (typeof connect !== "function") {
-    throw new TypeError("Cannot make a store: a function is missing; write redisStore(() => createClient({ url }))");
+    throw new TypeError(
+      "Cannot create a store: connect is not a function; write redisStore(() => createClient({ url }))",
+    );
   }
   if (typeof prefix !== "string" || /[{}]/.test(prefix)) {
-    throw new TypeError(`Cannot make a store: prefix is ${JSON.stringify(prefix)}; it must be a string without braces`);
+    throw new TypeError(`Cannot create a store: prefix is ${JSON.stringify(prefix)}; use a string without braces`);
   }
   return customStore((options) => openEngine(connect, prefix, options), rest);
 }
@@ -83,20 +85,20 @@ async function openEngine(
     const other = await connect();
     if (other !== client) return await openLink(other);
     throw new TypeError(
-      "Cannot listen to Redis: the function returned the same client twice; create a new client each time",
+      "Cannot listen to Redis: connect returned the same client twice; return a new client on each call",
     );
   });
 }
 
-/** Maximum number of logs and values that one command reads. */
+/** Maximum number of logs or values that one command reads. */
 const BATCH = 100;
 
-/** An engine that uses one connection. */
+/** An engine that uses one connection to Redis. */
 class RedisEngine implements StoreEngine {
   readonly #link: RedisLink;
   readonly #prefix: string;
   readonly #openOther: () => Promise<RedisLink>;
-  /** Keys of the index. In a cluster, the index is on one node, and the values are on all nodes. */
+  /** Keys of the index. In a cluster, the index is on a single node, whereas the values are spread over all nodes. */
   readonly #index: readonly string[];
 
   constructor(link: RedisLink, prefix: string, openOther: () => Promise<RedisLink>) {
@@ -115,7 +117,8 @@ class RedisEngine implements StoreEngine {
   async set(key: string, value: string, { ttlMs, version, token }: SetOptions & EngineWriteOptions): Promise<boolean> {
     const args = [value, toMode(version), token, String(ttlMs), key];
     if (!this.#link.isCluster) return await this.#run(SET, [this.#toValue(key), ...this.#index], ...args) === 1;
-    // Write the index before the value: the index may name values that do not exist, but must not miss a value.
+    // Write the index before the value, because the index may contain keys without a value, but must not lack the key
+    // of a value.
     await this.#run(INDEX, this.#index, key, String(ttlMs));
     return await this.#run(SET, [this.#toValue(key)], ...args) === 1;
   }
@@ -130,7 +133,7 @@ class RedisEngine implements StoreEngine {
     let first = after && after >= prefix ? `(${after}` : `[${prefix}`;
     while (found.length < limit) {
       const left: string = String(limit - found.length);
-      // "~" sorts after all characters that keys may contain.
+      // "~" sorts after all characters that are allowed in keys.
       const names: readonly string[] = toList(await this.#run(FIND_NAMES, [this.#index[0]], first, `(${prefix}~`, left))
         .map(String);
       if (!names.length) break;
@@ -185,8 +188,8 @@ class RedisEngine implements StoreEngine {
     this.#link.close();
   }
 
-  // Runs a script on many keys: on a single node in few commands; in a cluster in one command per key, all sent at
-  // once.
+  // Runs a script on many keys. Outside of a cluster, one command covers up to `BATCH` keys. In a cluster, each key
+  // needs its own command, and all commands run concurrently.
   async #each(script: string, keys: readonly (readonly string[])[]): Promise<readonly unknown[]> {
     const size = this.#link.isCluster ? 1 : BATCH;
     const parts = Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));
@@ -223,5 +226,5 @@ function toHead(answer: unknown): LogHead {
 
 function toList(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer;
-  throw new Error(`Cannot read the answer of Redis: it is ${answer}`);
+  throw new Error(`Cannot read the response from Redis: unexpected value ${answer}`);
 }

@@ -1,15 +1,14 @@
 /**
- * The scripts that Redis runs, each in one atomic step. Running a script a second time with the same arguments has no
- * further effect.
+ * The scripts that Redis runs. Each script is atomic and idempotent.
  *
  * A value is a hash with its text and its version. A log is a hash with its last id and its epoch, a list of tokens,
- * and a list of values. All keys of one log have the same hash tag, so that they are on the same node of a cluster. The
- * index is a sorted set of the keys of all values, and a second sorted set of the times at which they expire.
+ * and a list of values. All keys of a log have the same hash tag, so that a cluster keeps them on the same node. The
+ * index consists of two sorted sets: the keys of all values, and the times at which the values expire.
  *
  * @module
  */
 
-/** Adds a key to the index, and removes up to two expired keys. KEYS: names, times. ARGV: key, milliseconds. */
+/** Defines a Lua function that adds a key to the index, and removes up to two expired keys from the index. */
 const ADD_TO_INDEX = `
 local function index(names, times, key, ms)
   local time = redis.call('TIME')
@@ -23,12 +22,12 @@ local function index(names, times, key, ms)
 end
 `;
 
-/** Adds a key to the index. KEYS: names and times of the index. ARGV: key, milliseconds. */
+/** Adds a key to the index. KEYS: names and times of the index. ARGV: key, time to live in milliseconds. */
 export const INDEX = `${ADD_TO_INDEX} index(KEYS[1], KEYS[2], ARGV[1], ARGV[2]) return 1`;
 
 /**
- * Writes a value. KEYS: the value, and the index unless it is on another node. ARGV: text, required version, token,
- * milliseconds, key.
+ * Writes a value. KEYS: the value, and the index unless the index is on another node. ARGV: text, required version,
+ * token, time to live in milliseconds, key.
  */
 export const SET = `${ADD_TO_INDEX}
 local known = redis.call('HGET', KEYS[1], 'version')
@@ -41,7 +40,7 @@ end
 if KEYS[2] then index(KEYS[2], KEYS[3], ARGV[5], ARGV[4]) end
 return 1`;
 
-/** Removes a value. KEYS: the value, and the index unless it is on another node. ARGV: required version, key. */
+/** Deletes a value. KEYS: the value, and the index unless the index is on another node. ARGV: required version, key. */
 export const DELETE = `
 local known = redis.call('HGET', KEYS[1], 'version')
 if known then
@@ -54,18 +53,18 @@ if KEYS[2] then
 end
 return 1`;
 
-/** Reads values. KEYS: values. Returns the text and the version of each value, or nil. */
+/** Reads values. KEYS: values. For each value, returns its text and version, or nil if the value does not exist. */
 export const GET = `
 local found = {}
 for i, key in ipairs(KEYS) do found[i] = redis.call('HMGET', key, 'value', 'version') end
 return found`;
 
-/** Lists keys of the index. KEYS: names of the index. ARGV: first, last, limit. */
+/** Lists keys in the index. KEYS: names of the index. ARGV: first key, last key, limit. */
 export const FIND_NAMES = `return redis.call('ZRANGEBYLEX', KEYS[1], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])`;
 
 /**
- * Appends an entry to a log. KEYS: state, tokens and values of the log. ARGV: text, token, milliseconds, max, new
- * epoch, channel, log.
+ * Appends an entry to a log. KEYS: state, tokens and values of the log. ARGV: text, token, time to live in
+ * milliseconds, maximum number of entries, epoch for a new log, channel, name of the log.
  */
 export const APPEND = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
@@ -85,8 +84,8 @@ redis.call('PUBLISH', ARGV[6], ARGV[7])
 return last`;
 
 /**
- * Reads a log. KEYS: state, tokens and values of the log. ARGV: after, limit. Returns the oldest id, the newest id, the
- * epoch, and the texts.
+ * Reads a log. KEYS: state, tokens and values of the log. ARGV: id after which to read, limit. Returns the oldest id,
+ * the newest id, the epoch, and the texts.
  */
 export const READ = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
@@ -98,8 +97,8 @@ if tonumber(ARGV[2]) > 0 then texts = redis.call('LRANGE', KEYS[3], from - first
 return { first, last, redis.call('HGET', KEYS[1], 'epoch'), texts }`;
 
 /**
- * Reads the states of logs. KEYS: state and values of each log. Returns the oldest id, the newest id and the epoch of
- * each log.
+ * Reads the states of logs. KEYS: state and values of each log. For each log, returns its oldest id, newest id and
+ * epoch.
  */
 export const HEADS = `
 local heads = {}
@@ -111,7 +110,9 @@ for i = 1, #KEYS, 2 do
 end
 return heads`;
 
-/** Removes old entries of a log. KEYS: state, tokens and values of the log. ARGV: id of the oldest entry to keep. */
+/**
+ * Removes the oldest entries of a log. KEYS: state, tokens and values of the log. ARGV: id of the oldest entry to keep.
+ */
 export const TRIM = `
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '0')
 local drop = tonumber(ARGV[1]) - (last - redis.call('LLEN', KEYS[3]) + 1)

@@ -12,18 +12,21 @@ export interface Accepts {
 }
 
 /**
- * Tests for JSON in UTF-8. Requiring JSON protects against malicious web pages, which can send other common types
- * without a CORS preflight.
+ * Tests whether a Content-Type is JSON in UTF-8. Requiring JSON protects against malicious web pages, which can send
+ * other common types without a CORS preflight.
  */
 export function isJsonType(type: string | null): boolean {
   if (type === "application/json") return true;
   const [name = "", ...parameters] = (type ?? "").toLowerCase().split(";").map((part) => part.trim());
-  // A comma means that several headers were joined. Their type is ambiguous, so the request is rejected.
+  // Reject a comma, because it means that several headers were joined and that the type is ambiguous.
   return name === "application/json" &&
     parameters.every((part) => part.startsWith("charset=") ? /^charset="?utf-8"?$/.test(part) : !part.includes(","));
 }
 
-/** Returns the response types of an Accept header. Without the header, or with `*` + `/*`, the client accepts both. */
+/**
+ * Returns the response types that an Accept header allows. Without the header, or with `*` + `/*`, the client accepts
+ * JSON and streams.
+ */
 export function readAccept(accept: string | null): Accepts {
   if (!accept?.trim()) return { json: true, stream: true };
   const ranges = new Map<string, boolean>();
@@ -39,7 +42,7 @@ export function readAccept(accept: string | null): Accepts {
   };
 }
 
-/** The relevant media ranges. All other ranges are ignored, because a header may contain a hundred thousand ranges. */
+/** The relevant media ranges. Other ranges are not stored, because a header can contain a hundred thousand ranges. */
 const RANGES: ReadonlySet<string> = new Set([
   "application/json",
   "text/event-stream",

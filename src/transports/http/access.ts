@@ -9,53 +9,56 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { findDeno } from "../../runtime.ts";
 import { type Authority, parseAuthority, toAddress, toOrigin } from "./address.ts";
 
-/** Facts about a connection from the runtime or from code in front of the server, such as a router. */
+/** Facts about a connection, from the runtime or from code that calls `fetch`, such as a router. */
 export interface ConnectionInfo {
-  /** Remote address, set by Deno. */
+  /** The client's address. Set by Deno. */
   readonly remoteAddr?: unknown;
-  /** Server object with the remote address, set by Bun. */
+  /** Returns the client's address. Set by Bun, which passes its server object. */
   readonly requestIP?: unknown;
-  /** Request of Node with the remote address, set by `@hono/node-server`. */
+  /** Node's request, with the client's address. Set by `@hono/node-server`. */
   readonly incoming?: unknown;
-  /** The runtime's own object, passed on unchanged, because a copy of Bun's object would lack its methods. */
+  /**
+   * The unchanged object from the runtime. Use it to add a `principal`, because a copy of Bun's object would lack its
+   * methods.
+   */
   readonly info?: ConnectionInfo;
-  /** The caller, authenticated by the code that called `fetch`. */
+  /** The caller, which the code that calls `fetch` has authenticated. */
   readonly principal?: unknown;
 }
 
 /** Hosts and origins that are allowed in addition to the defaults. */
 export interface AccessOptions {
   /**
-   * Allowed hosts, such as `mcp.example.com` or `box.local:8080`. Every request must use a listed host or a loopback
-   * host.
+   * Allowed hosts, such as `mcp.example.com` or `box.local:8080`. If the list is not empty, every request must use a
+   * listed host or a loopback host.
    */
   readonly hosts: readonly string[];
   /** Origins of web pages that may call the server, such as `https://app.example.com`. */
   readonly origins: readonly string[];
-  /** Returns the permissions of pages from another origin, or `undefined` if these pages may not call the server. */
+  /** Returns the CORS permissions of pages from an origin, or `undefined` if these pages may not call the server. */
   readonly allows: (origin: string) => { readonly credentials: boolean } | undefined;
 }
 
-/** Options for a request that opens a connection. */
+/** Facts about the kind of request that is checked. */
 export interface CallerOptions {
   /**
    * Whether the request opens a connection without a CORS preflight, such as a WebSocket. Any web page can open such a
-   * connection, and the browser sends the user's cookies with it.
+   * connection, and the browser then sends the user's cookies.
    */
   readonly isUpgrade?: boolean;
 }
 
-/** The rejection of a request by these checks. */
+/** Why a check rejects a request. */
 export interface Refusal {
   readonly status: number;
-  /** The reason, which completes the message "Cannot serve the request: …". */
+  /** The end of the message "Cannot serve the request: …". */
   readonly state: string;
   readonly reason: "host" | "origin";
 }
 
 /**
- * Checks Host and Origin, to prevent DNS rebinding. A web page can make any host name resolve to this machine, but it
- * cannot choose the Host and Origin that its browser sends.
+ * Checks Host and Origin, to prevent DNS rebinding. A web page can make its own host name resolve to this machine, but
+ * cannot choose the Host and Origin headers that the browser sends.
  *
  * - If hosts are listed, every request must use a listed host or loopback.
  * - Otherwise, a request from this machine must use loopback.
@@ -68,15 +71,15 @@ export function checkCaller(
   { isUpgrade = false }: CallerOptions = {},
 ): Refusal | undefined {
   const { headers } = request;
-  // HTTP/2 has no Host header. The runtime puts the host into the URL instead.
+  // HTTP/2 has no Host header, but the runtime puts the host into the URL.
   const host = headers.get("host") ?? hostOf(request.url);
   const authority = parseAuthority(host);
-  if (!authority) return { status: 400, state: `the Host header is ${quote(host)}`, reason: "host" };
+  if (!authority) return { status: 400, state: `the Host header ${quote(host)} is not a valid host`, reason: "host" };
   const target = hostOf(request.url);
   if (target !== undefined && parseAuthority(target)?.name !== authority.name) {
     return {
       status: 403,
-      state: `its target is ${quote(target)}, but its Host header is ${quote(host)}`,
+      state: `the host of its URL is ${quote(target)}, but its Host header is ${quote(host)}`,
       reason: "host",
     };
   }
@@ -100,7 +103,8 @@ export function checkCaller(
   if (options.origins.includes(toOrigin(origin))) return;
   const grant = options.allows(origin);
   if (grant && (grant.credentials || !isUpgrade)) return;
-  // An upgrade sends cookies and has no preflight, so a page needs an entry in `origins`, or CORS with credentials.
+  // An upgrade sends cookies and has no preflight, so the page's origin must be listed in `origins` or allowed by CORS
+  // with credentials.
   const remedy = isUpgrade ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
   return {
     status: 403,
@@ -109,24 +113,24 @@ export function checkCaller(
   };
 }
 
-/** Tests for a Host header with a loopback host. */
+/** Tests whether a Host header contains a loopback host. */
 export function isLoopbackHost(host: string): boolean {
   const authority = parseAuthority(host);
   return !!authority && isLoopbackName(authority.name);
 }
 
-/** Tests whether a Host header is allowed for every caller, so that the result can be cached. */
+/** Tests whether a Host header is allowed for every caller. Such a header need not be checked again. */
 export function isKnownHost(host: string, options: AccessOptions): boolean {
   const authority = parseAuthority(host);
   return !!authority && (isLoopbackName(authority.name) || isListed(authority, options));
 }
 
 /**
- * Returns the address of the client, or `undefined` if the platform does not provide it.
+ * Returns the client's address, or `undefined` if the platform does not provide the address.
  *
- * Behind a listed proxy, this is the last address in `X-Forwarded-For` that is not a listed proxy. Of an IPv6 address,
- * the function returns only the /64 network (the first four groups, without leading zeros), because a client can choose
- * the remaining groups itself.
+ * Behind a listed proxy, returns the last address in `X-Forwarded-For` that is not a listed proxy. For an IPv6 address,
+ * returns only the /64 network (the first four groups, without leading zeros), because a client can choose the other
+ * groups.
  */
 export function readPeer(request: Request, info: unknown, proxies: readonly string[]): string | undefined {
   const peer = findAddress(request, info);
@@ -136,11 +140,12 @@ export function readPeer(request: Request, info: unknown, proxies: readonly stri
   return toNetwork(client ?? toAddress(peer));
 }
 
-// Return one spelling per network; otherwise a client would get a new share with each spelling of its address.
+// Return the same spelling for each network. Otherwise a client would get a new share of the limits with each spelling
+// of its address.
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
   const [head, tail] = address.slice(0, 64).split("%", 1)[0].split("::").map((part) => part.split(":").filter(Boolean));
-  // An IPv4 address at the end stands for two groups.
+  // An IPv4 address at the end takes the place of two groups.
   const isOf = tail === undefined ? 0 : 8 - head.length - tail.length - (tail.at(-1)?.includes(".") ? 1 : 0);
   const groups = [...head, ...Array<string>(Math.max(0, isOf)).fill("0"), ...tail ?? []].slice(0, 4);
   return groups.map((group) => (parseInt(group, 16) || 0).toString(16)).join(":");
@@ -158,7 +163,7 @@ function findAddress(request: Request, given: unknown): string | undefined {
   return typeof address === "string" ? address : undefined;
 }
 
-// Slice the URL instead of parsing it: a runtime builds the URL from the Host header, so parsing it may throw.
+// Do not parse the URL, because a runtime builds it from the Host header, so that parsing may throw.
 function hostOf(url: string): string | undefined {
   return /^[^:/?#]+:\/\/([^/?#]*)/.exec(url)?.[1];
 }
@@ -173,7 +178,7 @@ function isSameOrigin(origin: string, { name, host }: Authority, url: string): b
   return schemes.some((scheme) => toOrigin(origin) === toOrigin(`${scheme}://${host}`));
 }
 
-/** Tests for an IP address. Unlike a host name, it cannot be made to resolve to another machine. */
+/** Tests whether a host is an IP address. An attacker cannot make an IP address resolve to another machine. */
 function isAddress(name: string): boolean {
   return name.startsWith("[") || /^\d{1,3}(\.\d{1,3}){3}$/.test(name);
 }
@@ -182,7 +187,7 @@ function isLoopbackName(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
 }
 
-// A request without a known address counts as local, except on platforms that only run deployed servers.
+// Treat a request whose address is unknown as local, except on platforms that only run deployed servers.
 function isLocal(request: Request, info: unknown): boolean {
   const address = findAddress(request, info);
   if (address === undefined) return !isDeployed();

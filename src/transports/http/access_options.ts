@@ -1,6 +1,6 @@
 /**
- * Reads the options that decide who may use the server over HTTP. The checks of requests are in `access.ts`, which is
- * loaded with the first request.
+ * Reads the options that decide who may use the server over HTTP. `access.ts`, which loads with the first request,
+ * applies them.
  *
  * @module
  */
@@ -10,9 +10,9 @@ import { parseAuthority, toAddress, toOrigin } from "./address.ts";
 /** Normalizes the option `hosts`. */
 export function readHosts(hosts?: readonly string[]): readonly string[] {
   if (!hosts) return [];
-  // An empty list would allow every host, like a missing list.
-  if (!hosts.length) throw new TypeError("Cannot create a server: hosts is empty; list a host, or leave it out");
-  return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host like mcp.example.com"));
+  // Throw for an empty list, because it would allow every host, as if the option were not set.
+  if (!hosts.length) throw new TypeError("Cannot create a server: hosts is empty; list a host, or omit hosts");
+  return hosts.map((each) => parseAuthority(each)?.host ?? rejectOption(each, "a host such as mcp.example.com"));
 }
 
 /**
@@ -23,18 +23,18 @@ export function readOrigins(origins: readonly string[] = []): readonly string[] 
   return origins.map((each) =>
     each === "null" || /^[a-z][a-z\d+.-]*:\/\/[^/?#@\s]+$/i.test(each)
       ? toOrigin(each)
-      : rejectOption(each, "an origin like https://app.example.com")
+      : rejectOption(each, "an origin such as https://app.example.com")
   );
 }
 
-/** Returns the option `path` unchanged. Throws if it is not a plain path. */
+/** Returns the option `path` unchanged. Throws if `path` is not a plain path. */
 export function readPath(path: string): string {
   if (isPlainPath(path)) return path;
   const [odd] = /[^\w/.~%;=,@!$&'()+-]/u.exec(path) ?? [];
-  return rejectOption(path, `a plain path like /mcp${odd ? `, because of ${quote(odd)}` : ""}`);
+  return rejectOption(path, `a plain path such as /mcp${odd ? `, because of ${quote(odd)}` : ""}`);
 }
 
-/** Tests whether a path has no parameters, and is spelled as in a parsed URL. */
+/** Tests whether a path has no parameters, and whether a URL parser leaves the path unchanged. */
 export function isPlainPath(path: string): boolean {
   return !/[:*]/.test(path) && URL.parse(path, "http://x")?.pathname === path;
 }
@@ -47,7 +47,10 @@ export function readTemplate(path: string): string {
   const names = path.match(/:\w+/g) ?? [];
   const isValid = !/[*{}]|[^/]:|:(?![a-z_]\w*(\/|$))|:__proto__/i.test(path) && new Set(names).size === names.length;
   if (isValid) readPath(path.replaceAll(":", ""));
-  return isValid ? path : rejectOption(path, "a path like /tenants/:tenant/mcp, with different names");
+  return isValid ? path : rejectOption(
+    path,
+    "a path such as /tenants/:tenant/mcp, in which each parameter is a whole segment with a different name",
+  );
 }
 
 /** Normalizes the option `proxies`. */
@@ -55,7 +58,7 @@ export function readProxies(proxies: readonly string[] = []): readonly string[] 
   return proxies.map((each) =>
     /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))
       ? toAddress(each)
-      : rejectOption(each, "an address like 10.0.0.1")
+      : rejectOption(each, "an IP address such as 10.0.0.1")
   );
 }
 

@@ -1,14 +1,14 @@
 /**
- * Reads the parts of addresses (hosts, origins, paths, and addresses of clients), and returns one spelling for each.
+ * Parses and normalizes hosts, origins, paths and IP addresses.
  *
  * @module
  */
 
 /** A host with its parts. */
 export interface Authority {
-  /** Name, or IPv6 address in brackets. */
+  /** The host name, or the IPv6 address in brackets. */
   readonly name: string;
-  /** Name, followed by the port if there is one. */
+  /** The name, followed by the port if the host has a port. */
   readonly host: string;
 }
 
@@ -22,23 +22,23 @@ export function parseAuthority(text: string | undefined): Authority | undefined 
   return match ? { host: match[0].toLowerCase(), name: match[1].toLowerCase() } : undefined;
 }
 
-/** Removes the port and the brackets, and converts an IPv4 address in IPv6 form to IPv4. */
+/** Removes the port and the brackets of an IP address, and converts an IPv4-mapped IPv6 address to IPv4. */
 export function toAddress(text: string): string {
   const bare = text.toLowerCase().replace(/^\[([^\]]*)\](:\d+)?$/, "$1").replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1");
   return bare.replace(/^::ffff:(?=\d+\.)/, "");
 }
 
 /**
- * Normalizes an origin with a URL parser. Comparing prefixes would be unsafe, because `http://localhost.evil.example`
- * starts like an allowed origin. Text that is not an origin is returned unchanged.
+ * Normalizes an origin with a URL parser, so that origins can be compared exactly. Comparing prefixes would be unsafe,
+ * because `http://localhost.evil.example` starts like an allowed origin. Returns text that is not an origin unchanged.
  */
 export function toOrigin(text: string): string {
   return /^https?:\/\/[^/?#@\s]+$/i.test(text) && URL.canParse(text) ? new URL(text).origin : text;
 }
 
 /**
- * Returns the path of an absolute URL as it was sent. Does not parse the URL, because parsing takes longer, and may
- * throw on Bun.
+ * Returns the path of an absolute URL without normalizing the path. Does not parse the URL, because parsing is slower,
+ * and may throw on Bun.
  */
 export function toRequestPath(url: string): string {
   return url.replace(/^[^/]*\/\/[^/]*|[?#].*/gs, "");

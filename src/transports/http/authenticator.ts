@@ -1,5 +1,6 @@
 /**
- * The interface between the HTTP endpoint and the authenticator, which authenticates callers and loads on demand.
+ * The interface between the HTTP endpoint and the authenticator. The code of the authenticator loads only for servers
+ * with `auth`.
  *
  * @module
  */
@@ -14,31 +15,31 @@ import type { PathValues } from "./path_template.ts";
 /** Authenticates callers, and hides their credentials from handlers, middleware and observers. */
 export interface Authenticator {
   /**
-   * Returns the response of a route without parameters, if the request is for such a route. The host in the request's
-   * URL has not been checked at this point.
+   * Returns the response of an authentication route without path parameters. Returns `undefined` if the request is not
+   * for such a route. The host in the request's URL is not checked before this call.
    */
   respond(request: Request): Promise<Response> | undefined;
-  /** Returns the response of any route, like `respond`. `open` reads the parameters of the route's path. */
+  /** Like `respond`, but also for routes with path parameters, which `open` reads. */
   respondAt(request: Request, open: OpenRoute): Promise<Response | undefined>;
-  /** Authenticates the caller of a request. Returns the response if the request is refused. */
+  /** Authenticates the caller of a request. Returns a response if the request is rejected. */
   authenticate<P extends Place>(
     request: Request,
     info: ConnectionInfo | undefined,
     options: EnterOptions<P>,
   ): Caller<P> | Response | Promise<Caller<P> | Response>;
-  /** Returns whether a request has credentials in a place that the authentication reads. */
+  /** Returns whether a request has credentials in a header, cookie or query parameter that the authentication reads. */
   hasCredentials(request: Request): boolean;
-  /** Refuses all requests that wait for their authentication, because the server is closing. */
+  /** Rejects all requests that are being authenticated, because the server is closing. */
   close(): void;
 }
 
-/** Converts and checks the parameters of a path. Returns `undefined` if they are not valid. */
+/** Validates and converts path parameters. Resolves to `undefined` if the parameters are invalid. */
 export type OpenRoute = (values: PathValues) => Promise<ReadRoute | undefined>;
 
-/** How a request reached the authenticator. */
+/** Through which endpoint a request reached the authenticator. */
 export interface EnterOptions<P extends Place = Place> {
   readonly transport: TransportName;
-  /** The concrete path, if the path of the server has parameters. */
+  /** The concrete path, if the server's path has parameters. */
   readonly place?: P;
 }
 
@@ -46,7 +47,7 @@ export interface EnterOptions<P extends Place = Place> {
 export interface AuthenticatorParts {
   readonly core: Core;
   readonly accounts: Accounts;
-  /** Path of the server. */
+  /** The server's path. */
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];

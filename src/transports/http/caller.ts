@@ -8,20 +8,20 @@ import type { SeenRequest } from "../../core/call/link.ts";
 import type { ConnectionInfo } from "./access.ts";
 import type { PathValues } from "./path_template.ts";
 
-/** The concrete path of a request, if the path of the server has parameters. */
+/** The concrete path of a request, if the server's path has parameters. */
 export interface Place {
-  /** The concrete path of the endpoint, in a normalized spelling. */
+  /** The concrete path of the endpoint, normalized. */
   readonly path: string;
-  /** The parameters as they occur in the path, decoded. */
+  /** The parameters from the path, percent-decoded but not converted. */
   readonly values: PathValues;
-  /** Returns the converted parameters. */
+  /** Returns the parameters as the schema has converted them. */
   readonly route: ReadRoute;
 }
 
 /** The known facts about a caller. */
 export interface Known<P extends Place = Place> {
   readonly principal?: Principal;
-  /** The request without its credentials. Set if the server has authenticated it. */
+  /** The request without its credentials. Set if the server has authenticated the request. */
   readonly seen?: SeenRequest;
   readonly place?: P;
 }
@@ -38,7 +38,6 @@ export class Caller<P extends Place = Place> implements Known<P> {
   readonly seen?: SeenRequest;
   readonly place?: P;
 
-  /** Creates the caller of a request. */
   constructor(request: Request, info: ConnectionInfo | undefined, { principal, seen, place }: Known<P> = NOTHING) {
     this.request = request;
     this.info = info;

@@ -1,5 +1,5 @@
 /**
- * Identifies the callers of HTTP requests: checks Host, Origin and path, and authenticates.
+ * Identifies the callers of HTTP requests: checks Host, Origin and path, and authenticates callers.
  *
  * @module
  */
@@ -12,14 +12,14 @@ import { Caller, type Place } from "./caller.ts";
 import { readFront } from "./front_principal.ts";
 import { CLOSING, type Refusal, refuse, type Source, toFault, toMessage } from "./refusals.ts";
 
-/** An HTTP endpoint that identifies callers, such as the MCP endpoint or the endpoint for sockets. */
+/** An HTTP endpoint whose callers must be identified, such as the MCP endpoint or the WebSocket endpoint. */
 export interface WayIn<P extends Place = Place> extends CallerOptions {
   readonly transport: TransportName;
-  /** Path of the endpoint, which may have parameters. */
+  /** The endpoint's path, which can have parameters. */
   readonly path: string;
   /** Finds the concrete path of a request, if the path has parameters. */
   readonly find?: (request: Request, info: ConnectionInfo | undefined) => Promise<P | undefined>;
-  /** Reads the parameters of the path of an authentication route. */
+  /** Returns a function that reads the path parameters of an authentication route. */
   readonly open?: (request: Request, info: ConnectionInfo | undefined) => OpenRoute;
   /** Creates the response to requests for other paths. */
   readonly refusePath: () => Response;
@@ -31,36 +31,35 @@ export interface CallersOptions extends AccessOptions {
   readonly authenticator?: Room<Authenticator>;
 }
 
-/** A caller, or the response to a refused request. */
+/** A caller, or the response to a rejected request. */
 export type Identified<P extends Place = Place> = Caller<P> | Response;
 
 /** Identifies the callers of a server. */
 export class Callers {
   readonly #core: Core;
   readonly #options: CallersOptions;
-  // Host and URL of the latest accepted request, because most requests repeat them. Kept only if the host is allowed
-  // for every caller.
+  // Host of the latest accepted request. A request with the same host and URL needs no further checks of its host.
+  // Stored only if the host is allowed for every caller.
   #lastHost = "";
   #lastTarget = "";
   #isClosing = false;
 
-  /** Identifies callers by the options of a server. */
   constructor(core: Core, options: CallersOptions) {
     this.#core = core;
     this.#options = options;
   }
 
-  /** Refuses all requests from now on, including requests that wait for their authentication. */
+  /** Rejects all further requests, and all requests that are being authenticated. */
   close(): void {
     this.#isClosing = true;
     this.#options.authenticator?.open().then((authenticator) => authenticator.close(), () => {});
   }
 
   /**
-   * Identifies the caller of a request. Returns a response if the request is refused, or if it is for a route of the
-   * authentication. Synchronous if all checks are synchronous.
+   * Identifies the caller of a request. Returns a response if the request is rejected, or if the request is for an
+   * authentication route. Synchronous if all checks are synchronous.
    *
-   * @throws {McpError} (as a rejection) if too many paths are being checked.
+   * @throws {McpError} (as a rejection) if the parameters of too many paths are being checked.
    */
   identify<P extends Place>(
     request: Request,
@@ -82,7 +81,7 @@ export class Callers {
     return this.refuseIfClosing(way) ?? this.#authenticate(request, info, way);
   }
 
-  /** Returns the response to a request that arrives while the server closes. */
+  /** Returns the response to a request if the server is closing, otherwise `undefined`. */
   refuseIfClosing(source: Source): Response | undefined {
     return this.#isClosing ? refuse(this.#core, CLOSING, source) : undefined;
   }
@@ -93,7 +92,8 @@ export class Callers {
     way: WayIn<P>,
   ): Promise<Identified<P>> {
     try {
-      // If the authentication cannot be loaded, reject the request, because no request may be served without it.
+      // If the code of the authentication cannot be loaded, reject the request, because unauthenticated requests must
+      // not be served.
       await this.#options.authenticator?.open();
     } catch (error) {
       return toFault(this.#core, error);
@@ -126,7 +126,7 @@ export class Callers {
   ): Identified<P> | Promise<Identified<P>> {
     const authenticator = this.#options.authenticator?.loaded;
     if (authenticator) {
-      // The endpoint does not serve OPTIONS requests, so the caller need not be authenticated.
+      // Do not authenticate the caller of an OPTIONS request, because the endpoint rejects such a request anyway.
       if (transport === "http" && request.method === "OPTIONS") return new Caller(request, info, { place });
       return authenticator.authenticate(request, info, { transport, place });
     }
@@ -136,8 +136,8 @@ export class Callers {
     return principal instanceof Response ? principal : new Caller(request, info, { principal, place });
   }
 
-  // Use has(), because it makes Deno read all headers at once, which speeds up later access. Spell the name of the
-  // second header with an upper-case letter, because that is faster to read.
+  // Use has() first, because Deno then reads all headers at once, which makes later access faster. Write "Host" with an
+  // upper-case letter, because Deno reads such a name faster.
   #isUsual({ headers, url }: Request, { transport }: WayIn): boolean {
     return !headers.has("origin") && headers.get("Host") === this.#lastHost && isTarget(url, this.#lastTarget) &&
       transport === "http";
@@ -156,8 +156,9 @@ export class Callers {
   }
 }
 
-// Tests whether a URL has this host and path, optionally followed by a query. Comparing is faster than parsing. The
-// host must be compared, because a request target in absolute form may name a different host from the Host header.
+// Tests whether a URL has the host and path in `target`, optionally followed by a query. Compares the texts, because
+// parsing is slower. Compares the host too, because an absolute request target can name another host than the Host
+// header.
 function isTarget(url: string, target: string): boolean {
   const at = url.indexOf("//") + 2;
   const after = at + target.length;

@@ -1,20 +1,19 @@
 /**
- * Checks that path parameters have the same spelling as their converted values. Without this check, `/1`, `/01`, `/0x1`
- * and `/%201` would be four tenants, and a client could open as many tenants as it wants.
+ * Checks that path parameters are spelled like their converted values. Without this check, `/1`, `/01`, `/0x1` and
+ * `/%201` would be four tenants, and a client could create any number of tenants.
  *
  * @module
  */
 import type { Checked } from "../../schema/schema.ts";
 import type { PathValues } from "./path_template.ts";
 
-/** Converts and checks texts. */
+/** Converts path parameters with the schema of the server. */
 export type Convert = (values: PathValues) => Promise<Checked>;
 
 /**
- * Tests whether each text equals its converted value, written as text.
- *
- * Some converted values have no such text: objects, and values that would be converted to another value again, such as
- * an id to which the schema adds a prefix. For such values, the schema alone decides about the spelling.
+ * Tests whether each parameter equals its converted value, written as text. The test does not apply to objects, nor to
+ * values that the schema would convert again to another value, such as an id to which the schema adds a prefix. For
+ * these values, only the schema decides which spellings are valid.
  */
 export async function isCanonical(values: PathValues, converted: unknown, convert: Convert): Promise<boolean> {
   for (const [name, text] of Object.entries(values)) {

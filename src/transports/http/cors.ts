@@ -11,13 +11,16 @@ import { toOrigin } from "./address.ts";
 
 /** Options for cross-origin access. */
 export interface CorsOptions {
-  /** Origins such as `https://app.example.com`. `"*"` allows every page. */
+  /** The allowed origins, such as `https://app.example.com`. `"*"` allows every origin. */
   readonly origins: readonly string[] | "*";
   /** Whether browsers may send cookies and other credentials. Defaults to `false`. */
   readonly credentials?: boolean;
 }
 
-/** Cross-origin access from browsers. `"none"` allows no other origin. A function decides for each origin. */
+/**
+ * Cross-origin access from browsers. `"none"` allows no other origin. A function receives an origin, and returns
+ * whether to allow it.
+ */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 
 /** Permissions of web pages from one origin. */
@@ -26,7 +29,7 @@ export interface Grant {
 }
 
 /**
- * Creates the function that returns the permissions of an origin, or `undefined` if pages of the origin may not call
+ * Creates a function that returns the permissions of an origin, or `undefined` if pages from this origin may not call
  * the server.
  *
  * @throws {TypeError} if the option names no origins.
@@ -38,7 +41,7 @@ export function corsRule(
   if (cors === "none") return () => undefined;
   if (typeof cors === "function") {
     return (origin) => {
-      // A caller can send any text as its origin, so the function may throw. In that case, the origin is not allowed.
+      // If the function throws, do not allow the origin. A caller can send any text as its origin.
       try {
         const granted = cors(origin);
         if (granted === true) return { credentials: false };
@@ -51,17 +54,17 @@ export function corsRule(
       }
     };
   }
-  // Check the type too, because programs may run without type checks.
+  // Check the type, because a JavaScript program can pass any value.
   const given: unknown = isObject(cors) ? cors.origins : undefined;
   if (given !== "*" && !Array.isArray(given)) {
     throw new TypeError(
-      'Cannot create a server: cors names no origins; write { origins: ["https://app.example.com"] }, a function or "none"',
+      'Cannot create a server: cors has no origins; set cors to { origins: ["https://app.example.com"] }, a function or "none"',
     );
   }
   const { origins, credentials = false } = cors;
   if (origins === "*" && credentials) {
     throw new TypeError(
-      'Cannot set cors: credentials for every page ("*") would let every page act as its users; list origins',
+      'Cannot set cors: with credentials and origins "*", any page could act as its user; list the origins',
     );
   }
   const known = origins === "*" ? undefined : readOrigins(origins);

@@ -9,7 +9,7 @@ import type { Grant } from "./cors.ts";
 const ALLOWED = "accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, " +
   "mcp-session-id";
 const EXPOSED = "mcp-session-id, www-authenticate, retry-after";
-/** Seconds for which browsers cache a preflight response. No browser caches it for more than two hours. */
+/** Seconds for which browsers may cache a preflight response. Chromium caches at most two hours. */
 const MAX_AGE = "7200";
 
 /** Wraps `fetch` to add CORS headers and to respond to preflight requests. */
@@ -33,7 +33,7 @@ export function withCors(
   };
 }
 
-// Allow all requested headers, because the names of headers that repeat parameters depend on the tool.
+// Allow every requested header, because the names of the headers that repeat tool arguments depend on the tool.
 function toPreflight(request: Request): Record<string, string> {
   const asked = (request.headers.get("access-control-request-headers") ?? "").toLowerCase().split(",");
   const mirrored = asked.map((name) => name.trim()).filter((name) => /^mcp-param-[\w!#$%&'*+.^`|~-]+$/.test(name));

@@ -1,5 +1,5 @@
 /**
- * Response bodies that are written in pieces: event streams, and large results.
+ * Response bodies that are written in chunks: event streams and large results.
  *
  * @see specification/2026-07-28/basic/transports/streamable-http (Receiving Messages)
  * @module
@@ -20,18 +20,18 @@ export const STREAM_HEADERS = {
 } as const;
 
 const encoder = new TextEncoder();
-/** Heartbeat of an event stream. */
+/** The default heartbeat: a comment, which clients ignore. */
 export const COMMENT = ":\n\n";
 
 /** Options of a stream. */
 export interface EventStreamOptions {
-  /** The account of the client. */
+  /** Returns the account of the client. */
   readonly account: () => Account;
   /** Called once if the client disconnects or stops reading. */
   readonly onLost: () => void;
   /** Text to send as a heartbeat. Defaults to a comment. */
   readonly comment?: string;
-  /** The transport. Set if the stream is reported to the observer. */
+  /** The transport. If set, the observer receives the start and end of the stream. */
   readonly transport?: TransportName;
 }
 
@@ -43,7 +43,7 @@ export class EventStreams {
   readonly core: Core;
   readonly limits: Bounds["streams"];
   readonly ticker: Ticker;
-  /** Milliseconds between two checks of all streams. */
+  /** Milliseconds between two checks. Each check covers all streams. */
   readonly checkIntervalMs: number;
   readonly #open = new Set<EventStream>();
   readonly #sweep: Sweep = (now) => {
@@ -51,7 +51,6 @@ export class EventStreams {
     return this.#open.size ? this.checkIntervalMs : undefined;
   };
 
-  /** Creates an empty set of streams. */
   constructor(core: Core) {
     const { limits: { streams }, ticker } = core;
     this.core = core;
@@ -65,7 +64,6 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Opens a stream. */
   create(options: EventStreamOptions): EventStream {
     const { transport } = options;
     const end = transport && this.core.observing?.openStream(transport);
@@ -82,7 +80,7 @@ export class EventStreams {
   }
 }
 
-/** A response body. Texts that are written in the same turn of the event loop are sent in one chunk. */
+/** A response body. Sends texts that are written in the same turn of the event loop in one chunk. */
 export class EventStream {
   readonly #owner: EventStreams;
   readonly #options: EventStreamOptions;
@@ -92,13 +90,13 @@ export class EventStream {
   #pulled?: () => void;
   #isEnded = false;
   #why: Why = "done";
-  /** Whether, since the check at `#since`, the client has read data or a text was added to an empty queue. */
+  /** Whether the client has read data since the check at `#since`, or a text was added to an empty queue. */
   #moved = true;
-  /** Whether writers wait until the client has read more. */
+  /** Backpressure: whether writers wait until the client has read more. */
   #isFull = false;
   #since = 0;
 
-  /** Creates a stream of `owner`. `forget` removes the stream from its owner. */
+  /** `forget` removes the stream from its owner. */
   constructor(owner: EventStreams, options: EventStreamOptions, forget: (why: Why) => void) {
     this.#owner = owner;
     this.#options = options;
@@ -107,11 +105,11 @@ export class EventStream {
     this.#outbox = new Outbox({ texts, characters, account: options.account });
   }
 
-  /** Creates the body of the response. Call it only once. */
+  /** Creates the body of the response. Can be called only once. */
   toBody(): ReadableStream<Uint8Array> {
-    // Both runtimes pull only when the socket accepts more data. Unread data stays in the kernel (about 4 MB) and in
-    // the outbox, which is limited. With a higher high-water mark, or without pull(), the runtime would buffer all
-    // data.
+    // Deno and Bun call pull() only when the socket accepts more data. Unread data stays in the kernel (about 4 MB) and
+    // in the outbox, whose size is limited. With a higher high-water mark, or without pull(), the runtime would buffer
+    // all data.
     return new ReadableStream({
       start: (controller) => {
         this.#controller = controller;
@@ -121,7 +119,7 @@ export class EventStream {
     }, { highWaterMark: 0 });
   }
 
-  /** Writes an event. Returns a promise if the writer should wait until the client has read more. */
+  /** Writes an event. For backpressure, returns a promise that settles when the client has read more. */
   write(text: string, fields?: EventFields): Promise<void> | undefined {
     return this.push(toEvent(text, fields));
   }
@@ -131,7 +129,10 @@ export class EventStream {
     this.push(this.#options.comment ?? COMMENT);
   }
 
-  /** Writes a text, or several joined texts, unchanged. Closes the stream if the client's memory limit is exceeded. */
+  /**
+   * Writes a text unchanged. `texts` is the number of texts that were joined. Closes the stream if the client's memory
+   * limit is exceeded.
+   */
   push(text: string, texts?: number): Promise<void> | undefined {
     if (this.#isEnded) return;
     if (!this.#outbox.length) this.#moved = true;
@@ -140,7 +141,7 @@ export class EventStream {
     return this.#outbox.isFull ? this.#untilRoom() : undefined;
   }
 
-  /** Ends the stream once everything written has been read. */
+  /** Ends the stream as soon as the client has read everything that was written. */
   end(why: Why = "done"): void {
     if (!this.#isEnded) this.#why = why;
     this.#isEnded = true;
@@ -148,15 +149,18 @@ export class EventStream {
     this.#flush();
   }
 
-  /** Sends a heartbeat if the stream is silent, or closes it if the client does not read. */
+  /**
+   * Sends a heartbeat if nothing was written for `streams.heartbeatMs`. Closes the stream if the client has read
+   * nothing for `streams.writeMs`.
+   */
   check(now: number): void {
     const { limits: { heartbeatMs, writeMs }, checkIntervalMs } = this.#owner;
     if (this.#moved) {
       this.#moved = false;
       this.#since = now;
     } else if (!this.#outbox.length && !this.#isEnded) {
-      // The stream may have been silent for one interval before this check noticed it, and the next check is one
-      // interval away.
+      // Subtract two intervals: the silence may have started up to one interval before `#since`, and the next check
+      // comes one interval later.
       if (now - this.#since >= heartbeatMs - 2 * checkIntervalMs) this.comment();
     } else if (now - this.#since >= writeMs) {
       this.#owner.core.observing?.reach("streams.writeMs");
@@ -172,7 +176,7 @@ export class EventStream {
     return this.#outbox.untilRoom();
   }
 
-  // Pass on only as much data as the reader requested. The remaining texts stay in the outbox, which is limited.
+  // Pass only one chunk to the reader per request. The other texts stay in the outbox, whose size is limited.
   #pull(): Promise<void> | undefined {
     if (this.#outbox.length || this.#isEnded) return void this.#hand();
     return new Promise((resolve) => {
@@ -184,7 +188,7 @@ export class EventStream {
     const pulled = this.#pulled;
     if (!pulled) return;
     this.#pulled = undefined;
-    // Wait for a microtask, so that texts written in the same turn are sent together.
+    // Wait for a microtask, to send texts that are written in the same turn together.
     queueMicrotask(() => {
       this.#hand();
       pulled();
@@ -199,7 +203,7 @@ export class EventStream {
     try {
       if (chunk) this.#controller?.enqueue(encoder.encode(chunk));
     } catch {
-      // The client disconnected after the pull.
+      // The client has disconnected since the call of pull().
       return this.#onDisconnect();
     }
     if (!this.#isEnded || this.#outbox.length) return;
@@ -207,7 +211,8 @@ export class EventStream {
     this.#close();
   }
 
-  // Close the body without an error: an error would not close the socket sooner, and both runtimes print it.
+  // Close the body without an error, because an error would not close the socket sooner, and Deno and Bun would print
+  // it.
   #abort(why: Why): undefined {
     this.#onDisconnect(why);
     this.#close();
@@ -231,7 +236,7 @@ export class EventStream {
   }
 }
 
-/** Formats an event. JSON contains no line breaks, so the text fits into one data line. */
+/** Formats an event. `text` is JSON without line breaks, so it fits into one data line. */
 export function toEvent(text: string, fields?: EventFields): string {
   let head = "";
   if (fields) {

@@ -24,17 +24,17 @@ import type { HttpParts } from "./upgrades.ts";
 
 /** Options of the HTTP transport. */
 export interface HttpOptions extends CallersOptions {
-  /** Path of the endpoint, such as `/mcp`. It may have parameters. */
+  /** The endpoint's path, such as `/mcp`, which can have parameters. */
   readonly path: string;
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   /** Whether to add CORS headers to responses. */
   readonly addsCors?: boolean;
-  /** Reads the bodies of several endpoints, so that limits apply to all of them together. */
+  /** The reader of request bodies. Endpoints that share a reader share its limits. Defaults to a separate reader. */
   readonly bodies?: RequestBodies;
 }
 
-/** Handles web-standard requests. The optional second argument comes from Deno, Bun or a router. */
+/** Handles a web-standard request. Deno, Bun or a router passes the optional second argument. */
 export type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
 const BOTH: Accepts = { json: true, stream: true };
@@ -53,10 +53,8 @@ export class Endpoint {
   readonly #bodies: RequestBodies;
   readonly #exchanges: ExchangeParts;
   #lastAccept: string | null = null;
-  /** Handles a request. */
   readonly fetch: Fetch;
 
-  /** Creates an endpoint that serves an era. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
     const { limits, ticker } = engine.core;
     const { path, bodies = new RequestBodies(engine.core) } = options;
@@ -68,7 +66,8 @@ export class Endpoint {
     this.#way = { transport: "http", path, refusePath: () => this.refusePath() };
     this.#streams = new EventStreams(engine.core);
     this.#bodies = bodies;
-    // Open a stream for a long call, because the server notices a disconnected client only on a stream.
+    // Open a stream if a call takes longer than `streams.openAfterMs`, because the server can detect a disconnected
+    // client only on a stream.
     const waiting = new Aging<Exchange>(ticker, limits.streams.openAfterMs, (exchange) => exchange.open());
     const account = (caller: Caller) => this.#findAccount(caller);
     const peer = ({ request, info }: Caller) => readPeer(request, info, options.proxies);
@@ -76,25 +75,25 @@ export class Endpoint {
     this.fetch = this.withCors(this.#fetch);
   }
 
-  /** The parts that other HTTP transports use too. */
+  /** The parts that other HTTP transports share with this endpoint. */
   get parts(): HttpParts {
     const { account, peer } = this.#exchanges;
     return { callers: this.#callers, account, peer, bodies: this.#bodies, streams: this.#streams };
   }
 
-  /** Refuses a request for another path. */
+  /** Creates the response to a request for another path. */
   refusePath(): Response {
     const message = toMessage(`the endpoint is ${this.#options.path}`);
     return refuse(this.#engine.core, { status: 404, message, reason: "path" });
   }
 
-  /** Stops accepting requests. Refuses requests whose caller or body is not yet known. */
+  /** Stops accepting requests. Rejects requests whose caller or body is not known yet. */
   close(): void {
     this.#callers.close();
     this.#bodies.close(CLOSING);
   }
 
-  /** Returns a function that adds CORS headers to responses, if the server has `cors`. */
+  /** If the server has `cors`, wraps `fetch` to add CORS headers. Otherwise returns `fetch` unchanged. */
   withCors(fetch: Fetch): Fetch {
     const { addsCors, allows } = this.#options;
     return addsCors ? withCors(allows, fetch) : fetch;
@@ -111,13 +110,13 @@ export class Endpoint {
     return caller instanceof Caller ? await this.serve(caller) : caller;
   }
 
-  /** Serves the request of an identified caller. A router identifies the callers of concrete paths. */
+  /** Serves the request of an identified caller. For concrete paths, the router has identified the caller. */
   serve(caller: Caller): Promise<Response> {
-    // The server may have closed while the caller was being identified.
+    // The server may have started to close while the caller was being identified.
     const late = this.#callers.refuseIfClosing(this.#way);
     if (late) return Promise.resolve(late);
     const { headers, request: { method } } = caller;
-    // Names of headers are read faster if they contain upper-case letters.
+    // Write the names of headers with upper-case letters, because Deno reads such names faster.
     const accept = headers.get("Accept");
     const accepts = accept === this.#lastAccept ? BOTH : readAccept(accept);
     if (accepts.json && accepts.stream) this.#lastAccept = accept;
@@ -156,8 +155,8 @@ export class Endpoint {
     const { limits, observing } = this.#engine.core;
     let text;
     try {
-      // Use the lenient decoder, because it is faster. It turns invalid bytes into U+FFFD, which may also occur in
-      // valid text, so decode strictly only in that case.
+      // Use the lenient decoder first, because it is faster. If the text contains U+FFFD, which replaces invalid bytes
+      // but may also occur in valid text, decode again with the strict decoder.
       text = lenient.decode(body);
       if (text.includes("\ufffd")) text = strict.decode(body);
     } catch {
@@ -168,8 +167,8 @@ export class Endpoint {
     return body.byteLength > HEAVY ? this.#acceptLater(message, exchange) : this.#era.accept(message, exchange);
   }
 
-  // Pause between parsing and running a large message, because each step may take long, and the event loop must serve
-  // small requests in between.
+  // Yield to the event loop between parsing and running a large message, because each step may take a while, and small
+  // requests must be served in between.
   async #acceptLater(message: Incoming, exchange: Exchange): Promise<Reply> {
     const { turns } = this.#bodies;
     await turns.pause();
@@ -180,7 +179,7 @@ export class Endpoint {
     }
   }
 
-  // Check GET and DELETE requests. The era decides what such a request opens or ends.
+  // Checks the method and headers of a GET or DELETE request.
   #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
       const message = toMessage(`for ${method.slice(0, 20)} use ${this.#allow}`);
@@ -210,7 +209,7 @@ function checkPost(headers: Headers, accepts: Accepts): Refusal | undefined {
   }
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding !== "identity") {
-    const message = toMessage("Content-Encoding is not supported; send the body as it is");
+    const message = toMessage("Content-Encoding is not supported; send the body uncompressed");
     return { status: 415, message, reason: "content_encoding" };
   }
   if (!accepts.json && !accepts.stream) {

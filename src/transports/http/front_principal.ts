@@ -1,5 +1,5 @@
 /**
- * Reads the principal that the caller of `fetch` passes, for servers without `auth`.
+ * Reads the principal that your own code passes to `fetch`, for servers without `auth`.
  *
  * @module
  */
@@ -11,15 +11,16 @@ import { readPrincipal } from "../../core/call/principal.ts";
 import type { ConnectionInfo } from "./access.ts";
 import { refuse, toFault, toMessage } from "./refusals.ts";
 
-/** Name of the argument with the principal, for error messages. */
+/** How error messages name the argument that contains the principal. */
 export const FRONT = "fetch(request, { principal })";
 
 /** The type of {@linkcode readFront}. */
 export type ReadFront = typeof readFront;
 
 /**
- * Reads the principal that was passed to `fetch`. Returns a response if the principal cannot be used: with status 401
- * if its credentials have expired, otherwise with status 500, because the code that called `fetch` has a bug.
+ * Reads the principal that was passed to `fetch`. If the credentials of the principal have expired, returns a response
+ * with status 401. If the principal is invalid, returns a response with status 500, because the code that called
+ * `fetch` has a bug.
  */
 export function readFront(
   core: Core,

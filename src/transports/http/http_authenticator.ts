@@ -49,18 +49,18 @@ export class HttpAuthenticator implements Authenticator {
   readonly #proxies: readonly string[];
   readonly #hidden: Hidden;
   readonly #limits: AuthenticationLimits;
-  /** Counts requests that were refused while their authentication was still in progress. */
+  /** Counts rejected requests whose authentication is still in progress. */
   readonly #refused: AuthenticationLimits;
   /** Routes without parameters, by path. */
   readonly #routes = new Map<string, AuthRoute>();
   /** Routes with parameters. */
   readonly #templates: { readonly route: AuthRoute; readonly template: PathTemplate }[] = [];
 
-  /** Creates the authenticator of a server. Throws if `auth` has invalid parts. */
+  /** Throws a `TypeError` if a member of `auth` is invalid. */
   constructor(auth: Authentication, { core, accounts, path, proxies }: AuthenticatorParts) {
     const routes = typeof auth.routes === "function" ? auth.routes(path) : auth.routes ?? [];
     const problem = findProblem(auth) ?? findRouteProblem(routes, path);
-    if (problem !== undefined) throw new TypeError(`Cannot serve with this authentication: ${problem}`);
+    if (problem !== undefined) throw new TypeError(`Cannot use the authentication: ${problem}`);
     this.#auth = auth;
     this.#core = core;
     this.#proxies = proxies;
@@ -94,7 +94,9 @@ export class HttpAuthenticator implements Authenticator {
     try {
       const response: unknown = await route.fetch(request, facts);
       if (response instanceof Response) return response;
-      throw new TypeError(`Cannot serve the route ${quote(route.path)}: its fetch() returned no Response; return one`);
+      throw new TypeError(
+        `Cannot serve the route ${quote(route.path)}: its fetch() did not return a Response; return a Response`,
+      );
     } catch (error) {
       return toFault(this.#core, error);
     }
@@ -127,8 +129,9 @@ export class HttpAuthenticator implements Authenticator {
     try {
       const given = info?.principal;
       if (given !== undefined) return this.#judge(entry, given, FRONT);
-      // Start the authentication even if there is no free place to wait, because a synchronous authentication needs no
-      // place. Do not start it if too many refused requests are still being authenticated.
+      // Start the authentication even if there is no room for another waiting request, because a synchronous
+      // authentication does not wait. Do not start the authentication if too many rejected requests are still being
+      // authenticated.
       if (this.#limits.isFull(entry) && this.#refused.isFull(entry)) return this.#refuse(entry, TOO_MANY);
       const found: unknown = this.#auth.authenticate(request, entry);
       if (!isPromiseLike(found)) return this.#judge(entry, found);
@@ -138,10 +141,13 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  /** Refuses a request whose authentication has already started. The authentication counts as refused until it ends. */
+  /**
+   * Rejects a request whose authentication is in progress. Until the authentication ends, `#refused` counts the
+   * request.
+   */
   #refuseWaiting(entry: Entry, found: PromiseLike<unknown>): Response {
     this.#refused.wait(Promise.resolve(found), entry).catch(() => {});
-    entry.abort(new Error("Cannot admit a caller: too many are waiting"));
+    entry.abort(new Error("Cannot authenticate a caller: too many callers are being authenticated"));
     return this.#refuse(entry, TOO_MANY);
   }
 
@@ -161,7 +167,7 @@ export class HttpAuthenticator implements Authenticator {
     }
   }
 
-  /** Converts the result of an authentication. Throws if it is neither a principal nor a refusal. */
+  /** Converts the result of an authentication. Throws if the result is neither a principal nor a refusal. */
   #judge<P extends Place>(entry: Entry<P>, found: unknown, origin = "authenticate()"): Caller<P> | Response {
     if (found === undefined || found === null) return this.#refuse(entry, NO_CALLER);
     if (isRefusal(found)) return this.#refuse(entry, found);
@@ -169,15 +175,15 @@ export class HttpAuthenticator implements Authenticator {
     if ((principal.expiresAt ?? Infinity) <= entry.now) return this.#refuse(entry, LATE);
     const { request, info, transport, place } = entry;
     this.#core.observer.auth?.({ state: "accepted", transport, principal: principal.id });
-    // If the caller of `fetch` passed the principal, the server cannot check it again.
+    // If your own code passed the principal to `fetch`, the server cannot check the principal again.
     const source = origin === FRONT ? undefined : { entry, toChecks: this.#toChecks };
     const seen = new VisibleRequest(request, this.#hidden, source);
     return new Caller(request, info, { principal, seen, place });
   }
 
   /**
-   * Returns functions that check the caller of a request again. They keep a copy of the request, because a runtime may
-   * drop the original request.
+   * Returns functions that check the caller of a request again. These functions keep a copy of the request, because a
+   * runtime may free the original request.
    */
   readonly #toChecks = (entry: Entry, principal: Principal): CallerChecks => {
     const renew = this.#auth.renew ? (principal: Principal) => this.#renew(principal) : undefined;
@@ -231,7 +237,7 @@ export class HttpAuthenticator implements Authenticator {
 
   #refuse(entry: Entry, refusal: AuthRefusal): Response {
     const { transport } = entry;
-    const { status, detail, reason = status === 401 ? "it needs valid credentials" : "the caller is not allowed" } =
+    const { status, detail, reason = status === 401 ? "valid credentials are required" : "the caller is not allowed" } =
       refusal;
     const refusedFor = detail === undefined ? { reason } : { reason, detail };
     this.#core.observer.auth?.({ state: "refused", transport, status, ...refusedFor });
@@ -247,7 +253,7 @@ export class HttpAuthenticator implements Authenticator {
         ? RETRY_AFTER
         : { "retry-after": `${Math.ceil(refusal.retryAfterMs / 1000)}` }
       : toChallengeHeaders(challenges);
-    // The code contains the HTTP status, and is outside the range that the specification reserves.
+    // The code contains the HTTP status, and is outside of the range that the specification reserves.
     const code = -31_000 - status;
     const refused = { status, message: toMessage(reason), headers, reason: "authentication", code } as const;
     return refuse(this.#core, refused, { transport });
@@ -260,12 +266,12 @@ export class HttpAuthenticator implements Authenticator {
   }
 }
 
-/** Maximum length, in characters, of a path that is matched with routes with parameters. */
+/** Maximum length in characters of a path that is compared with the routes with parameters. */
 const MAX_PATH = 2048;
 const NO_CALLER = refuseRequest(401);
 const LATE = refuseRequest(401, { reason: EXPIRED });
 const CLOSING = refuseRequest(503, { reason: "the server is closing; try again later" });
-/** The refusal of a request when too many requests are being authenticated. */
+/** The refusal if too many requests are being authenticated. */
 const TOO_MANY = refuseRequest(503, {
   reason: `too many callers are being authenticated (auth.running, auth.runningPerPeer); try again later`,
 });
@@ -276,8 +282,8 @@ interface EntryOptions<P extends Place> extends EnterOptions<P>, Omit<Authentica
 }
 
 /**
- * A request that is being authenticated. It is the `AuthFacts` of `authenticate`, and computes each fact when the fact
- * is read.
+ * A request that is being authenticated. `authenticate` receives this object as its `AuthFacts`. Each fact is computed
+ * when it is read.
  */
 class Entry<P extends Place = Place> implements AuthFacts {
   readonly transport: TransportName;
@@ -343,20 +349,20 @@ function findProblem({ challenge, credentials = {} }: Authentication): string | 
   const isFixed = challenge !== undefined && typeof challenge !== "function";
   if (isFixed && ![challenge].flat().every(isChallenge)) return CHALLENGE;
   const isNames = [headers, cookies, query].every((names) => Array.isArray(names) && names.every(isToken));
-  if (!isNames) return 'credentials are not lists of names such as { headers: ["x-user"] }';
+  if (!isNames) return 'credentials is not an object with lists of names; write { headers: ["x-user"] }';
 }
 
 function findRouteProblem(routes: readonly AuthRoute[], serverPath: string): string | undefined {
-  if (!Array.isArray(routes)) return "routes are not a list";
+  if (!Array.isArray(routes)) return "routes is not a list";
   const wanted = new PathTemplate(serverPath).names.toSorted().join(", ");
   for (const [at, { path, fetch }] of routes.entries()) {
     if (typeof fetch !== "function") return `route ${quote(path)} has no fetch()`;
-    // Throw for any other spelling of a path, because it would never match a request.
-    if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not a path as a URL has it`;
-    if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is there twice`;
+    // Throw for a path that a URL parser changes, because the path would never match a request.
+    if (new URL(path, "http://x").pathname !== path) return `route ${quote(path)} is not spelled as in a parsed URL`;
+    if (routes.findIndex((route) => route.path === path) < at) return `route ${quote(path)} is listed twice`;
     if (hasParams(path) && new PathTemplate(path).names.toSorted().join(", ") !== wanted) {
       const own = wanted ? `has the parameters ${wanted}` : "has no parameters";
-      return `route ${quote(path)} has other parameters than the path of the server, which ${own}`;
+      return `the parameters of route ${quote(path)} are not the parameters of the server's path, which ${own}`;
     }
   }
 }
@@ -366,7 +372,7 @@ function hasParams(path: string): boolean {
 }
 
 /**
- * Names of the headers, cookies and query parameters that carry credentials. Case-insensitive names are in lower case.
+ * Names of the headers, cookies and query parameters that contain credentials. The names of headers are in lower case.
  */
 interface Hidden {
   readonly headers: ReadonlySet<string>;
@@ -384,15 +390,15 @@ function isSame(one: Pick<Principal, "id" | "scopes">, other: Principal): boolea
   return one.id === other.id && JSON.stringify(one.scopes) === JSON.stringify(other.scopes);
 }
 
-/** The source of the checks of a caller while its stream is open. */
+/** The data from which the checks of a caller are created, if its stream stays open. */
 interface CheckSource {
   readonly entry: Entry;
   readonly toChecks: (entry: Entry, principal: Principal) => CallerChecks;
 }
 
-/** A request without its credentials. The copy is created when a handler reads it. */
+/** A request without its credentials. The copy without credentials is created only when a handler reads it. */
 class VisibleRequest implements SeenRequest {
-  // Private, so that printing a context shows no credentials.
+  // Private, so that a printed context shows no credentials.
   readonly #raw: Request;
   readonly #hidden: Hidden;
   readonly #source?: CheckSource;

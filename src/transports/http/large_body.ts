@@ -1,5 +1,5 @@
 /**
- * Reads request bodies that are large or do not declare their length. Limits are checked while the bytes arrive.
+ * Reads request bodies that are large or have no Content-Length. Checks limits while the bytes arrive.
  *
  * @module
  */
@@ -10,10 +10,13 @@ import { Aging, type Ticker } from "../../core/capacity/timers.ts";
 import { HEAVY, type Turn, type Turns } from "./turns.ts";
 import { type Refusal, TOO_LARGE, TOO_MUCH_ARRIVING, TOO_SMALL_PIECES, tooSlow } from "./refusals.ts";
 
-/** Maximum size of a small body in bytes. Even thousands of small bodies take little memory. */
+/** Maximum size of a small body, in bytes. Even thousands of small bodies take little memory. */
 export const SMALL = 65_536;
 
-/** Milliseconds after which a body counts as slow, so that the memory of the runtime is charged too. */
+/**
+ * Milliseconds from the start of a body after which it counts as slow. The client is then also charged for the
+ * runtime's memory.
+ */
 export const SLOW_MS = 25;
 
 /** A body that is arriving. */
@@ -21,26 +24,27 @@ interface IncomingBody {
   readonly reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
   readonly buffer: BodyBuffer;
   size: number;
-  /** The charge for the memory of the buffer and of the runtime. */
+  /** The charge for the buffer, and for the runtime's memory if the body is slow. */
   charge?: Holding;
   /** The charge in the pot of all bodies over {@linkcode SMALL} bytes. */
   place?: Holding;
-  /** The reason why reading was stopped. */
+  /** Why reading was stopped. */
   refusal?: Refusal;
-  /** The turn of a large body. Set when the body has arrived. */
+  /** The turn of a body over {@linkcode HEAVY} bytes. Set when the body has arrived. */
   turn?: Turn;
 }
 
-/** Reads large bodies. Some limits apply to each body, and other limits apply to all arriving bodies together. */
+/**
+ * Reads large bodies. Some limits apply to each body, and `request.allBodiesBytes` applies to the total of all bodies.
+ */
 export class LargeBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
   readonly #turns: Turns;
-  /** Bodies that are being read. */
+  /** The bodies that are being read. */
   readonly #reading = new Set<IncomingBody>();
   readonly #arriving: Aging<IncomingBody>;
 
-  /** Creates a reader of large bodies. */
   constructor(core: Core, turns: Turns) {
     this.#turns = turns;
     this.#limits = core.limits.request;
@@ -51,15 +55,15 @@ export class LargeBodies {
   }
 
   /**
-   * Returns the body, or the reason why it was not read. Throws if the client disconnects.
+   * Returns the body, or a refusal if the body exceeds a limit. Throws if the client disconnects.
    *
-   * The caller must decode the body within microtasks: the buffer of a body over {@linkcode HEAVY} bytes is freed with
-   * the next timer.
+   * The caller must decode the body in the same turn of the event loop, because the buffer of a body over {@linkcode
+   * HEAVY} bytes is freed in the next turn.
    */
   async read(request: Request, account: Account): Promise<ArrayBuffer | Refusal> {
     const { bodyBytes, bodyMs } = this.#limits;
     const length = request.headers.get("content-length");
-    // A length that is not a number counts as too large.
+    // Reject a length that is not a number too.
     if (!(Number(length) <= bodyBytes)) return TOO_LARGE;
     const reader = request.body?.getReader();
     if (!reader) return new ArrayBuffer(0);
@@ -87,7 +91,7 @@ export class LargeBodies {
             this.#list(body, account, lose);
             await body.turn.begun;
           }
-          // The body may have been refused while it waited, because there was no room or other bodies needed its room.
+          // The body may have been rejected while it waited for its turn, to make room for other bodies.
           return body.refusal ?? buffer.lend();
         }
         const from = body.size;
@@ -96,13 +100,13 @@ export class LargeBodies {
         if (!this.#hold(body)) lose();
         if (body.size > SMALL) this.#list(body, account, lose);
         if (body.refusal) return body.refusal;
-        // Limit the number of small pieces, because each piece takes some microseconds, even if it has one byte.
+        // Limit the number of small pieces, because reading even a piece of one byte takes some microseconds.
         if (++reads > MAX_READS && body.size / reads < SMALLEST_PIECE) return TOO_SMALL_PIECES;
-        // Copy the piece, because a runtime may keep a buffer of 64 KiB for a piece of one byte.
+        // Copy the piece, because a runtime may keep a 64 KiB buffer for a piece of one byte.
         buffer.write(value, from);
       }
     } catch (error) {
-      // Cancelling the reader makes one runtime report the end of the body, and another runtime an error.
+      // After the reader is canceled, some runtimes report the end of the body, and others throw an error.
       if (body.refusal) return body.refusal;
       throw error;
     } finally {
@@ -121,14 +125,15 @@ export class LargeBodies {
     for (const body of this.#reading) stop(body, refusal);
   }
 
-  // Charge the bytes before they are written, because writing them makes the buffer grow.
+  // Charges the bytes before they are written, because the write may enlarge the buffer.
   #hold({ buffer, size, charge }: IncomingBody): boolean {
     const more = buffer.toSize(size) - buffer.size;
     return more <= 0 || !!charge?.grow(more);
   }
 
-  // At the limit, the client with the most bytes loses its oldest body. A slow body can therefore not block all other
-  // bodies, and no client can evict the bodies of other clients. A single body may exceed the limit.
+  // Counts the body in the pot of large bodies. At the limit, the client with the most bytes loses its oldest body.
+  // Therefore a slow body cannot block other bodies, and a client cannot evict the bodies of clients that use less. A
+  // body that arrives alone may exceed the limit.
   #list(body: IncomingBody, account: Account, lose: Drop): void {
     const pot = this.#toPot(account);
     const place = body.place ??= pot.keep(account, 0, lose);
@@ -143,45 +148,48 @@ export class LargeBodies {
 }
 
 /**
- * The bytes of one body.
+ * The bytes of a body.
  *
- * Memory that is no longer needed is freed at once, by detaching its buffer. Otherwise the engine would free the buffer
- * only at the next garbage collection, and many more bodies may arrive before that.
+ * Detaching a buffer that is no longer needed frees its memory immediately. Otherwise the engine would free the memory
+ * only in the next garbage collection, before which many more bodies may arrive.
  */
 class BodyBuffer {
   #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(FIRST);
   readonly #expected: number;
   #isLent = false;
 
-  /** Creates a buffer for a body of `expected` bytes. The actual body may be larger. */
+  /** `expected` is the expected size of the body in bytes. The actual size can be larger. */
   constructor(expected: number) {
     this.#expected = expected;
   }
 
-  /** Bytes of memory that the buffer takes. */
+  /** The size of the buffer in bytes, which is at least the size of the written pieces. */
   get size(): number {
     return this.#bytes.length;
   }
 
-  /** Returns the bytes of memory that the buffer takes when it contains this many bytes of the body. */
+  /** Returns the size that the buffer needs for this many bytes of the body. */
   toSize(bytes: number): number {
     const { size } = this;
     return bytes <= size ? size : Math.max(bytes, Math.min(2 * size, this.#expected));
   }
 
-  /** Writes a piece of the body. */
+  /** Writes a piece of the body. Enlarges the buffer if necessary. */
   write(piece: Uint8Array, at: number): void {
     const size = this.toSize(at + piece.length);
     if (size > this.size) this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(size));
     this.#bytes.set(piece, at);
   }
 
-  /** Releases memory that the body does not need. */
+  /** Frees the part of the buffer after the first `size` bytes. */
   trim(size: number): void {
     if (size < this.#bytes.length) this.#bytes = new Uint8Array(this.#bytes.buffer.transfer(size));
   }
 
-  /** Returns all bytes. A large buffer is detached with the next timer, so the caller must use it before that. */
+  /**
+   * Returns the buffer. A large buffer is detached in the next turn of the event loop, so the caller must use it in the
+   * current turn.
+   */
   lend(): ArrayBuffer {
     this.#isLent = true;
     const { buffer } = this.#bytes;
@@ -189,7 +197,7 @@ class BodyBuffer {
     return buffer;
   }
 
-  /** Frees the memory, unless `lend` has returned it. */
+  /** Frees the memory, unless `lend` has returned the buffer. */
   close(): void {
     if (!this.#isLent) free(this.#bytes.buffer);
   }
@@ -202,12 +210,12 @@ function free(buffer: ArrayBuffer): void {
 /** Initial size of a buffer in bytes. */
 const FIRST = 1024;
 /**
- * Bytes that a runtime holds for a body that arrives slowly. Measured with 1500 bodies of one byte: 205 KB on Deno, 18
- * KB on Bun.
+ * Memory that a runtime keeps for a body that arrives slowly, in bytes. A measurement with 1500 bodies of one byte gave
+ * 205 KB per body on Deno, and 18 KB on Bun.
  */
 const RUNTIME_BYTES = 196_608;
 
-/** Number of pieces above which the average piece of a body must have a minimum size. */
+/** Number of pieces after which a body is rejected if its average piece is smaller than {@linkcode SMALLEST_PIECE}. */
 const MAX_READS = 10_000;
 const SMALLEST_PIECE = 64;
 

@@ -1,6 +1,6 @@
 /**
- * The HTTP endpoint of a server. Loads the transport with the first request, because a server on stdio never receives
- * an HTTP request.
+ * The HTTP endpoint of a server. The first request loads the code of the transport, so that a stdio server never loads
+ * it.
  *
  * @module
  */
@@ -13,17 +13,17 @@ import type { Endpoint, Fetch, HttpOptions } from "./fetch.ts";
 /** The parts of a server's HTTP endpoint that other HTTP transports use. */
 export interface HttpEntry {
   readonly core: Core;
-  /** Path of the endpoint, which may have parameters. */
+  /** The endpoint's path, which can have parameters. */
   readonly path: string;
-  /** The endpoint, which is loaded on demand. */
+  /** The endpoint, whose code is loaded on demand. */
   readonly endpoint: LazyEndpoint;
   /** Settles when the server has closed. */
   readonly ended: Promise<void>;
 }
 
-/** The HTTP endpoint of a server. */
+/** Loads an {@linkcode Endpoint} with the first request. */
 export class LazyEndpoint {
-  /** Options of the endpoint. */
+  /** The options with which the endpoint is created. */
   readonly options: HttpOptions;
   readonly #engine: Engine;
   readonly #era: Era;
@@ -31,7 +31,7 @@ export class LazyEndpoint {
   readonly #fetchLater: Fetch;
   #isClosing = false;
 
-  /** Creates an endpoint that serves an era. */
+  /** Creates the object without loading the code of the endpoint. */
   constructor(engine: Engine, era: Era, options: HttpOptions) {
     this.#engine = engine;
     this.#era = era;
@@ -40,17 +40,16 @@ export class LazyEndpoint {
     this.#fetchLater = serveBy(engine.core, this.#room);
   }
 
-  /** The endpoint. `undefined` until it is loaded. */
+  /** The endpoint. `undefined` until its code is loaded. */
   get loaded(): Endpoint | undefined {
     return this.#room.loaded;
   }
 
-  /** Returns the endpoint, and loads it if necessary. */
+  /** Returns the endpoint. Loads its code first, unless the code is loaded already. */
   load(): Promise<Endpoint> {
     return this.#room.open();
   }
 
-  /** Handles a request. */
   readonly fetch: Fetch = (request, info) => {
     const { loaded } = this.#room;
     return loaded ? loaded.fetch(request, info) : this.#fetchLater(request, info);
@@ -61,7 +60,7 @@ export class LazyEndpoint {
     return await (await this.load()).serve(caller);
   }
 
-  /** Stops accepting requests. */
+  /** Stops accepting requests, even if the endpoint is loaded only afterwards. */
   close(): void {
     this.#isClosing = true;
     this.loaded?.close();
@@ -76,8 +75,8 @@ export class LazyEndpoint {
 }
 
 /**
- * Returns a `fetch` function that loads its implementation on demand. If the implementation cannot be loaded, every
- * request is refused with status 500.
+ * Returns a `fetch` function that loads its implementation with the first request. Responds with status 500 if the
+ * implementation cannot be loaded.
  */
 export function serveBy(core: Pick<Core, "report">, room: Room<{ readonly fetch: Fetch }>): Fetch {
   return async (request, info) => {

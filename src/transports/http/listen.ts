@@ -6,11 +6,11 @@
 import { serveOnNode } from "../../kit/node_server.ts";
 import { bun, type BunServer, deno, node, type RuntimeFetch } from "../../runtime.ts";
 
-/** The address and the handler of an HTTP server. Port 0 picks a free port. */
+/** The address and handler of an HTTP server. Port 0 chooses a free port. */
 export interface ListenOptions {
   readonly hostname: string;
   readonly port: number;
-  /** Handles a request. `info` is the runtime's information about the connection. */
+  /** Handles a request. `info` is what the runtime passes about the connection. */
   readonly fetch: RuntimeFetch;
 }
 
@@ -20,19 +20,19 @@ export interface Listener {
   /** Stops accepting connections. Resolves when all responses have been sent. */
   stop(): Promise<void>;
   /**
-   * Closes connections after `stop()` without waiting for clients. On Deno, clients may otherwise keep the process
-   * running.
+   * After `stop()`, closes the remaining connections without waiting for clients. On Deno, does not close them, but
+   * allows the process to end.
    */
   force(): void;
 }
 
 /**
- * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect clients that wait for a long call
- * without a stream.
+ * Idle timeout on Bun, in seconds. Bun's default of 10 seconds would disconnect a client that waits longer for the
+ * response to a call without a stream.
  */
 const BUN_IDLE = 255;
 
-/** Listens for HTTP requests. Throws the error of the runtime if the address cannot be used. */
+/** Listens for HTTP requests. Rejects with the runtime's error if the runtime cannot listen on the address. */
 export async function listen({ fetch, hostname, port }: ListenOptions): Promise<Listener> {
   if (deno) {
     const server = deno.serve({ hostname, port, onListen: () => {} }, fetch);
@@ -40,21 +40,23 @@ export async function listen({ fetch, hostname, port }: ListenOptions): Promise<
   }
   if (bun) return toListener(bun.serve({ fetch, hostname, port, idleTimeout: BUN_IDLE }));
   if (node) return toListener(await serveOnNode(node.getBuiltinModule("http"), { fetch, hostname, port }));
-  throw new TypeError("Cannot listen for HTTP: this platform is neither Deno, Bun nor Node; export the server instead");
+  throw new TypeError(
+    "Cannot listen for HTTP: this platform is not Deno, Bun or Node; export the server as the default export instead",
+  );
 }
 
 function toListener(server: BunServer): Listener {
   return { port: server.port, stop: () => server.stop(), force: () => void server.stop(true) };
 }
 
-/** The remedies for each reason why an address cannot be used. */
+/** The remedy for each reason why a runtime cannot listen on an address. */
 export interface ListenRemedies {
   readonly inUse: string;
   readonly lowPort: string;
   readonly other: string;
 }
 
-/** Returns a text that explains why an address cannot be used: the state and the remedy. */
+/** Explains why a runtime could not listen on an address. Returns the state and the remedy, for an error message. */
 export function explainListenError(
   error: unknown,
   { hostname, port }: Omit<ListenOptions, "fetch">,
@@ -62,14 +64,16 @@ export function explainListenError(
 ): string {
   const { message = String(error), code, name } = Object(error);
   if (name === "NotCapable") {
-    return `Deno may not listen on ${hostname}, port ${port}; start it with --allow-net=${hostname}:${port}`;
+    return `Deno may not listen on ${hostname}, port ${port}; start Deno with --allow-net=${hostname}:${port}`;
   }
   if (code === "EADDRINUSE") return `port ${port} of ${hostname} is in use; ${inUse}`;
   if (code === "EACCES") return `port ${port} needs administrator rights; ${lowPort}`;
   return `cannot listen on ${hostname}, port ${port}: ${message}; ${other}`;
 }
 
-/** Returns a host in the spelling of URLs. An address that stands for all interfaces becomes the loopback address. */
+/**
+ * Returns a host as it is written in a URL. Returns the loopback address for an address that stands for all interfaces.
+ */
 export function toReachable(hostname: string): string {
   if (hostname === "0.0.0.0" || hostname === "::") return "127.0.0.1";
   return hostname.includes(":") ? `[${hostname}]` : hostname;

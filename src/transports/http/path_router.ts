@@ -27,23 +27,23 @@ import type { RequestBodies } from "./request_body.ts";
 import type { Spot, Wanted } from "./upgrades.ts";
 import type { HttpEntry } from "./lazy_endpoint.ts";
 
-/** Parameters of a path by name. If the server has a `params` schema, the values have the types of this schema. */
+/** Path parameters by name. If the server has a `params` schema, the values have the output types of the schema. */
 export type RouteParams = Readonly<Record<string, unknown>>;
 
-/** The parts that the server of one concrete path receives from the server whose path has parameters. */
+/** What the server of a concrete path receives from the server whose path has parameters (the trunk). */
 export interface Branch {
   readonly trunk: Engine;
-  /** Reads the bodies of all concrete paths. */
+  /** Reads the request bodies for all concrete paths. */
   readonly bodies: RequestBodies;
   readonly path: string;
   readonly secret: string | readonly string[];
   readonly handlers: readonly Handler[];
   readonly route: ReadRoute;
-  /** Wraps the handlers of the path, so that the router notices when a handler changes the path's handlers. */
+  /** Wraps the handler set of the path, so that the router notices when a handler changes the set. */
   readonly watch: (handlers: HandlerSet<Handler>) => HandlerSet<Handler>;
 }
 
-/** The server of one concrete path. */
+/** The server of a concrete path. */
 export interface BranchServer extends PipeServer {
   readonly handlers: HandlerSet<Handler>;
   readonly [INTERNALS]: PipeServer[typeof INTERNALS] & {
@@ -61,7 +61,7 @@ export type MakeHandlers = (params: never) => MadeHandlers | Promise<MadeHandler
 
 type MadeHandlers = readonly Handler[] | undefined;
 
-/** The parts of a server whose path has parameters. */
+/** The parts of the server whose path has parameters. */
 export interface PathRouterOptions {
   readonly engine: Engine;
   readonly endpoint: Endpoint;
@@ -69,7 +69,7 @@ export interface PathRouterOptions {
   /** Addresses of trusted proxies. */
   readonly proxies: readonly string[];
   readonly secret?: string | readonly string[];
-  /** Schema of the parameters. */
+  /** The server's option `params`. `schema` is the same schema, compiled. */
   readonly params?: Schema;
   readonly schema?: CompiledSchema;
   readonly makeHandlers?: MakeHandlers;
@@ -77,7 +77,7 @@ export interface PathRouterOptions {
   readonly grow: (branch: Branch) => BranchServer;
 }
 
-/** A concrete path with its parameters. */
+/** A concrete path with its converted parameters. */
 interface FullPlace extends Place {
   readonly params: RouteParams;
 }
@@ -85,20 +85,21 @@ interface FullPlace extends Place {
 /** A concrete path whose server is being created or is in memory. */
 interface Entry {
   readonly making: Promise<BranchServer | undefined>;
-  /** The charge in the pot of open paths. Set when the server of the path is created. */
+  /** The charge for the path in the pot of open paths. Set when the path's server is created. */
   place?: Holding;
   server?: BranchServer;
   /**
-   * Whether a handler has changed the handlers of only this path. A new server of the path would not have these
-   * changes, so the path must stay in memory.
+   * Whether a handler has changed the handlers of this path only. The path is then never evicted, because a new server
+   * for the path would not have these changes.
    */
   isChanged?: boolean;
-  /** Number of requests without a response and of open channels. */
+  /** Number of pending requests and open channels. */
   users: number;
 }
 
 /**
- * The servers of the concrete paths. At the limit, the client with the most paths loses its least recently used path.
+ * Creates and finds the servers of concrete paths. At the limit, the client with the most paths loses its least
+ * recently used path.
  */
 export class PathRouter {
   readonly #options: PathRouterOptions;
@@ -106,20 +107,18 @@ export class PathRouter {
   readonly #way: WayIn<FullPlace>;
   readonly #limits: AuthenticationLimits;
   /**
-   * Limits the functions that create handlers. Separate from `#limits`, so that slow functions do not block the checks
-   * of other paths.
+   * Limits the calls of the author's `handlers` function. Separate from `#limits`, so that slow calls do not block the
+   * checks of other paths.
    */
   readonly #makingLimits: AuthenticationLimits;
   readonly #secret: string | readonly string[];
   readonly #entries = new Map<string, Entry>();
-  /** The pot of paths whose server was created. */
+  /** The pot that counts the paths whose server is in memory. */
   readonly #made: Pot;
   readonly #connected?: Promise<void>;
   #isClosed = false;
-  /** Handles a request. */
   readonly fetch: Fetch;
 
-  /** Creates the router of a server. */
   constructor(options: PathRouterOptions) {
     const { path, secret, engine: { changes } } = options;
     this.#options = options;
@@ -139,8 +138,8 @@ export class PathRouter {
     const making: PotOptions = { name: "endpoints.making", total: open, share, limitName: "endpoints.open" };
     this.#makingLimits = new AuthenticationLimits(core, accounts, making);
     this.#made = accounts.pot({ name: "endpoints.open", total: open, isCache: true });
-    // Create a secret if the server has none. Otherwise the new server of a path that was dropped could not open values
-    // that the previous server had sealed.
+    // Create a secret if the server has no secret. Otherwise the new server of an evicted path could not open values
+    // that the previous server has sealed.
     this.#secret = secret ?? crypto.randomUUID() + crypto.randomUUID();
     changes.listeners.add((change) => this.#announce(change));
     this.#connected = changes.connect?.();
@@ -161,7 +160,7 @@ export class PathRouter {
   async #serve(caller: Caller<FullPlace>): Promise<Response> {
     const { engine, endpoint } = this.#options;
     const { place, request: { method } } = caller;
-    // Only requests for an endpoint may create the server of a path.
+    // Create the server of a path only for methods that the endpoint supports.
     if (!place || !METHODS.includes(method)) return await endpoint.serve(caller);
     const entry = this.#open(place, endpoint.parts.account(caller));
     if (!entry) return refuse(engine.core, toOverload(toBusy(TOO_MANY).message));
@@ -191,9 +190,11 @@ export class PathRouter {
   }
 
   /**
-   * Finds the concrete path whose parameters occur in a path of another template, such as the path of a socket.
+   * Finds the concrete path for a request whose path follows another template, such as the path of a WebSocket
+   * endpoint. Both paths have the same parameters.
    *
-   * @throws {McpError} if too many requests are being checked. `open` throws it if too many paths are in use.
+   * @throws {McpError} if the parameters of too many requests are being checked. `open` of the result throws an
+   * `McpError` if too many paths are in use.
    */
   async find({ template, ...from }: Wanted): Promise<Spot | undefined> {
     const place = await this.#match(new PathTemplate(template), from.request, this.#toEntering(from));
@@ -205,7 +206,7 @@ export class PathRouter {
     const entry = this.#open(place, account);
     if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
-    // Count the channel as a user of the path until it opens, because the path could otherwise be dropped before that.
+    // Mark the path as in use until the channel opens, because the path could otherwise be evicted before.
     const release = toRelease(entry);
     let server: BranchServer | undefined;
     try {
@@ -235,7 +236,10 @@ export class PathRouter {
     return [...this.#entries.values()].flatMap(({ server }) => server ?? []);
   }
 
-  /** Adds handlers to all servers. If a server rejects the handlers, removes them from all servers and throws. */
+  /**
+   * Adds handlers to all servers. If a server rejects the handlers, removes the handlers from all servers again, and
+   * throws.
+   */
   add(handlers: readonly Handler[]): void {
     const done: Engine[] = [];
     try {
@@ -284,7 +288,8 @@ export class PathRouter {
     return values && await this.#locate(values, entering);
   }
 
-  // Runs before the caller is authenticated, because the authentication may depend on the parameters.
+  // Validates the parameters of a path. Runs before the authentication, because the authentication may depend on the
+  // parameters.
   async #locate(values: PathValues, entering: Entering): Promise<FullPlace | undefined> {
     const { schema, params: source } = this.#options;
     // Build the path from the decoded parameters, so that all encodings of a path lead to the same endpoint.
@@ -293,18 +298,20 @@ export class PathRouter {
     if (checked.problem !== undefined) return;
     const convert = async (values: PathValues) => schema ? await this.#check(schema, values, entering) : checked;
     if (schema && !await isCanonical(values, checked.value, convert)) return;
-    // A schema may return any value, which is passed unchanged to handlers.
+    // The cast is safe enough: a schema may return any value, but the router only passes the value to handlers.
     const params = checked.value as RouteParams;
     const route = (wanted?: Schema) => {
       if (wanted === undefined || wanted === source) return params;
-      throw new TypeError("Cannot read path parameters: this is not the schema that the server has as `params`");
+      throw new TypeError(
+        "Cannot read path parameters: the schema is not the server's `params` schema; pass the schema in `params` to ctx.route()",
+      );
     };
     // The cast is safe, because the values have the output type of the server's schema.
     return { path, values, params, route: route as ReadRoute };
   }
 
-  // Any client can start an asynchronous check, so the number and the time of checks are limited, in the same way as
-  // for authentications.
+  // Checks parameters with the schema. Any client can start an asynchronous check, so the `auth` limits apply to the
+  // number and duration of these checks.
   async #check(schema: CompiledSchema, values: PathValues, entering: Entering): Promise<Checked> {
     if (this.#limits.isFull(entering)) throw toBusy(TOO_MANY_CHECKS);
     const checked = readTextValues(schema, values);
@@ -316,7 +323,10 @@ export class PathRouter {
     }
   }
 
-  /** Returns the error for the client, if work for a path took too long or the server is closing. */
+  /**
+   * If work for a path took too long or the server is closing, returns the error for the client. Returns all other
+   * errors unchanged.
+   */
   #toClientError(error: unknown, { verb, part, late }: Slow): unknown {
     if (error === CLOSED) return toBusy(CLOSING);
     if (error !== TOO_SLOW) return error;
@@ -328,8 +338,8 @@ export class PathRouter {
     return toBusy(late);
   }
 
-  // A path that several clients use counts for the client with the fewest paths, so that a client cannot use up another
-  // client's share by opening paths.
+  // A path that several clients use is charged to the client with the fewest paths, so that a client cannot use up
+  // another client's share by opening paths.
   #open(place: FullPlace, account: Account): Entry | undefined {
     const { path } = place;
     const known = this.#entries.get(path);
@@ -349,9 +359,10 @@ export class PathRouter {
     return entry;
   }
 
-  // Limit the time, because a function that never returns must not hold its place and its requests forever.
+  // Sets a timeout for `grow`, because a `handlers` function that never returns would block its place and its requests
+  // forever.
   async #limit(grow: () => Promise<BranchServer | undefined>, account: Account): Promise<BranchServer | undefined> {
-    // Start later, because `#grow` needs the entry, which is created from this promise.
+    // Call `grow` in a microtask, because `#grow` needs the entry, which contains this promise.
     const growing = Promise.resolve().then(grow);
     try {
       return await this.#makingLimits.wait(growing, { account });
@@ -365,21 +376,24 @@ export class PathRouter {
     entry: Entry,
     account: Account,
   ): Promise<BranchServer | undefined> {
-    // Wait for the connection to other instances. Otherwise a client could subscribe and miss their changes.
+    // Wait for the connection to other instances. Otherwise a client could subscribe before it, and miss changes on
+    // other instances.
     await this.#connected;
     const { engine, endpoint, makeHandlers, grow } = this.#options;
     if (this.#isClosed) return;
     // The cast is safe, because the parameters have the output type of the server's schema.
     const own: MadeHandlers = makeHandlers ? await makeHandlers(params as never) : [];
-    // Require a list, because a string or a set could be spread too, and the path would exist by mistake.
+    // Require a list. Without this check, a string or a set would be spread too, and the path would exist by mistake.
     if (own !== undefined && !Array.isArray(own)) {
       throw new TypeError(
-        `Cannot open ${path}: handlers returned no list; return a list, or undefined if nothing is there`,
+        `Cannot open ${path}: the handlers function did not return a list; return a list, or undefined if the path does not exist`,
       );
     }
-    // The handlers may have been created too late.
+    // Discard the handlers if the path does not exist, or if `handlers` returned only after its timeout or after the
+    // server was closed.
     if (own === undefined || this.#isClosed || this.#entries.get(path) !== entry) return;
-    // Take the place only now, so that a nonexistent path does not evict an existing path.
+    // Charge the path only after `handlers` has returned a list, so that a nonexistent path does not evict an existing
+    // path.
     entry.place = this.#made.keep(account, 1, () => this.#drop(path, entry));
     if (!entry.place) throw toBusy(TOO_MANY);
     const handlers = [...engine.registry.handlers, ...own];
@@ -392,7 +406,7 @@ export class PathRouter {
     return entry.server;
   }
 
-  /** Drops the server of a path from memory. Returns `false` if the path is in use. */
+  /** Evicts the server of a path from memory. Returns `false` if the path is in use. */
   #drop(path: string, { server, users, isChanged }: Entry): boolean {
     if (!server || users || isChanged) return false;
     const { http, rest, end, engine: { host } } = server[INTERNALS];
@@ -404,8 +418,7 @@ export class PathRouter {
     return true;
   }
 
-  // Changes that the server announces apply to all concrete paths. The router also announces changes of other
-  // instances.
+  // Passes changes that the server announces, or that come from other instances, to the servers of all concrete paths.
   #announce(change: Change): void {
     if (change.kind === "close" || change.kind === "list" && change.handlers) return;
     for (const { [INTERNALS]: { engine: { changes, registry } } } of this.list()) {
@@ -415,7 +428,7 @@ export class PathRouter {
   }
 }
 
-/** Wraps a set of handlers. Calls `onChange` before each change. */
+/** Wraps a handler set. Calls `onChange` before each change of the set. */
 function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): HandlerSet<Handler> {
   const watched = <A extends readonly unknown[]>(change: (...args: A) => void) => (...args: A) => {
     onChange();
@@ -430,7 +443,7 @@ function watchChanges(handlers: HandlerSet<Handler>, onChange: () => void): Hand
   };
 }
 
-/** Marks the entry as in use. Returns a function that releases it. */
+/** Marks the entry as in use. Returns a function that releases the entry. */
 function toRelease(entry: Entry): () => void {
   entry.users++;
   let isUsed = true;
@@ -444,19 +457,19 @@ function toRelease(entry: Entry): () => void {
 interface Slow {
   readonly verb: string;
   readonly part: string;
-  /** Message for the client. */
+  /** The message for the client. */
   readonly late: string;
 }
 
 /** Milliseconds for which a path stays in memory for a channel that has not opened yet. */
 const RESERVED_MS = 1000;
-/** HTTP methods of requests to an endpoint. */
+/** The HTTP methods that an MCP endpoint can support. */
 const METHODS: readonly string[] = ["GET", "POST", "DELETE"];
-/** Maximum length of a concrete path in characters, because paths are kept in memory. */
+/** Maximum length of a concrete path in characters. A limit is needed, because paths are kept in memory. */
 const MAX_PATH = 1024;
 
 const TOO_MANY = "serve the request: too many paths are in use (endpoints.open)";
 const TOO_MANY_CHECKS = "serve the request: too many paths are being checked (auth.running, auth.runningPerPeer)";
 const CLOSING = "serve the request: the server is closing";
-const HANDLERS_TOO_SLOW = "serve the request: the handlers of the path were not made in time (auth.timeoutMs)";
+const HANDLERS_TOO_SLOW = "serve the request: the handlers of the path were not created in time (auth.timeoutMs)";
 const CHECK_TOO_SLOW = "serve the request: the path could not be checked in time (auth.timeoutMs)";

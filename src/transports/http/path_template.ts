@@ -6,16 +6,15 @@
 
 import { readTemplate } from "./access_options.ts";
 
-/** The parameters of a path, decoded, by name. */
+/** Path parameters by name, percent-decoded. */
 export type PathValues = Readonly<Record<string, string>>;
 
-/** A path with parameters. */
 export class PathTemplate {
   readonly #path: string;
-  /** The segments. A segment that is a parameter starts with a colon. */
+  /** The segments of the path. A segment that is a parameter starts with a colon. */
   readonly #segments: readonly string[];
 
-  /** Reads a path whose syntax has been checked. */
+  /** Does not check the syntax of `path`, which `readTemplate` checks. */
   constructor(path: string) {
     this.#path = path;
     this.#segments = path.split("/");
@@ -27,11 +26,11 @@ export class PathTemplate {
   }
 
   /**
-   * Returns the parameters of a concrete path. Returns `undefined` if the path does not match, or if a value is empty,
-   * `.` or `..`, contains a slash, or is not valid UTF-8.
+   * Returns the parameters of a concrete path. Returns `undefined` if the path does not match the template, or if a
+   * value is empty, is `.` or `..`, contains a slash, or is not valid UTF-8.
    */
   match(pathname: string): PathValues | undefined {
-    // Split into at most one part more than the template has segments, which is enough to detect a path with too many
+    // Limit the number of parts. One part more than the template has segments is enough to detect a path with too many
     // segments.
     const given = pathname.split("/", this.#segments.length + 1);
     if (given.length !== this.#segments.length) return;
@@ -49,7 +48,7 @@ export class PathTemplate {
   }
 
   /**
-   * Returns the concrete path for these values. Equal values give an equal path.
+   * Returns the concrete path for these values, which is the same for equal values.
    *
    * @throws {TypeError} if a parameter is missing or unknown, or if a value cannot be part of a path.
    */
@@ -57,28 +56,30 @@ export class PathTemplate {
     const refuse = (state: string) => new TypeError(`Cannot open ${this.#path}: ${state}`);
     const { names } = this;
     const unknown = Object.keys(values).find((name) => !names.includes(name));
-    if (unknown !== undefined) throw refuse(`it has no parameter ${unknown}; give ${names.join(", ")}`);
+    if (unknown !== undefined) throw refuse(`the path has no parameter ${unknown}; pass ${names.join(", ")}`);
     return this.#segments.map((segment) => {
       if (!segment.startsWith(":")) return segment;
       const name = segment.slice(1);
-      if (!Object.hasOwn(values, name)) throw refuse(`${name} is missing; give ${names.join(", ")}`);
+      if (!Object.hasOwn(values, name)) throw refuse(`the parameter ${name} is missing; pass ${names.join(", ")}`);
       const value = values[name];
-      if (!isSegment(value)) throw refuse(`${name} is ${JSON.stringify(value)}; give the text of one segment`);
+      if (!isSegment(value)) {
+        throw refuse(`the parameter ${name} is ${JSON.stringify(value)}; pass the text of one path segment`);
+      }
       return encodeURIComponent(value);
     }).join("/");
   }
 }
 
 /**
- * Checks that a path of another transport has the same parameters as the server's path.
+ * Checks that the path of another transport has the same parameters as the server's path.
  *
- * @throws {TypeError} if the text has other parameters, or is not a path.
+ * @throws {TypeError} if the parameters differ, or if `path` is not a path.
  */
 export function checkTemplate(path: string, serverPath: string): void {
   const [own, wanted] = [readTemplate(path), serverPath].map((each) => new PathTemplate(each).names);
   if (own.toSorted().join() === wanted.toSorted().join()) return;
   const state = `the path of the server has the parameters ${wanted.join(", ")}`;
-  throw new TypeError(`Cannot serve ${path}: ${state}; write a path with the same ones, like ${serverPath}`);
+  throw new TypeError(`Cannot serve ${path}: ${state}; use the same parameters as in ${serverPath}`);
 }
 
 function isSegment(value: string): boolean {

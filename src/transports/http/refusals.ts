@@ -1,5 +1,5 @@
 /**
- * The responses to HTTP requests that are refused before their message is served.
+ * The responses to HTTP requests that are rejected before their message is served.
  *
  * @module
  */
@@ -10,18 +10,18 @@ import type { Core } from "../../core/core.ts";
 import { type Reply, RETRY_AFTER } from "../../core/call/link.ts";
 import type { RefusalReason, TransportName } from "../../core/call/observer.ts";
 
-/** The reason why a request is refused, and the parts of the response. */
+/** Why a request is rejected, and the parts of the response. */
 export interface Refusal {
   readonly status: number;
   readonly message: string;
   /** The reason that the observer receives. */
   readonly reason: RefusalReason;
   readonly headers?: Reply["headers"];
-  /** Code of the JSON-RPC error. Defaults to -32600 (invalid request). */
+  /** The code of the JSON-RPC error. Defaults to -32600 (invalid request). */
   readonly code?: number;
 }
 
-/** The transport and the caller of a refused request. */
+/** The transport and caller of a rejected request. */
 export interface Source {
   readonly transport: TransportName;
   readonly principal?: Principal;
@@ -29,43 +29,45 @@ export interface Source {
 
 const HTTP: Source = { transport: "http" };
 
-/** Headers of a JSON body. */
+/** The headers of a response with a JSON body. */
 export const JSON_HEADERS = { "content-type": "application/json" };
 
-/** Refuses a request with a JSON-RPC error, and reports the refusal to the observer. */
+/** Creates the response to a rejected request, with a JSON-RPC error. Reports the refusal to the observer. */
 export function refuse(core: Core, refusal: Refusal, { transport, principal }: Source = HTTP): Response {
   const { status, message, reason, code = INVALID_REQUEST } = refusal;
   core.observing?.refuse({ transport, principal, http: true }, { status, message, reason, code });
   return toRefusal(refusal);
 }
 
-/** Refuses a request with plain text, because its client does not expect a JSON-RPC response. */
+/**
+ * Creates a plain-text response to a rejected request, for clients that do not expect JSON-RPC. Reports the refusal to
+ * the observer.
+ */
 export function refuseInText(core: Core, { status, message, reason, headers }: Refusal, source: Source): Response {
   core.observing?.refuse({ ...source, http: true }, { status, message, reason });
   return new Response(message, { status, headers });
 }
 
-/** Creates the response to a refused request, with a JSON-RPC error. */
+/** Creates the response to a rejected request, with a JSON-RPC error. Reports nothing to the observer. */
 export function toRefusal({ status, message, headers, code = INVALID_REQUEST }: Omit<Refusal, "reason">): Response {
   return new Response(toFailure(undefined, { code, message }), { status, headers: { ...JSON_HEADERS, ...headers } });
 }
 
-/** Reports an unexpected error, and creates the response to its request. */
+/** Reports an unexpected error, and creates the response to the request that caused the error. */
 export function toFault(core: Core, error: unknown): Response {
   return new Response(toFailure(undefined, core.report(error)), { status: 500, headers: JSON_HEADERS });
 }
 
-/** Reports an unexpected error, and creates the reply to its message. */
+/** Reports an unexpected error, and creates the reply to the message that caused the error. */
 export function toFaultReply(core: Core, error: unknown): Reply {
   return { text: toFailure(undefined, core.report(error)), status: 200 };
 }
 
-/** Returns the error message for a request that is not served. */
 export function toMessage(state: string): string {
   return `Cannot serve the request: ${state}`;
 }
 
-/** Returns the refusal for an error that a limit caused. Returns `undefined` for an unexpected error. */
+/** Returns the refusal for an error that a limit has caused. Returns `undefined` for other errors. */
 export function findRefusal(error: unknown): Refusal | undefined {
   return isMcpError(error) && error.code === BUSY ? toOverload(error.message) : undefined;
 }
@@ -83,10 +85,10 @@ export const CLOSING: Refusal = {
   reason: "closing",
 };
 
-/** The refusal of an incomplete body, whose client disconnected. */
+/** The refusal of a body whose client disconnected before its end. */
 export const INCOMPLETE: Refusal = {
   status: 400,
-  message: "Cannot read the body: it is incomplete",
+  message: "Cannot read the body: the body is incomplete",
   reason: "body",
 };
 
@@ -94,7 +96,7 @@ export const INCOMPLETE: Refusal = {
 export const TOO_MUCH_ARRIVING: Refusal = {
   status: 503,
   message:
-    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send it again",
+    "Cannot read the body: too much data is arriving (request.allBodiesBytes, memory.bytesPerClient, memory.bytes); send the request again later",
   headers: RETRY_AFTER,
   reason: "body",
 };
@@ -102,14 +104,14 @@ export const TOO_MUCH_ARRIVING: Refusal = {
 /** The refusal of a body over the limit. */
 export const TOO_LARGE: Refusal = {
   status: 413,
-  message: "Cannot read the body: it is larger than the server accepts (request.bodyBytes)",
+  message: "Cannot read the body: the body is larger than the limit (request.bodyBytes)",
   reason: "body",
 };
 
-/** The refusal of a body that arrives in very many pieces, because reading it takes too much CPU time. */
+/** The refusal of a body that arrives in many small pieces, because reading such a body takes too much CPU time. */
 export const TOO_SMALL_PIECES: Refusal = {
   status: 400,
-  message: "Cannot read the body: it comes in too many small pieces",
+  message: "Cannot read the body: it arrives in too many small pieces; send larger chunks",
   reason: "body",
 };
 
@@ -117,7 +119,7 @@ export const TOO_SMALL_PIECES: Refusal = {
 export function tooSlow(bodyMs: number): Refusal {
   return {
     status: 408,
-    message: `Cannot read the body: it took longer than ${bodyMs} ms (request.bodyMs)`,
+    message: `Cannot read the body: the body did not arrive within ${bodyMs} ms (request.bodyMs)`,
     reason: "body",
   };
 }

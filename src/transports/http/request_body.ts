@@ -12,13 +12,13 @@ import { LargeBodies, SLOW_MS, SMALL } from "./large_body.ts";
 import { HEAVY, type Turn, Turns } from "./turns.ts";
 import { INCOMPLETE, type Refusal, TOO_MUCH_ARRIVING, tooSlow } from "./refusals.ts";
 
-/** Bytes that are charged for a slow small body, including the buffer of the runtime. */
+/** Number of bytes that are charged for a slow small body, including the runtime's buffer. */
 const SLOW_BYTES = 2 * SMALL;
 
-/** The client that sends a body. Its account is looked up only for a large or slow body. */
+/** The client that sends a body. The account is looked up only for a large or slow body. */
 type Sender = Pick<Link, "account">;
 
-/** Receives the bytes of a body, or the reason why they were not read. */
+/** Receives the bytes of a body, or a refusal if the body was not read. */
 type TakeBody = (body: ArrayBuffer | Refusal) => void;
 
 /** A small body that is arriving. */
@@ -26,26 +26,26 @@ interface SmallBody {
   readonly sender: Sender;
   readonly take: TakeBody;
   isOver: boolean;
-  /** The deadline and the charge. Set when the body is found to be slow. */
+  /** The deadline and the charge of a slow body. */
   slow?: { readonly deadline: Timeout; readonly charge: Holding };
-  /** The turn of the body. Set when a large body has arrived. */
+  /** The turn of a body over {@linkcode HEAVY} bytes. Set when the body has arrived. */
   turn?: Turn;
 }
 
-/** Reads request bodies. */
 export class RequestBodies {
   readonly #limits: Bounds["request"];
   readonly #ticker: Ticker;
   readonly #small: number;
   readonly #arriving: Aging<SmallBody>;
   readonly #slow = new Set<SmallBody>();
-  /** The turns of bodies over {@linkcode HEAVY} bytes. The code that uses a body reports the end of each step. */
+  /**
+   * The turns of bodies over {@linkcode HEAVY} bytes. The code that parses and runs a body must call `pause` and `end`.
+   */
   readonly turns: Turns = new Turns();
   readonly #large: LargeBodies;
-  /** The reason why no further bodies are read. */
+  /** Why no further bodies are read. Set by `close`. */
   #closed?: Refusal;
 
-  /** Creates a reader of bodies. */
   constructor(core: Core) {
     const { limits: { request }, ticker } = core;
     this.#limits = request;
@@ -56,14 +56,13 @@ export class RequestBodies {
   }
 
   /**
-   * Reads all bytes. Calls `take` once, with the bytes or with the reason why they were not read.
-   *
-   * Uses a callback, because a promise would take more time than the rest of the reading.
+   * Reads a body. Calls `take` once, with the bytes or with a refusal. Uses a callback, because a promise would take
+   * more CPU time than everything else here.
    */
   read(request: Request, sender: Sender, take: TakeBody): void {
     if (this.#closed) return take(this.#closed);
     const length = request.headers.get("content-length");
-    // For a small body, the runtime enforces the declared length, but no timeout.
+    // For a small body, the runtime enforces the declared length, so only a timeout is needed.
     if (length === null || !(Number(length) <= this.#small)) {
       this.#large.read(request, sender.account).catch(() => INCOMPLETE).then(take);
       return;
@@ -73,7 +72,8 @@ export class RequestBodies {
     request.arrayBuffer().then((bytes) => this.#take(body, bytes), () => this.#end(body, INCOMPLETE));
   }
 
-  // A large message stays in `#arriving` while it waits for its turn, so that its client is charged after a while.
+  // Passes on a body that has arrived. A body that waits for its turn stays in `#arriving`, so that the client is
+  // charged if the wait is long.
   #take(body: SmallBody, bytes: ArrayBuffer): void {
     if (bytes.byteLength <= HEAVY) return this.#end(body, bytes);
     if (body.isOver) return;
@@ -81,8 +81,8 @@ export class RequestBodies {
     turn.begun.then(() => this.#end(body, bytes));
   }
 
-  // Leave the queue of turns, because a body that is no longer awaited must not stay in memory until its turn. End the
-  // charge now, because the client may keep the connection open for as long as it wants.
+  // Passes on the result. Leaves the queue of turns, so that a rejected body does not stay in memory until its turn.
+  // Ends the charge, because the body no longer takes memory, even if the client keeps the connection open.
   #end(body: SmallBody, result: ArrayBuffer | Refusal): void {
     if (body.isOver) return;
     body.isOver = true;
@@ -96,7 +96,7 @@ export class RequestBodies {
     body.turn?.leave();
   }
 
-  /** Stops reading, because the server closes and could not run the calls. */
+  /** Rejects all bodies that are being read, and all further bodies, because the server is closing. */
   close(refusal: Refusal): void {
     this.#closed = refusal;
     this.#arriving.flush();

@@ -10,23 +10,22 @@ import type { Exchange, ExchangeParts, Rest } from "./exchange.ts";
 import { JSON_HEADERS, toFaultReply, toRefusal } from "./refusals.ts";
 
 /**
- * Maximum length, in characters, of a response that is passed to the runtime as one string. The runtime buffers the
- * string until the client has read it. The kernel accepts this many characters from the runtime even if the client
- * reads nothing, so a stream would take more memory. Measured with a list of 77 KB that is not read: 31 KiB on Deno and
- * 2 KiB on Bun as one string, 167 and 6 KiB as a stream. One string also takes a third of the CPU time.
+ * Maximum length in characters of a response that is passed to the runtime as one string. The kernel accepts a response
+ * of this length even if the client reads nothing, so that a string needs less memory than a stream. For an unread list
+ * of 77 KB, measurements gave 31 KiB on Deno and 2 KiB on Bun as a string, but 167 KiB and 6 KiB as a stream. A string
+ * also takes only a third of the CPU time.
  */
 const LARGE = 131_072;
 
-/** The receiver of the response to a request, and the parts that create it. */
+/** The callback that receives the response to a request, and the parts that create the response. */
 export interface Outlet {
   readonly parts: ExchangeParts;
   readonly respond: (response: Response) => void;
 }
 
 /**
- * Responds to a request with its reply, or with the stream if a stream opens first.
- *
- * Returns no promise, because `fetch` has already created one.
+ * Responds to a request with its reply, or with a stream if a stream opens before the reply. Calls `outlet.respond`
+ * instead of returning a promise, because `fetch` has already created a promise.
  */
 export function respondTo(exchange: Exchange, reply: Reply | Promise<Reply>, outlet: Outlet): void {
   exchange.whenOpen((body) => outlet.respond(new Response(body, { headers: toHeaders(exchange) })));
@@ -61,7 +60,7 @@ function toLast(exchange: Exchange, { reply, events }: Rest, parts: ExchangePart
   return toComplete(exchange, text, { parts, status, headers: all });
 }
 
-// Send a large body in slices, because a runtime would buffer a whole body until the client reads it.
+// Sends a large body in slices, because a runtime would buffer the whole body until the client reads it.
 function toComplete(
   exchange: Exchange,
   body: string,
@@ -76,6 +75,6 @@ function toComplete(
   sliced.push(body);
   sliced.end();
   if (!isRefused) return new Response(sliced.toBody(), init);
-  const message = "Cannot send the result: too much is unread (memory.bytesPerClient, memory.bytes)";
+  const message = "Cannot send the result: the client has too much unread data (memory.bytesPerClient, memory.bytes)";
   return toRefusal({ status: 503, message, headers: RETRY_AFTER, code: INTERNAL_ERROR });
 }

@@ -1,6 +1,6 @@
 /**
- * The HTTP+SSE transport of the first protocol revision, for older clients. The server sends over one event stream, and
- * clients post their messages to a second path.
+ * The HTTP+SSE transport of the first protocol revision, for older clients. The server sends messages over an event
+ * stream, and the client posts messages to a second path.
  *
  * ```ts ignore
  * import { httpSse } from "@x/mcp/http-sse";
@@ -30,28 +30,32 @@ import { openPipe, type Pipe, type PipeServer } from "../channel.ts";
 
 export type { PipeServer };
 
-/** The parts with which a stream is opened. */
+/** The parts that are needed to open a stream. */
 interface Opening {
   readonly parts: HttpParts;
-  /** The server of the stream. */
+  /** The server to which the stream connects the client. */
   readonly served: PipeServer;
 }
 
-/** A stream with its channel. */
+/** A stream and its channel. */
 interface OpenStream {
   readonly pipe: Pipe;
-  /** Ends the channel. */
+  /** Closes the channel and the stream. */
   readonly close: () => void;
-  /** Id of the caller. */
+  /** The id of the caller that opened the stream. */
   readonly owner?: string;
-  /** The concrete path of the endpoint, if the path of the server has parameters. */
+  /** The concrete path of the endpoint, if the server's path has parameters. */
   readonly place?: string;
 }
 
-const NOT_FOUND: Refusal = { status: 404, message: "Cannot serve the request: nothing is here", reason: "path" };
+const NOT_FOUND: Refusal = {
+  status: 404,
+  message: "Cannot serve the request: there is no endpoint at this path",
+  reason: "path",
+};
 const NOT_OPEN: Refusal = {
   status: 404,
-  message: "Cannot accept the message: the stream is not open",
+  message: "Cannot accept the message: its stream is not open; open a new stream",
   reason: "session",
 };
 const NOT_JSON: Refusal = {
@@ -66,9 +70,9 @@ const NOT_UTF8: Refusal = {
 };
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A server that can be served over HTTP+SSE, created by `createServer`. */
+/** A server from `createServer`, which can be served over HTTP+SSE. */
 export interface SseServer extends PipeServer {
-  /** Handles requests for other paths. */
+  /** Handles requests for all other paths. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
    * Opens channels, checks requests and creates streams.
@@ -79,7 +83,7 @@ export interface SseServer extends PipeServer {
 }
 
 /**
- * Paths of the HTTP+SSE transport. If the path of the server has parameters, both paths must have the same parameters,
+ * The paths of the HTTP+SSE transport. If the server's path has parameters, both paths must have the same parameters,
  * such as `/tenants/:tenant/sse` and `/tenants/:tenant/messages`.
  */
 export interface HttpSseOptions {
@@ -91,7 +95,10 @@ export interface HttpSseOptions {
 
 const OPTIONS: KnownOptions<keyof HttpSseOptions> = { names: { path: true, messages: true } };
 
-/** Serves the HTTP+SSE transport beside the server's MCP endpoint. The same checks of Host and Origin apply. */
+/**
+ * Serves the HTTP+SSE transport next to the server's MCP endpoint. Both check Host and Origin according to the server's
+ * options.
+ */
 export function httpSse(
   server: SseServer,
   options: HttpSseOptions = {},
@@ -105,7 +112,6 @@ export function httpSse(
   return { fetch: (request, info) => streams.fetch(request, info) };
 }
 
-/** The streams of a server, and the messages to them. */
 class SseStreams {
   readonly #server: SseServer;
   readonly #http: HttpEntry;
@@ -114,7 +120,7 @@ class SseStreams {
   readonly #posting: WayIn<Spot>;
   readonly #path: string;
   readonly #messages: string;
-  /** The open streams by id. Ids cannot be guessed. A stream lasts as long as its connection. */
+  /** The open streams, by their unguessable ids. */
   readonly #open = new Map<string, OpenStream>();
 
   constructor(server: SseServer, { path, messages }: Required<HttpSseOptions>) {
@@ -145,7 +151,8 @@ class SseStreams {
       if (posts) return await this.#take(caller, parts);
       const served = caller.place ? await caller.place.open(caller) : this.#server;
       if (!served) return this.#refuse(NOT_FOUND, principal);
-      // Check whether the server has closed in the meantime, because it would never end this stream.
+      // Check whether the server has started to close since the caller was identified, because it would never end this
+      // stream.
       return parts.callers.refuseIfClosing(this.#opening) ?? this.#start(caller, { parts, served });
     } catch (error) {
       const refusal = findRefusal(error);
@@ -153,7 +160,7 @@ class SseStreams {
     }
   }
 
-  /** Ends all channels. */
+  /** Closes all channels and streams. */
   close(): void {
     this.#open.forEach(({ close }) => close());
   }
@@ -229,7 +236,7 @@ class SseStreams {
     } catch {
       return this.#refuse(NOT_UTF8, principal);
     }
-    // The stream may have ended while the body was arriving.
+    // The stream may have ended while the server was reading the body.
     if (this.#open.get(id) !== open) return this.#refuse(NOT_OPEN, principal);
     // Backpressure: respond only when the server can accept another message.
     await open.pipe.receive(text, principal);
@@ -242,22 +249,22 @@ class SseStreams {
 }
 
 /**
- * Tests for a request that a web page from another site may have caused. A page can make a browser open a stream with
- * the user's cookies or stored password, for example as the source of an image, which sends no Origin.
+ * Tests whether a web page from another site may have caused the request. A page can make a browser open a stream with
+ * the user's cookies or stored password and without an Origin header, for example as the source of an image.
  */
 function isForeign(headers: Headers): boolean {
   const site = headers.get("sec-fetch-site");
-  // The Origin was checked together with the Host. Browsers omit the Origin only for pages from the same origin, and
-  // for images and similar elements.
+  // Accept a request with an Origin header, because the header was checked together with the Host header. Browsers omit
+  // Origin only for requests from the same origin, and for images and similar elements.
   if (headers.has("origin") || site === "same-origin") return false;
-  // Old browsers do not send the `Sec-Fetch-Site` header. Programs that are not browsers do not send cookies
-  // automatically.
+  // Reject cookies even without `Sec-Fetch-Site`, because old browsers do not send this header. Clients that are not
+  // browsers send no cookies by default.
   return headers.has("cookie") || site !== null && site !== "none";
 }
 
 const FOREIGN: Refusal = {
   status: 403,
   message:
-    "Cannot open the stream: a page of another site may have asked for it; send Origin, or credentials and no cookies",
+    "Cannot open the stream: a web page from another site may have sent the request; send an Origin header, or credentials without cookies",
   reason: "origin",
 };

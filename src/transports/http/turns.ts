@@ -7,44 +7,49 @@
 import { FairQueue } from "../../core/capacity/fair_queue.ts";
 import { bun, deno, node } from "../../runtime.ts";
 
-/** Size in bytes from which a body waits for its turn, because parsing and validating it may take milliseconds. */
+/**
+ * Size in bytes above which a body waits for its turn, because parsing and validating a larger body may take
+ * milliseconds.
+ */
 export const HEAVY = 16_384;
 
-/** A place in the queue. */
+/** A place in the queue of large requests. */
 export interface Turn {
-  /** Settles when the turn begins, or when the request leaves the queue. */
+  /** Settles when the turn starts, or when `leave` is called. */
   readonly begun: Promise<void>;
-  /** Leaves the queue, if the turn has not begun. */
+  /** Leaves the queue. Does nothing if the turn has started. */
   readonly leave: () => void;
 }
 
 /**
  * The turns of large requests.
  *
- * A turn has two steps: parsing, and running. Report the end of each step with {@linkcode Turns.pause} and {@linkcode
- * Turns.end}. After a step that was not short, the event loop serves other requests for half as long as the step took.
+ * A turn has two steps: parsing and running. Call {@linkcode Turns.pause} after the first step, and {@linkcode
+ * Turns.end} after the second step. After a long step, the event loop serves other requests for half as long as the
+ * step took.
  */
 export class Turns {
   readonly #waiting = new FairQueue<() => void>();
   readonly #tick = () => this.#goOn();
-  /** The timer that begins the next step. Set while a turn runs, and while the event loop serves small requests. */
+  /** The timer that starts the next step. Set during a turn, and while the event loop serves small requests. */
   #timer?: ReturnType<typeof setTimeout>;
   /**
-   * Whether a turn has begun, and has neither paused nor ended. A message that is larger than its declared length has
-   * no turn, and must not pause or end the turn of another message.
+   * Whether a step is running. `pause` and `end` do nothing otherwise: a message that is larger than its declared
+   * length has no turn, and must not pause or end the turn of another message.
    */
   #isRunning = false;
   #hasRested = false;
-  /** Start time in milliseconds: of the current step, or of the first step in a series of short steps. */
+  /** Time in milliseconds at which the current step started, or the first step in a series of short steps. */
   #since = 0;
   #restUntil = 0;
-  /** Begins the second step of a turn that has paused. */
+  /** Starts the second step of a paused turn. */
   #resume?: () => void;
 
-  /** Queues a request for its turn. The clients in the queue take turns. */
+  /** Queues a request for its turn. The queue serves the clients round robin. */
   take(client: unknown): Turn {
     const { promise: begun, resolve } = Promise.withResolvers<void>();
-    // On Workers, a timer ends with its request, so no request can wait for another request's timer.
+    // Do not queue on Workers, because a timer there ends with its request, so that a request cannot wait for the timer
+    // of another request.
     if (!deno && !bun && !node) resolve();
     else if (this.#timer === undefined && performance.now() >= this.#restUntil) this.#begin(resolve);
     else {
@@ -59,7 +64,10 @@ export class Turns {
     return { begun, leave: () => {} };
   }
 
-  /** Ends the first step of the turn. Returns a promise for the second step if small requests are served first. */
+  /**
+   * Ends the first step of the turn. If other requests are served before the second step, returns a promise that
+   * settles when the second step can start.
+   */
   pause(): Promise<void> | undefined {
     if (!this.#isRunning || this.#isShort()) return;
     this.#isRunning = false;
@@ -68,7 +76,7 @@ export class Turns {
     });
   }
 
-  /** Ends the turn. Without this call, the turn ends with the current turn of the event loop. */
+  /** Ends the turn. If not called, the turn ends together with the current turn of the event loop. */
   end(): void {
     if (!this.#isRunning) return;
     this.#isRunning = false;
@@ -77,7 +85,7 @@ export class Turns {
     if (next) this.#run(next);
   }
 
-  /** Tests whether the steps since the event loop last served other requests were short together. */
+  /** Tests whether all steps since the event loop last served other requests took less than `SHORT_MS` in total. */
   #isShort(): boolean {
     return performance.now() - this.#since < SHORT_MS;
   }
@@ -94,15 +102,15 @@ export class Turns {
     resolve();
   }
 
-  // Stop the timer, because a timer that outlives the requests would keep the process alive. A request that arrives
-  // soon after a long step waits for the remaining time.
+  // Stops the timer, because a timer without a waiting request would keep the process alive. A request that arrives
+  // soon after a long step still waits until `#restUntil`.
   #stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#restUntil = this.#isShort() ? 0 : performance.now() + this.#toRest();
   }
 
-  /** Returns the milliseconds for which the event loop serves other requests after the current step. */
+  /** Returns for how many milliseconds the event loop serves other requests after the current step. */
   #toRest(): number {
     return Math.min((performance.now() - this.#since) / 2, MAX_REST_MS);
   }
@@ -112,9 +120,9 @@ export class Turns {
     return setTimeout(this.#tick, Math.max(0, ms));
   }
 
-  // After a long step, pause before the next step: the timer was set before the long step, so it may be due as soon as
-  // that step ends. A small request needs several turns of the event loop: it arrives, its body is read, and the server
-  // responds.
+  // Starts the next step, after a pause if the last step was long. The pause needs a new timer, because the current
+  // timer was set before the long step, and is due as soon as the step ends. A small request needs several turns of the
+  // event loop, to arrive, to be read, and to be answered.
   #goOn(): void {
     this.#isRunning = false;
     if (!this.#hasRested && !this.#isShort()) {
@@ -128,12 +136,12 @@ export class Turns {
 }
 
 /**
- * Maximum total duration, in milliseconds, of steps that follow each other in the same turn of the event loop. Measured
- * with bodies of 20 KiB: 3,000 per second, or 330 per second with a turn of the event loop after each step.
+ * Maximum total duration in milliseconds of consecutive steps in the same turn of the event loop. With bodies of 20
+ * KiB, measurements gave 3,000 requests per second, but only 330 with a new turn of the event loop after each step.
  */
 const SHORT_MS = 0.5;
 /**
- * Maximum pause between two steps, in milliseconds. The pause is half as long as the previous step, so a handler that
- * blocks the process would otherwise cause a very long pause.
+ * Maximum pause between two steps, in milliseconds. A limit is needed, because the pause is half as long as the
+ * previous step, and a handler may block the process for a long time.
  */
 const MAX_REST_MS = 100;

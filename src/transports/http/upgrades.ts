@@ -11,27 +11,27 @@ import type { EventStreams } from "./event_stream.ts";
 import type { RequestBodies } from "./request_body.ts";
 import type { PipeServer } from "../channel.ts";
 
-/** The parts of the HTTP endpoint that other HTTP transports use too. */
+/** The parts of the HTTP endpoint that other HTTP transports share. */
 export interface HttpParts {
   /** Identifies callers. */
   readonly callers: Callers;
   /** Returns the account of the client. */
   account(caller: Caller): Account;
-  /** Returns the address of the client. */
+  /** Returns the client's address, if known. */
   peer(caller: Caller): string | undefined;
   /** Reads bodies within the server's limits. */
   readonly bodies: RequestBodies;
   readonly streams: EventStreams;
 }
 
-/** A request whose path follows another template, such as the path of a socket. */
+/** A request whose path follows another template than the server's path, such as a WebSocket request. */
 export interface Wanted {
   readonly template: string;
   readonly request: Request;
   readonly info?: ConnectionInfo;
 }
 
-/** A concrete path of a server whose path has parameters. The server of the concrete path may not exist yet. */
+/** A concrete path, whose server may not exist yet. */
 export interface Spot extends Place {
   /**
    * Returns the server of the path, or `undefined` if the path does not exist. Throws an `McpError` if too many paths
@@ -40,5 +40,7 @@ export interface Spot extends Place {
   open(caller: Caller): Promise<PipeServer | undefined>;
 }
 
-/** Finds the concrete path of a request. Throws an `McpError` if too many requests are being checked. */
+/**
+ * Finds the concrete path for a request. Throws an `McpError` if the parameters of too many requests are being checked.
+ */
 export type FindSpot = (wanted: Wanted) => Promise<Spot | undefined>;

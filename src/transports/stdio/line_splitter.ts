@@ -5,12 +5,12 @@
  * @module
  */
 
-/** A line of input, or the reason why it is invalid. */
+/** A line of input, or why the line is invalid. */
 export type Line = { readonly text: string } | { readonly problem: "long" | "encoding" };
 
 /**
- * Splits bytes into lines. Works on bytes, which is safe because in UTF-8 a line feed is never part of another
- * character.
+ * Splits bytes into lines before decoding them. This is safe, because in UTF-8 the byte of a line feed is never part of
+ * another character.
  */
 export class LineSplitter {
   readonly #limit: number;
@@ -19,12 +19,12 @@ export class LineSplitter {
   #size = 0;
   #skips = false;
 
-  /** Creates a splitter for lines of at most `limit` bytes. */
+  /** `limit` is the maximum length of a line in bytes. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Returns the lines that these bytes complete. */
+  /** Adds bytes. Returns the lines that are now complete. */
   push(bytes: Uint8Array): Line[] {
     const lines: Line[] = [];
     const end = bytes.lastIndexOf(10) + 1;
@@ -36,14 +36,14 @@ export class LineSplitter {
     return lines;
   }
 
-  /** Returns the last line, if the input ended without a line feed. */
+  /** Ends the input. Returns the last line if it has no line feed. */
   end(): Line[] {
     const lines: Line[] = [];
     if (this.#size || this.#skips) this.#complete(lines);
     return lines;
   }
 
-  /** Completes the first line. Returns the start of the next line. */
+  /** Adds the bytes up to the next line feed to the current line. Returns the index at which the next line starts. */
   #cut(bytes: Uint8Array, from: number, lines: Line[]): number {
     const at = bytes.indexOf(10, from);
     this.#take(bytes.subarray(from, at));
@@ -69,7 +69,7 @@ export class LineSplitter {
     this.#skips = false;
   }
 
-  /** Decodes whole lines and returns `true`. Returns `false` if the bytes are not UTF-8. */
+  /** Decodes whole lines. Returns `false` if the bytes are not UTF-8. */
   #read(bytes: Uint8Array, lines: Line[]): boolean {
     try {
       // Skip empty lines, including lines that contain only the CR of a CRLF.

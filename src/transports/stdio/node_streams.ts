@@ -1,11 +1,11 @@
 /**
- * Adapts the standard streams and the pipes of Node to web streams.
+ * Adapts Node's standard streams and pipes to web streams.
  *
  * @module
  */
 import type { NodeGlobal, NodeOutput, NodeReadable } from "../../runtime.ts";
 
-/** Converts a Node stream to a web stream. Reads the Node stream only as fast as the web stream is read. */
+/** Converts a Node stream to a web stream, with backpressure. */
 export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<ArrayBuffer>> {
   let isOver = false;
   return new ReadableStream({
@@ -17,7 +17,7 @@ export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<
       };
       stream.on("data", (bytes) => {
         if (isOver) return;
-        // Copy the bytes, because they are a part of a larger buffer.
+        // Copy the bytes, because they may be part of a larger buffer.
         controller.enqueue(new Uint8Array(bytes));
         if ((controller.desiredSize ?? 0) <= 0) stream.pause();
       });
@@ -35,7 +35,9 @@ export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<
   });
 }
 
-/** Writes to a Node stream. Settles when the stream accepts more. Rejects if the reader has closed it. */
+/**
+ * Writes to a Node stream. Resolves when the stream accepts more bytes. Rejects if the reader has closed the stream.
+ */
 export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   write(bytes, (error) => error ? reject(error) : resolve());
@@ -45,13 +47,13 @@ export function writeNodeStream(write: NodeOutput["write"], bytes: Uint8Array): 
 let write: NodeOutput["write"] | undefined;
 
 /**
- * Returns the original write method of standard output, which also works while output is redirected. The first call
- * must come before the redirection.
+ * Returns the original `write` method of standard output, which still writes there while output is redirected. The
+ * first call must come before the redirection.
  */
 export function findNodeWrite({ stdout }: NodeGlobal): NodeOutput["write"] {
   if (!write) {
     write = stdout.write.bind(stdout);
-    // Without a listener, the error of a client that no longer reads would end the process.
+    // Ignore errors. Without a listener, an error would end the process when the client no longer reads.
     stdout.on("error", () => {});
   }
   return write;

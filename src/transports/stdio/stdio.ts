@@ -1,5 +1,5 @@
 /**
- * Serves MCP over standard input and output, with one JSON message per line.
+ * Serves MCP over standard input and output, as newline-delimited JSON.
  *
  * ```ts ignore
  * import { serveStdio } from "@x/mcp/stdio";
@@ -28,17 +28,20 @@ export type { PipeServer };
 
 /** Options of the stdio transport. */
 export interface StdioOptions {
-  /** Source of the bytes. Defaults to standard input. */
+  /** Stream from which the server reads messages. Defaults to standard input. */
   readonly input?: ReadableStream<Uint8Array>;
-  /** Writes bytes. Settles when the output accepts more. Defaults to standard output. */
+  /**
+   * Writes bytes. The returned promise settles when the output accepts more bytes. Defaults to writing to standard
+   * output.
+   */
   readonly output?: (bytes: Uint8Array) => Promise<unknown>;
-  /** Milliseconds for which running calls may finish after the input has ended. Defaults to 1500. */
+  /** Milliseconds that running calls have to finish after the input has ended. Defaults to 1500. */
   readonly drainMs?: number;
   /** The caller, for `ctx.principal`. Defaults to a caller with all scopes, because the client started this process. */
   readonly principal?: Principal;
-  /** Parameters of the server's path, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
+  /** Values of the path parameters, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Signal that stops serving when it aborts, as if the input had ended. */
+  /** When this signal aborts, the server stops, as if the input had ended. */
   readonly signal?: AbortSignal;
 }
 
@@ -47,15 +50,16 @@ const OPTIONS: KnownOptions<keyof StdioOptions> = {
 };
 
 /**
- * Serves MCP until the input ends. Then gives running calls time to finish, cancels all other calls, and settles when
- * all responses are written.
+ * Serves MCP until the input ends. Then waits at most `drainMs` milliseconds for running calls, cancels the remaining
+ * calls, and settles when all responses are written.
  *
- * Creates the services of the server before it reads, and rejects if a service fails. At the end, disposes them, unless
- * the server has served HTTP requests too. If there are services, Ctrl-C and SIGTERM end the process only after the
- * services are disposed. With `input` or `signal`, the caller must handle these signals.
+ * Creates the server's services before reading input, and rejects if a service fails. After the input has ended,
+ * disposes the services, unless the server has also served HTTP requests. If the server has services, Ctrl-C and
+ * SIGTERM end the process only after the services are disposed. If you pass `input` or `signal`, handle these signals
+ * yourself.
  *
- * Meanwhile, `console.log` and other output of this process go to standard error, because standard output carries the
- * protocol. The output of child processes that inherit standard output is not redirected.
+ * While the server runs, `console.log` and other output of this process go to standard error, because the client reads
+ * messages from standard output. The output of child processes that inherit standard output is not redirected.
  */
 export async function serveStdio(server: PipeServer, options: StdioOptions = {}): Promise<void> {
   checkOptions("serve stdio", options, OPTIONS);
@@ -77,7 +81,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   const writer = new LineWriter(options.output ?? standardOutput(), () => pipe.account);
   const pipe: Pipe = openPipe(server, { write: writer.write, principal, transport: "stdio" });
   const lines = new LineSplitter(pipe.lineBytes);
-  // Without services, a signal may end the process at once. With `input` or `signal`, the caller handles signals.
+  // Listen to signals only if there are services to dispose, and if the caller passes neither `input` nor `signal`.
   const listens = (container || host?.lives) && !options.input && !options.signal;
   const signals = listens ? listenToSignals() : undefined;
   const signal = signals?.signal ?? options.signal;
@@ -95,7 +99,8 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
       for (const line of done ? lines.end() : lines.push(value)) {
         const wait = "problem" in line ? pipe.reject(line.problem) : pipe.receive(line.text);
         if (wait) await wait;
-        // Do not start all messages of a chunk at once, because only a response shows whether the client still reads.
+        // Do not start all messages in a chunk at once, because only a written response shows whether the client still
+        // reads.
         else if (pipe.unanswered >= slow + Math.max(AHEAD, slow / 4)) {
           await untilAnswered(pipe, slow);
           slow = pipe.unanswered;
@@ -106,8 +111,8 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     const { promise: grace, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, drainMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
-    // The timer must keep the process alive: the input has ended, and a call may wait for something that does not keep
-    // the process alive. Without the timer, the process could exit before the call is cancelled and its error is
+    // This timer must keep the process alive. The input has ended, and a call may wait for something that does not keep
+    // the process alive. Without the timer, the process could exit before the call is canceled and its error is
     // written.
     clearTimeout(timer);
   } finally {
@@ -120,22 +125,21 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
   }
 }
 
-/** Settles when a signal aborts. */
 function aborted(signal: AbortSignal): Promise<unknown> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
 }
 
 /**
- * Number of messages that start before the reader waits for their replies. If many messages wait for I/O, the number is
- * instead a quarter of these messages, because waiting for a turn of the event loop takes a third of the time of such a
- * call.
+ * Number of messages that the reader starts before it waits for their replies. If many messages wait for I/O, the
+ * reader starts a quarter of their number instead, because waiting for a turn of the event loop takes a third as long
+ * as a call with I/O.
  */
 const AHEAD = 4;
 
 /**
- * Waits until at most `count` messages are unanswered, or for one turn of the event loop. A message without a reply by
- * then is waiting for I/O, perhaps for the next message.
+ * Waits until at most `count` messages are unanswered, but at most one turn of the event loop. A message without a
+ * reply after this turn waits for I/O, or for a later message.
  */
 async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
   const { promise: turned, resolve } = Promise.withResolvers<void>();
@@ -144,12 +148,12 @@ async function untilAnswered(pipe: Pipe, count: number): Promise<void> {
   clearImmediate(turn);
 }
 
-/** Number of characters in the queue above which calls wait. */
+/** Number of characters in the output queue above which calls wait (backpressure). */
 const MAX_WAITING = 1024 * 1024;
 /** Maximum number of characters per write. */
 const WRITE_SIZE = 1024 * 1024;
 
-/** Writes lines. Lines that are queued together share a write. Writes never overlap. */
+/** Writes lines, one write at a time. Lines that wait for the current write are written together. */
 class LineWriter {
   /** Settles when the client stops reading. */
   readonly lost: Promise<void>;
@@ -167,9 +171,9 @@ class LineWriter {
     this.#onDisconnect = resolve;
   }
 
-  /** Writes a line. Returns a promise if the writer should wait until the client has read more. */
+  /** Writes a line. For backpressure, returns a promise that settles when the client has read more. */
   readonly write: Write = (text) => {
-    // A client that exceeds its memory limit with unread data is treated as disconnected.
+    // Treat a client whose unread data exceeds its memory limit as disconnected.
     if (!this.#outbox.push(`${text}\n`)) this.#onDisconnect();
     this.#writing ??= this.#drain();
     return this.#outbox.length > MAX_WAITING ? this.#outbox.untilRoom() : undefined;
@@ -181,7 +185,7 @@ class LineWriter {
   }
 
   async #drain(): Promise<void> {
-    // Wait for a microtask, so that the responses to one chunk of input share a write.
+    // Wait for a microtask, so that the responses to a chunk of input are written together.
     await undefined;
     try {
       while (this.#outbox.length) await this.#output(this.#encoder.encode(this.#outbox.take(WRITE_SIZE)));
@@ -193,7 +197,7 @@ class LineWriter {
   }
 }
 
-// Read both streams before the guard starts, because the guard redirects output to standard error.
+// Read these properties before the guard starts, because the guard redirects them to standard error.
 const write = deno?.stdout.write.bind(deno.stdout);
 const stdout = bun?.stdout;
 
@@ -201,7 +205,7 @@ function standardInput(): ReadableStream<Uint8Array> {
   if (deno) return deno.stdin.readable;
   if (bun) return bun.stdin.stream();
   if (node) return readNodeStream(node.stdin);
-  throw new Error("Cannot read standard input: this is neither Deno, Bun nor Node; pass `input` and `output`");
+  throw new Error("Cannot read standard input: this runtime is not Deno, Bun or Node; pass `input` and `output`");
 }
 
 function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
@@ -211,7 +215,7 @@ function standardOutput(): (bytes: Uint8Array) => Promise<unknown> {
     const write = findNodeWrite(node);
     return (bytes) => writeNodeStream(write, bytes);
   }
-  throw new Error("Cannot write standard output: this is neither Deno, Bun nor Node; pass `input` and `output`");
+  throw new Error("Cannot write to standard output: this runtime is not Deno, Bun or Node; pass `input` and `output`");
 }
 
 async function writeAll(write: (bytes: Uint8Array) => Promise<number>, bytes: Uint8Array): Promise<void> {

@@ -32,9 +32,8 @@ const HARMLESS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Redirects everything that prints to standard output: the methods of `console`, and the runtime's own streams. Without
- * this, a printed line could be read as a message, because standard output carries the protocol. Returns a function
- * that ends the redirection.
+ * Redirects everything that prints to standard output: the methods of `console`, and the runtime's own streams.
+ * Otherwise the client would read printed lines as messages. Returns a function that ends the redirection.
  */
 export function guardConsole(): () => void {
   const before = listPrinting();
@@ -54,8 +53,8 @@ export function guardConsole(): () => void {
 }
 
 /**
- * Lists the methods of `console` that may print. Reads the properties of the console itself, so that the list includes
- * methods that later runtimes add.
+ * Lists the methods of `console` that may print. Reads the properties of `console`, so that the list includes methods
+ * that future runtimes add.
  */
 function listPrinting(): readonly (readonly [name: string, property: PropertyDescriptor])[] {
   // Skip harmless and non-enumerable properties such as `_stdout`, because reading them makes Bun load its Node.js
@@ -68,7 +67,7 @@ function listPrinting(): readonly (readonly [name: string, property: PropertyDes
 
 type Print = (...data: readonly unknown[]) => unknown;
 
-/** Replaces the methods that print something other than their arguments. */
+/** Returns replacements for the methods that do not simply print their arguments. */
 function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   const counts = new Map<string, number>();
   const starts = new Map<string, number>();
@@ -84,7 +83,7 @@ function redirectConsole(print: Print): Readonly<Record<string, Print>> {
   return {
     clear() {},
     dir: (item) => print(item),
-    // Include byte arrays, because Bun writes them unchanged.
+    // Accept byte arrays too, because Bun's `console.write` accepts them.
     write(...data) {
       const texts = data.map((each) => typeof each === "string" ? each : new TextDecoder().decode(toBytes(each)));
       print(texts.join("").replace(/\n$/, ""));
@@ -115,7 +114,7 @@ function toBytes(data: unknown): Uint8Array<ArrayBuffer> {
   return new Uint8Array(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 }
 
-// Replace the methods and not the object, because Node.js streams write through it too.
+// Replaces the methods of `Deno.stdout` and not the object, because Node.js streams write through this object too.
 function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   const { write, writeSync } = stdout;
   stdout.write = (bytes) => stderr.write(bytes);
@@ -129,8 +128,8 @@ function guardDeno({ stdout, stderr }: DenoGlobal): () => void {
   };
 }
 
-// Replace the stream without reading it: Bun creates its Node.js stream on first access, which takes longer than the
-// rest of the startup. The stream can therefore not be restored.
+// Replaces `process.stdout` without reading it, because Bun creates this stream on first access, which takes longer
+// than the rest of the startup. The original stream can therefore not be restored.
 function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   const { stdout } = bun;
   bun.stdout = bun.stderr;
@@ -140,8 +139,8 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
       return typeof value === "function" ? value.bind(process.stderr) : value;
     },
   });
-  // Replace these functions, because they would print, and read the client's next line as input. The replacements
-  // return the same values as on Deno without a terminal.
+  // Replace these functions, because they would print to standard output, and read the client's next message as input.
+  // The replacements return what Deno's functions return without a terminal.
   const { alert, confirm, prompt } = globalThis;
   Object.assign(globalThis, { alert() {}, confirm: () => false, prompt: () => null });
   return () => {
@@ -150,7 +149,7 @@ function guardBun(bun: BunGlobal, process: ProcessGlobal): () => void {
   };
 }
 
-// Replace the method and not the stream, because the console of Node keeps a reference to the stream.
+// Replaces the `write` method and not the stream, because Node's console keeps a reference to the stream.
 function guardNode(node: NodeGlobal): () => void {
   findNodeWrite(node);
   const { stdout, stderr } = node;

@@ -1,24 +1,24 @@
 /**
- * Listens to Ctrl-C and SIGTERM, so that a server can close before the process ends.
+ * Listens to Ctrl-C (SIGINT) and SIGTERM, so that a server can close before the process ends.
  *
  * @module
  */
 import { deno, findProcess } from "../../runtime.ts";
 
-/** The signals, each with the exit code that shells expect. */
+/** The signals, with the exit code that shells expect for each signal. */
 const SIGNALS = [["SIGINT", 130], ["SIGTERM", 143]] as const;
 
-/** Signals of the operating system that stop a server. */
+/** The state of the process signals that stop a server. */
 export interface StopSignals {
-  /** Aborts at the first signal. A second signal ends the process at once. */
+  /** Aborts when the first process signal arrives. A second process signal ends the process immediately. */
   readonly signal: AbortSignal;
-  /** Stops listening. Ends the process if a signal has arrived. */
+  /** Stops listening. Ends the process if a process signal has arrived. */
   finish(): void;
-  /** Stops listening. A later signal ends the process as it does by default. */
+  /** Stops listening, so that the next process signal ends the process. */
   forget(): void;
 }
 
-/** Listens to the signals that end a process. */
+/** Starts listening to SIGINT and SIGTERM, which then no longer end the process by default. */
 export function listenToSignals(): StopSignals {
   const controller = new AbortController();
   let stopCode: number | undefined;

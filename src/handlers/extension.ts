@@ -298,7 +298,7 @@ export function watcher(id: string, start: StartExtension): Handler {
   return { name: id, [INTERNALS]: { feature: watchers, key: id, definition: undefined, life } };
 }
 
-/** The feature of the handlers that {@linkcode watcher} creates. It adds no methods or capabilities to the protocol. */
+/** The feature of the handlers that {@linkcode watcher} creates. It adds no methods or capabilities to the server. */
 const watchers: Feature = { name: "watchers", compile: () => ({ capabilities: {}, methods: {} }) };
 
 /**

@@ -122,7 +122,7 @@ export interface PromptOptions<I extends Schema, S extends Services = NoServices
    * `mapError` describes the error.
    */
   readonly mapError?: MapError;
-  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /**
    * Decides whether a caller may see and get the prompt. For other callers, the prompt does not exist. `allow` cannot

@@ -56,11 +56,11 @@ export interface ResourceCommonOptions<S extends Services = NoServices, Input = 
    * `mapError` describes the error.
    */
   readonly mapError?: MapError;
-  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /**
-   * Decides whether a caller may see and read the resource. For other callers the resource does not exist, and they are
-   * not notified of its changes. `allow` cannot use services that live for one call.
+   * Decides whether a caller may see and read the resource. For other callers, the resource does not exist, and the
+   * server does not notify these callers of its changes. `allow` cannot use services that live for one call.
    */
   readonly allow?: ResourceAllow<Input, SharedServiceValues<S>>;
   /**

@@ -154,7 +154,7 @@ export interface ToolOptions<
    * `mapError` describes the error.
    */
   readonly mapError?: MapError;
-  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /**
    * Changes the description, input schema or other properties that one caller sees of the tool. Calls from that caller

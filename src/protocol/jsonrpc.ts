@@ -1,5 +1,5 @@
 /**
- * Parses and checks incoming JSON-RPC 2.0 messages, and writes responses and notifications.
+ * Parses and checks incoming JSON-RPC 2.0 messages, and serializes responses and notifications.
  *
  * @see specification/2026-07-28/basic (Messages)
  * @module
@@ -169,12 +169,12 @@ export function toMessage(
     : { kind: "request", id: known, method, params, weight, text };
 }
 
-/** Writes a success response. `result` is already JSON text. */
+/** Serializes a success response. `result` is already JSON text. */
 export function toSuccess(id: Id, result: string): string {
   return `{"jsonrpc":"2.0","id":${toIdText(id)},"result":${result}}`;
 }
 
-/** Writes an error response. `null` means that the id could not be read; `undefined` omits the id. */
+/** Serializes an error response. `null` means that the id could not be read; `undefined` omits the id. */
 export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code" | "message" | "data">): string {
   const { code, message, data } = error;
   const toText = (data?: unknown) => JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } });
@@ -186,19 +186,19 @@ export function toFailure(id: Id | null | undefined, error: Pick<McpError, "code
   }
 }
 
-/** Writes a notification. */
+/** Serializes a notification. */
 export function toNotification(method: string, params?: Params): string {
   return JSON.stringify({ jsonrpc: "2.0", method, params });
 }
 
-/** Writes an id as JSON. */
+/** Serializes an id. */
 export function toIdText(id: Id): string {
   return typeof id === "number" ? `${id}` : JSON.stringify(id);
 }
 
 /**
- * Tests for a valid request id. A fraction or a number above 2^53 is not valid, because it could lose digits on its way
- * back to the client.
+ * Whether a value is a valid request id. A fraction or a number above 2^53 is not valid, because it could lose digits
+ * in the response.
  */
 export function isId(value: unknown): value is Id {
   return typeof value === "string" || Number.isSafeInteger(value);

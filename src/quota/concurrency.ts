@@ -40,7 +40,6 @@ export class Places {
   readonly #placed = new WeakSet<Call>();
   #running = 0;
 
-  /** `key` is the key of the handler. */
   constructor({ calls, waiting = 64 }: Concurrency, core: FeatureParts, key: string) {
     this.#core = core;
     this.#key = key;

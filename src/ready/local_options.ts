@@ -29,7 +29,7 @@ export interface LocalOptions extends Omit<ResourceEntry, "uri" | "name" | "size
   readonly allow?: Allow;
   /** Scopes that the caller must have, such as `["notes:read"]`. Defaults to none. */
   readonly scopes?: readonly string[];
-  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see them. */
+  /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /** Middleware for the handlers. The first middleware is the outermost. */
   readonly use?: readonly Middleware[];

@@ -1,5 +1,5 @@
 /**
- * Distinguishes public IP addresses from addresses of this machine, of private networks and of reserved networks.
+ * Distinguishes public IP addresses from loopback, private and reserved addresses.
  *
  * @module
  */

@@ -104,7 +104,7 @@ export function weigh(whole: unknown, max: number, countsText: boolean): number 
     if (countsText && typeof value === "string") weight += value.length;
     if (typeof value !== "object" || !value) continue;
     if (Array.isArray(value)) {
-      // Stop at `max`, because the rest of a long list cannot change the result, and listing it would take memory.
+      // Stop at `max`, because the rest of a long list cannot change the result, and would only take memory.
       for (let i = 0; i < value.length && open.length <= max; i++) open.push(value[i]);
       continue;
     }

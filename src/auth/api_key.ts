@@ -23,16 +23,19 @@ import { KnownSecrets } from "./secrets.ts";
 /** A caller with an API key. */
 export interface ApiKeyCaller extends CallerFacts {
   /**
-   * The key of the caller, or a list of keys while a new key replaces an old one. A key has 16 or more visible ASCII
-   * characters, without commas.
+   * The caller's key, or a list of keys, such as the old key and the new key during a rotation. A key has 16 or more
+   * visible ASCII characters and contains no comma.
    */
   readonly key: string | readonly string[];
 }
 
-/** Finds the caller of an API key, for example in a database of hashes. Returns `undefined` for an unknown key. */
+/**
+ * Finds the owner of an API key, for example in a database that stores hashes of the keys. Returns `undefined` for an
+ * unknown key.
+ */
 export type FindApiKey = (key: string, facts: AuthFacts) => KeyOwner | undefined | Promise<KeyOwner | undefined>;
 
-/** The caller that a key belongs to. */
+/** The caller to whom an API key was issued. */
 export interface KeyOwner extends CallerFacts {
   /** Id of the caller, unique among all callers with an API key. */
   readonly id: string;
@@ -41,29 +44,29 @@ export interface KeyOwner extends CallerFacts {
 /** Options of {@linkcode apiKey}. Only `keys` is required. */
 export interface ApiKeyOptions {
   /**
-   * The key of each caller by the caller's id, or a function that finds the caller of a key. A caller given only as a
-   * key has no scopes.
+   * An object that maps the id of each caller to the caller's key, or a function that finds the owner of a key. If the
+   * object contains only the key of a caller, the caller has no scopes.
    *
    * `apiKey` throws if a key is `undefined`, for example because an environment variable is not set.
    */
   readonly keys: Readonly<Record<string, string | undefined | ApiKeyCaller>> | FindApiKey;
   /**
-   * Header that contains the key. Defaults to `Authorization`, where the key follows `Bearer`. In any other header, the
-   * value is the key alone.
+   * Header that contains the key. Defaults to `Authorization`, where the key follows `Bearer`. The value of any other
+   * header is the key without a prefix.
    */
   readonly header?: string;
-  /** Cookie that may contain the key instead. Defaults to no cookie. */
+  /** Cookie that may contain the key instead of the header. By default, no cookie is read. */
   readonly cookie?: string;
   /**
-   * Query parameter that may contain the key instead. Defaults to no parameter, because URLs end up in logs. Use it
-   * only for clients that cannot set headers.
+   * Query parameter that may contain the key instead of the header. Set this option only for clients that cannot set
+   * headers, because URLs end up in logs. By default, no query parameter is read.
    */
   readonly query?: string;
-  /** Name of the protected area, for the challenge. */
+  /** The `realm` parameter of the challenge. By default, the challenge has no `realm`. */
   readonly realm?: string;
   /**
-   * Text before the colon in the ids of principals. Two `apiKey()` in a list need different prefixes. Defaults to
-   * `apikey`.
+   * Text before the colon in the ids of principals. If `auth` is a list with several `apiKey()` schemes, each needs a
+   * different prefix. Defaults to `apikey`.
    */
   readonly prefix?: string;
 }
@@ -74,8 +77,8 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
 };
 
 /**
- * Authenticates callers by API keys. The id of a principal is `apikey:` followed by the caller's id. The option
- * `prefix` replaces `apikey`.
+ * Authenticates callers by API keys. The id of a principal is `apikey:` followed by the caller's id. Set `prefix` to
+ * replace `apikey`.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -86,7 +89,7 @@ const OPTIONS: KnownOptions<keyof ApiKeyOptions> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if a key is too short, if two callers have the same key, or if an option is unknown.
+ * @throws {TypeError} if a key is invalid or too short, if a key occurs twice, or if an option is unknown.
  */
 export function apiKey(options: ApiKeyOptions): Authentication {
   checkOptions("use apiKey()", options, OPTIONS);
@@ -94,7 +97,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   checkSecrets(keys, 'Cannot use the API keys: keys is not an object such as { ada: "…" } or a function');
   checkPrefix(prefix, "apiKey()");
   const isBearer = header.toLowerCase() === "authorization";
-  // Use the spelling that most clients send, because Deno finds a header faster by its exact name.
+  // Use the spelling that most clients send, because Deno finds a header faster if the letter case matches.
   const places: Places = {
     header: isBearer ? "Authorization" : header,
     scheme: isBearer ? "Bearer" : undefined,
@@ -118,7 +121,7 @@ export function apiKey(options: ApiKeyOptions): Authentication {
   };
 }
 
-/** The places where keys are found in requests, and the prefix and challenge for the result. */
+/** Where requests contain the key, and what `authenticate` needs to create a principal or a refusal. */
 interface Finding {
   readonly places: Places;
   readonly challenge: Challenge;
@@ -141,7 +144,9 @@ function toLookup(secrets: KnownSecrets<Principal>, places: Places, challenge: C
 
 function toOwner(owner: KeyOwner, prefix: string): Principal {
   if (typeof owner.id === "string" && owner.id) return toPrincipal(prefix, owner.id, owner);
-  throw new TypeError("Cannot authenticate a caller: the owner of its API key has no id");
+  throw new TypeError(
+    "Cannot authenticate a caller: the keys function returned an owner without an id; return an object such as { id }",
+  );
 }
 
 const PREFIX = "apikey";
@@ -159,7 +164,7 @@ function toSecrets(
   return new KnownSecrets(known, "Cannot use the API keys");
 }
 
-// The error messages do not contain the key, because they may be logged.
+// Error messages must not contain the key, because the messages may be logged.
 function readKey(key: unknown, id: string): string {
   const state = `Cannot use the API key of ${quote(id)}`;
   if (typeof key !== "string") {
@@ -167,5 +172,5 @@ function readKey(key: unknown, id: string): string {
   }
   if (key.length >= MIN_LENGTH && /^[!-+\--~]+$/.test(key)) return key;
   const form = `${MIN_LENGTH} or more visible ASCII characters without commas`;
-  throw new TypeError(`${state}: it is not ${form}; make one with openssl rand -hex 16`);
+  throw new TypeError(`${state}: it is not ${form}; create a key with openssl rand -hex 16`);
 }

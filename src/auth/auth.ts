@@ -1,5 +1,5 @@
 /**
- * Authenticates the callers of a server over HTTP.
+ * Authenticates callers over HTTP.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";

@@ -21,8 +21,8 @@ export interface BasicUser extends CallerFacts {
 }
 
 /**
- * Verifies the name and the password of a user, for example against a database of hashes. Returns a plain object of
- * facts about the user, which may be empty. Returns `undefined` if the name or the password is wrong.
+ * Verifies the name and the password of a user, for example against a database of password hashes. Returns a plain
+ * object with facts about the user. The object may be empty. Returns `undefined` if the name or the password is wrong.
  */
 export type VerifyUser = (
   name: string,
@@ -33,13 +33,13 @@ export type VerifyUser = (
 /** Options of {@linkcode basicAuth}. Only `users` is required. */
 export interface BasicAuthOptions {
   /**
-   * The password of each user by the user's name, or a function that verifies name and password. A user given only as a
-   * password has no scopes.
+   * An object that maps the name of each user to the user's password, or a function that verifies a name and a
+   * password. If the object contains only the password of a user, the user has no scopes.
    *
    * `basicAuth` throws if a password is `undefined`, for example because an environment variable is not set.
    */
   readonly users: Readonly<Record<string, string | undefined | BasicUser>> | VerifyUser;
-  /** Name of the protected area, which browsers show. Defaults to `mcp`. */
+  /** The `realm` parameter of the challenge. Some browsers show the realm in the password dialog. Defaults to `mcp`. */
   readonly realm?: string;
 }
 
@@ -60,7 +60,7 @@ const OPTIONS: KnownOptions<keyof BasicAuthOptions> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if a name contains a colon, if a password is empty, or if an option is unknown.
+ * @throws {TypeError} if a name is empty or contains a colon, if a password is empty, or if an option is unknown.
  */
 export function basicAuth(options: BasicAuthOptions): Authentication {
   checkOptions("use basicAuth()", options, OPTIONS);
@@ -93,9 +93,11 @@ function toSecrets(users: Readonly<Record<string, string | undefined | BasicUser
   const known = Object.entries(users).map(([name, user]) => {
     const { password, ...facts } = typeof user === "object" && user ? user : { password: user };
     const state = `Cannot use the password of ${quote(name)}`;
-    if (!name || /[:\p{Cc}]/u.test(name)) throw new TypeError(`${state}: a name must not be empty or contain a colon`);
+    if (!name || /[:\p{Cc}]/u.test(name)) {
+      throw new TypeError(`${state}: the name is empty, or contains a colon or a control character`);
+    }
     if (typeof password !== "string" || !password) {
-      throw new TypeError(`${state}: it is empty; check that its environment variable is set`);
+      throw new TypeError(`${state}: the password is empty; check that its environment variable is set`);
     }
     return { secret: toBytes(`${name}:${password}`), value: toPrincipal(PREFIX, name, facts) };
   });
@@ -111,19 +113,19 @@ function toVerifier(verify: VerifyUser, challenge: Challenge): Verify {
   };
 }
 
-// Reject lists and instances of classes: all facts are optional, so any object from a database, even an empty list of
-// matches, would otherwise count as a user.
+// Reject lists and class instances. All facts are optional, so any object would otherwise authenticate the user, even
+// an empty list of rows from a database.
 function toUser(name: string, found: object): Principal {
   if (isObject(found) && isPlain(found)) return toPrincipal(PREFIX, name, found);
   throw new TypeError(
-    `Cannot authenticate ${quote(name)}: users returned a list or an instance of a class; ` +
-      "return a plain object of facts, or undefined",
+    `Cannot authenticate ${quote(name)}: the users function returned a list or a class instance; ` +
+      "return a plain object with facts, or undefined",
   );
 }
 
 /**
- * Decodes Base64 to text with one character per byte. Returns an empty text if the Base64 is invalid; no user has an
- * empty credential.
+ * Decodes Base64 to text with one character per byte. Returns an empty text if the Base64 is invalid. An empty text
+ * never matches a user, because the text lacks the colon between name and password.
  */
 function decode(credential: string): string {
   try {

@@ -7,19 +7,21 @@ import { isPromiseLike } from "../protocol/promises.ts";
 import { type AuthRefusal, type Challenge, isRefusal, refuseRequest } from "../core/auth.ts";
 import type { Principal } from "../core/call/context.ts";
 
-/** Places where one request may carry a credential. */
+/** Where a request may contain a credential. */
 export interface Places {
   /** Name of the header. */
   readonly header: string;
-  /** Scheme in front of the credential in the header, such as `Bearer`. */
+  /**
+   * Scheme before the credential in the header, such as `Bearer`. If omitted, the header contains only the credential.
+   */
   readonly scheme?: string;
-  /** Name of the cookie. `undefined` if no cookie may contain the credential. */
+  /** Name of the cookie. `undefined` if the credential must not be in a cookie. */
   readonly cookie?: string;
-  /** Name of the query parameter. `undefined` if no parameter may contain the credential. */
+  /** Name of the query parameter. `undefined` if the credential must not be in the query. */
   readonly query?: string;
 }
 
-/** The credential of a request, or the refusal if the request has no readable credential. */
+/** The credential in a request, or a refusal if the request does not have exactly one well-formed credential. */
 export type Presented =
   | { readonly credential: string; readonly refusal?: undefined }
   | { readonly refusal: AuthRefusal; readonly credential?: undefined };
@@ -27,7 +29,7 @@ export type Presented =
 /** Maximum length of a credential in characters. */
 const MAX_LENGTH = 4096;
 
-/** Reads the credential of a request. Refuses a request with several credentials. */
+/** Reads the credential from a request. Refuses a request with several credentials. */
 export function readCredential(request: Request, places: Places, challenge: Challenge): Presented {
   const { header, scheme, cookie, query } = places;
   const { headers } = request;
@@ -49,7 +51,7 @@ function readOne(credential: string | undefined, challenge: Challenge, given?: s
   if (credential !== undefined && /^[!-+\--~]+$/.test(credential) && credential.length <= MAX_LENGTH) {
     return { credential };
   }
-  // Several headers of the same name arrive joined by commas. A credential contains no comma.
+  // `Headers` joins repeated headers with commas, and a credential contains no comma.
   if (given?.includes(",")) return { refusal: toTwo(challenge) };
   return { refusal: refuseRequest(401, { challenge: toError(challenge, "invalid_token"), reason: MALFORMED }) };
 }
@@ -68,8 +70,8 @@ function toError({ scheme, params }: Challenge, error: string): Challenge {
 const MALFORMED = "the credentials are malformed";
 
 /**
- * Converts the value that a user's function returned to a principal or a refusal. Throws for any value but an object or
- * `undefined`, because such a value must not authenticate a caller by mistake.
+ * Converts the value that the `keys` or `users` function returned to a principal or a refusal. Throws if the value is,
+ * for example, `true` or a string, because such a value must not authenticate a caller by mistake.
  */
 export function toCaller<T extends object>(
   found: T | undefined | Promise<T | undefined>,
@@ -80,12 +82,14 @@ export function toCaller<T extends object>(
     if (isRefusal(found)) return found;
     if (found === undefined || found === null) return toUnknown(challenge);
     if (typeof found === "object") return make(found);
-    throw new TypeError(`Cannot authenticate a caller: ${typeof found} was returned; return its facts or undefined`);
+    throw new TypeError(
+      `Cannot authenticate a caller: the function returned a ${typeof found}; return an object with facts, or undefined`,
+    );
   };
   return isPromiseLike(found) ? Promise.resolve(found).then(toOne) : toOne(found);
 }
 
-/** Creates the refusal of an unknown credential. */
+/** Creates the refusal for an unknown credential. */
 export function toUnknown(challenge: Challenge): AuthRefusal {
   return refuseRequest(401, {
     challenge: toError(challenge, "invalid_token"),
@@ -93,7 +97,7 @@ export function toUnknown(challenge: Challenge): AuthRefusal {
   });
 }
 
-// Fast path: nearly all clients spell the scheme in the same case as the standard.
+// Compares the exact spelling first, because nearly all clients spell the scheme as in the standard.
 function withoutScheme(value: string, scheme: string): string | undefined {
   const { length } = scheme;
   if (value[length] !== " ") return;
@@ -101,7 +105,7 @@ function withoutScheme(value: string, scheme: string): string | undefined {
   return isOf ? value.slice(length + 1).trim() : undefined;
 }
 
-/** Reads the values of all cookies with this name. */
+/** Reads the values of all cookies with the given name from a `Cookie` header. */
 export function readCookies(header: string, name: string): readonly string[] {
   return header.split(";").flatMap((cookie) => {
     const at = cookie.indexOf("=");

@@ -1,5 +1,5 @@
 /**
- * Authenticates callers by a function.
+ * Authenticates callers with a custom function.
  *
  * @module
  */
@@ -24,19 +24,19 @@ import { toScheme } from "./scheme_list.ts";
 /** Options of {@linkcode customAuth}. */
 export interface CustomAuthOptions extends Credentials {
   /**
-   * Form of the credentials: the scheme in the `Authorization` header, or the name of another header. Required in a
-   * list: the function then runs only for requests with a credential of this form, or with a credential named by
-   * `headers`, `cookies` or `query`.
+   * Form of the credentials: the scheme in the `Authorization` header, or the name of another header. Required if
+   * `auth` is a list. In a list, the function runs only for requests with a credential of this form, or with a
+   * credential in one of `headers`, `cookies` and `query`.
    */
   readonly form?: "bearer" | "dpop" | "basic" | { readonly header: string };
   /**
-   * Text before the colon in the ids of principals. Required for all but one `customAuth` in a list, so that two
-   * `customAuth` never return the same id. Defaults to no prefix.
+   * Text before the colon in the ids of principals. If `auth` is a list, at most one `customAuth` may omit the prefix;
+   * otherwise, two schemes could return the same id. By default, ids have no prefix.
    */
   readonly prefix?: string;
   /**
-   * The challenge for callers without valid credentials, a list of challenges, or a function that returns the
-   * challenges for one concrete path. Defaults to the scheme of `form`, or to `Bearer` without `form`.
+   * One or more challenges for callers without valid credentials, or a function that returns the challenges for one
+   * concrete path. By default, the challenge has the scheme that `form` names, or `Bearer` without `form`.
    */
   readonly challenge?: Authentication["challenge"];
 }
@@ -56,13 +56,13 @@ const OPTIONS: KnownOptions<keyof CustomAuthOptions> = {
   hints: { header: "headers", cookie: "cookies" },
 };
 
-const HEADER = 'is not the name of another header; write "bearer", "dpop" or "basic" for the header Authorization';
+const HEADER =
+  'is not a valid header name, or is Authorization; for the Authorization header, write "bearer", "dpop" or "basic"';
 
 function isHeader(name: unknown): boolean {
   return isToken(name) && String(name).toLowerCase() !== "authorization";
 }
 
-/** The default challenges by form. */
 const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
   bearer: { scheme: "Bearer" },
   dpop: { scheme: "DPoP" },
@@ -70,8 +70,9 @@ const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
 };
 
 /**
- * Authenticates callers by a function. The options name the places of the credentials, which the server hides from
- * handlers. The function must return ids that no other scheme uses.
+ * Authenticates callers with a custom function. The options name the headers, cookies and query parameters that contain
+ * credentials. The server hides these values from handlers. The function must return ids that no other authentication
+ * scheme returns.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -86,13 +87,14 @@ const CHALLENGES: Readonly<Record<"bearer" | "dpop" | "basic", Challenge>> = {
  * export default createServer({ name: "notes", version: "1.0.0", auth });
  * ```
  *
- * @throws {TypeError} if an option is unknown, because handlers could see the credentials that a misspelled option does
- * not name.
+ * @throws {TypeError} if an option is unknown. If a misspelled option were ignored, handlers could see the credentials.
  */
 export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}): Authentication {
   checkOptions("use customAuth()", options, OPTIONS);
   if (typeof verify !== "function") {
-    throw new TypeError("Cannot use customAuth(): its first parameter is not a function");
+    throw new TypeError(
+      "Cannot use customAuth(): the first argument is not a function; pass a function that authenticates a request",
+    );
   }
   const { form, prefix, headers = [], cookies, query } = options;
   if (prefix !== undefined) checkPrefix(prefix, "customAuth()");
@@ -106,9 +108,9 @@ export function customAuth(verify: Authenticate, options: CustomAuthOptions = {}
   };
 }
 
-/** The parts of an authentication that its form determines. */
+/** What the option `form` determines. */
 interface Form {
-  /** Names of headers, except `Authorization`. */
+  /** Names of the headers with credentials, without `Authorization`. */
   readonly names: readonly string[];
   readonly schemes?: readonly string[];
   readonly challenge?: Challenge;
@@ -123,7 +125,7 @@ function readForm(form: CustomAuthOptions["form"]): Form {
     return { names: [], schemes: [form], challenge: CHALLENGES[form] };
   }
   const forms = 'write "bearer", "dpop", "basic" or { header: "x-token" }';
-  throw new TypeError(`Cannot use customAuth(): form is not a form of credentials; ${forms}`);
+  throw new TypeError(`Cannot use customAuth(): the value of form is not valid; ${forms}`);
 }
 
 function withPrefix(verify: Authenticate, prefix: string): Authenticate {

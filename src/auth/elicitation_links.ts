@@ -1,5 +1,5 @@
 /**
- * Creates links to web pages that only the caller who was asked to open the page can use.
+ * Creates links to web pages for URL elicitations. Only the caller to whom the server sent a link can use the link.
  *
  * @see specification/2026-07-28/client/elicitation (URL Mode)
  * @module
@@ -19,21 +19,21 @@ import { requirePrincipal } from "./principal.ts";
 /** Options of {@linkcode elicitationLinks}. */
 export interface ElicitationLinksOptions {
   /**
-   * Secret of 32 or more characters that the server and the pages share. To rotate the secret, give a list with the
-   * newest secret first. Defaults to a random secret, which works for pages in the same process.
+   * Secret of 32 or more characters that the server and the pages share. To rotate the secret, pass a list with the
+   * newest secret first. Defaults to a random secret, so that only pages in the same process can open the links.
    */
   readonly secret?: string | readonly string[];
   /**
-   * Name of the server that creates the links. Required with `secret`, because servers that share a secret must not
-   * open each other's links.
+   * Name of the server that creates the links. Required with `secret`. The name prevents servers that share a secret
+   * from opening each other's links.
    */
   readonly server?: string;
   /**
-   * Store that records which links with `singleUse` were opened. Required for such links if the pages run in another
-   * process than the server. Defaults to the memory of this process.
+   * Store that records which single-use links were opened. Required for single-use links if the pages and the server
+   * run in different processes. By default, the record is kept in memory.
    */
   readonly store?: Store;
-  /** Milliseconds for which a link can be opened. Defaults to 600,000. */
+  /** Lifetime of a link in milliseconds. Defaults to 600,000 (10 minutes). */
   readonly ttlMs?: number;
 }
 
@@ -42,13 +42,16 @@ const OPTIONS: KnownOptions<keyof ElicitationLinksOptions> = {
   hints: { secrets: "secret", ttl: "ttlMs", expiresIn: "ttlMs" },
 };
 
-/** A link for an elicitation. */
+/** The message and the page of a URL elicitation. */
 export interface ElicitationLinkOptions {
-  /** Reason why the user should open the page. */
+  /** Text for the user that explains why to open the page. */
   readonly message: string;
-  /** URL of the page. The query parameter `state` is added to it. */
+  /** URL of the page. The link is this URL with the additional query parameter `state`. */
   readonly url: string;
-  /** A JSON value for the page. The client cannot read it. */
+  /**
+   * A JSON value for the page. The link contains the value in encrypted form, so the client cannot read the value.
+   * Defaults to `null`.
+   */
   readonly data?: unknown;
   /** Whether the link can be opened only once. Defaults to `false`. */
   readonly singleUse?: boolean;
@@ -58,10 +61,10 @@ const LINK: KnownOptions<keyof ElicitationLinkOptions> = {
   names: { message: true, url: true, data: true, singleUse: "boolean" },
 };
 
-/** Creates and opens links that are bound to a user. */
+/** Creates links that are bound to a user, and opens the links at the page. */
 export interface ElicitationLinks {
   /**
-   * Asks the user to open a page, like `ctx.elicitUrl`. The link is bound to the caller.
+   * Asks the user to open a page, like `ctx.elicitUrl`. Only the caller of `ctx` can use the link.
    *
    * @throws {McpError} with code -31401 if the caller is not authenticated.
    */
@@ -71,14 +74,14 @@ export interface ElicitationLinks {
     options: ElicitationLinkOptions,
   ): ReturnType<Context["elicitUrl"]>;
   /**
-   * Opens a link at the page. `url` is the public URL that the user has opened: a page behind a proxy must not pass the
-   * URL of its own process. `principalId` is the id of the user who has signed in at the page; never take it from the
-   * link.
+   * Returns the data of a link that a user has opened. `url` is the public URL in the user's browser. Behind a proxy,
+   * the URL of the incoming request may differ from the public URL. `principalId` is the id of the user who has signed
+   * in at the page; never take the id from the link.
    *
    * Returns `undefined` if the link was changed, has expired, was created for another user, page or server, or has
    * `singleUse` and was opened before.
    *
-   * @throws {Error} if the store does not say whether the link was opened before.
+   * @throws {Error} if the store does not report whether a single-use link was opened before.
    */
   open(url: string, principalId: string): Promise<{ readonly data: unknown } | undefined>;
 }
@@ -98,9 +101,9 @@ const PURPOSE = "userLink";
 const PARAMETER = "state";
 
 /**
- * Creates links for URL elicitations that are bound to the caller, the server, and the origin and path of the page. The
- * page refuses a link that was created for another user. Therefore, an attacker who sends their own link to a user
- * cannot collect the data that the user enters.
+ * Creates links for URL elicitations. Each link is bound to the caller, the server, and the origin and path of the
+ * page. If an attacker sends their own link to a victim, `open` returns `undefined` for the victim, so the page can
+ * refuse the link before the victim enters data.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -118,25 +121,27 @@ const PARAMETER = "state";
  * // At the page, after the user has signed in: await links.open(request.url, id)
  * ```
  *
- * @throws {TypeError} if the secret is too short, if `server` is missing beside `secret`, or if `ttlMs` is negative or
- * not finite.
+ * @throws {TypeError} if the secret is too short, if `secret` is set without `server`, or if `ttlMs` is negative or not
+ * finite.
  */
 export function elicitationLinks(options: ElicitationLinksOptions = {}): ElicitationLinks {
   checkOptions("use elicitationLinks()", options, OPTIONS);
   const { secret, server, store, ttlMs = 600_000 } = options;
   // Reject `NaN` and `Infinity`, because JSON would seal them as `null`, and the link could never be opened.
   if (!(Number.isFinite(ttlMs) && ttlMs >= 0)) {
-    throw new TypeError(`Cannot make user links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`);
+    throw new TypeError(
+      `Cannot create elicitation links: ttlMs is ${ttlMs}; it must be a number of milliseconds, 0 or more`,
+    );
   }
   if (
     secret === undefined ? server !== undefined && typeof server !== "string" : typeof server !== "string" || !server
   ) {
     throw new TypeError(
-      "Cannot make user links: the secret needs the name of a server; set `server` to the name of the server that creates the links",
+      "Cannot create elicitation links: the name of the server is missing; set `server` to the name of the server that creates the links",
     );
   }
   if (store !== undefined && typeof store?.get !== "function") {
-    throw new TypeError("Cannot make user links: store is not a store; use memoryStore() or customStore()");
+    throw new TypeError("Cannot create elicitation links: store is not a store; use memoryStore() or customStore()");
   }
   const sealer = new Sealer({ secret, realm: JSON.stringify(["mcp user links", server ?? null]) });
   const spent = new SpentIds(systemClock, toMarkTtl(ttlMs));
@@ -146,8 +151,8 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
       checkOptions(`ask the user to open a page`, options, LINK);
       const { message, url, data = null, singleUse = false } = options;
       const { id: principal } = requirePrincipal(ctx);
-      // Keep the link for later rounds: a handler that runs again must ask the same question, but sealing returns a
-      // different text each time.
+      // Store the link with `ctx.once`: when a handler runs again, it must send the same elicitation, but each sealing
+      // returns a different text.
       const link = await ctx.once(`link of ${key}`, async () => {
         const page = new URL(url);
         const use = singleUse ? await spent.make(`principal ${principal}`, !!store) : undefined;
@@ -160,7 +165,7 @@ export function elicitationLinks(options: ElicitationLinksOptions = {}): Elicita
     async open(url, principalId) {
       const opened = new URL(url);
       const state = opened.searchParams.get(PARAMETER);
-      // Only this module seals values for this purpose, so the cast to `Contents` is safe.
+      // The cast to `Contents` is safe, because only this module seals values with `PURPOSE`.
       const contents = (state === null ? undefined : await openVersioned(sealer, PURPOSE, state)) as
         | Contents
         | undefined;
@@ -193,8 +198,11 @@ async function spendStored(
   try {
     return await markStored(use, { store: sealed, key, ttlMs: toMarkTtl(ttlMs), date: Date.now() });
   } catch (cause) {
-    throw new Error("Cannot open the link: the store does not report whether it was opened before; try again later", {
-      cause,
-    });
+    throw new Error(
+      "Cannot open the link: the store does not report whether the link was opened before; try again later",
+      {
+        cause,
+      },
+    );
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Creates the principals of callers with fixed permissions, and finds the principal of a call.
+ * Creates principals with given scopes, and finds the caller of a request in handlers.
  *
  * @module
  */
@@ -11,27 +11,27 @@ import { readPrincipal } from "../core/call/principal.ts";
 import { covers } from "../core/call/scopes.ts";
 import type { CHECK_HANDLER } from "../core/call/internals.ts";
 
-/** Permissions of a caller and other facts about the caller. */
+/** Scopes of a caller, and other facts about the caller. */
 export interface CallerFacts {
-  /** Permissions of the caller. Defaults to no permissions. `allScopes` stands for all permissions. */
+  /** Scopes of the caller. Use `allScopes` to grant every scope. Defaults to no scopes. */
   readonly scopes?: readonly string[];
-  /** Time at which the credentials expire, in milliseconds since 1970. */
+  /**
+   * Time at which the caller's credentials expire, in milliseconds since 1970. By default, the credentials do not
+   * expire.
+   */
   readonly expiresAt?: number;
-  /** Any other facts for handlers, as fields of `ctx.principal`. */
+  /** Any other fact for handlers, which read it from the field of the same name in `ctx.principal`. */
   readonly [key: string]: unknown;
 }
 
-/**
- * Checks that an option is an object of secrets by name, or a function that finds secrets. Otherwise throws an error
- * with this message.
- */
+/** Throws an error with the given message unless `secrets` is a function, or an object that maps names to secrets. */
 export function checkSecrets(secrets: unknown, message: string): void {
   if (typeof secrets === "function" || isObject(secrets)) return;
   throw new TypeError(message);
 }
 
 /**
- * Creates the principal of a caller. The prefix makes the id unique among different schemes.
+ * Creates the principal of a caller. The prefix prevents two authentication schemes from returning the same id.
  *
  * @throws {TypeError} if a fact is invalid.
  */
@@ -40,10 +40,8 @@ export function toPrincipal(prefix: string, id: string, facts: CallerFacts = {})
 }
 
 /**
- * Returns the check for handlers that no caller may use. Only an authentication that knows all callers can make this
- * check.
- *
- * @throws {TypeError} The returned function throws if no caller has the scopes of the handler.
+ * Returns a function that throws if no caller has the scopes that a handler requires. Only an authentication scheme
+ * that knows all callers at startup can use this check.
  */
 export function checkFor(callers: readonly Principal[]): NonNullable<Authentication[typeof CHECK_HANDLER]> {
   // Do not use an arrow function, because `this` may be a copy of the authentication with its own `satisfies`.
@@ -57,23 +55,29 @@ export function checkFor(callers: readonly Principal[]): NonNullable<Authenticat
 }
 
 /**
- * Checks the text before the colon in the ids of principals.
+ * Checks the option `prefix` of an authentication scheme. `factory` is the function that the error names.
  *
- * @throws {TypeError} if the prefix contains a character that is not allowed, or is too long.
+ * @throws {TypeError} if the prefix is empty, is longer than 64 characters, or contains a character that is not
+ * allowed.
  */
 export function checkPrefix(prefix: unknown, factory: string): void {
   if (typeof prefix === "string" && /^[\w.-]{1,64}$/.test(prefix)) return;
-  throw new TypeError(`Cannot use ${factory}: prefix is not a word such as "site"; use letters, digits, ".", "-", "_"`);
+  throw new TypeError(
+    `Cannot use ${factory}: prefix is not a word such as "site"; use 1 to 64 letters, digits, ".", "-" or "_"`,
+  );
 }
 
-/** Returns the reader of principals whose ids begin with a prefix. */
+/**
+ * Returns a function that returns its argument if the id of the principal begins with `prefix` and a colon, and
+ * `undefined` otherwise.
+ */
 export function readOwn(prefix: string): NonNullable<Authentication[typeof READ_PRINCIPAL]> {
   return (principal) => principal.id.startsWith(`${prefix}:`) ? principal : undefined;
 }
 
 /**
- * Returns the authenticated caller. With `auth`, throws unless this authentication has authenticated the caller. The
- * caller then has the type of the principals of `auth`.
+ * Returns the authenticated caller. If `auth` is given, `auth` must have authenticated the caller, and the result has
+ * the principal type of `auth`.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -82,24 +86,22 @@ export function readOwn(prefix: string): NonNullable<Authentication[typeof READ_
  * const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
  * ```
  *
- * @throws {McpError} with code -31401 if the caller is not authenticated, or was authenticated by another
- * authentication than `auth`.
+ * @throws {McpError} with code -31401 if the caller is not authenticated, or if `auth` did not authenticate the caller.
  * @throws {TypeError} in the same cases as {@linkcode findPrincipal}.
  */
 export function requirePrincipal(ctx: Pick<Context, "principal">): Principal;
-/** Returns the caller, if `auth` has authenticated it. */
+/** Returns the caller with the principal type of `auth`. Throws if `auth` did not authenticate the caller. */
 export function requirePrincipal<P extends Principal>(ctx: Pick<Context, "principal">, auth: Authentication<P>): P;
 export function requirePrincipal(ctx: Pick<Context, "principal">, ...given: readonly Authentication[]): Principal {
   const principal = given.length ? findPrincipal(ctx, given[0]) : ctx.principal;
   if (principal) return principal;
-  const other = ctx.principal ? " of another authentication" : "";
+  const other = ctx.principal ? " of another authentication scheme" : "";
   throw McpError.unauthenticated(`Cannot run the call: it needs an authenticated caller${other}`);
 }
 
 /**
- * Returns the caller with the type of the principals of an authentication, or `undefined` if there is no caller, or
- * another authentication has authenticated it. Checks the claims again if the principal comes from another process or
- * from a test.
+ * Returns the caller with the principal type of `auth`. Returns `undefined` if `auth` did not authenticate the caller,
+ * or if there is no caller. Checks the claims again if the principal comes from another process or from a test.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -109,7 +111,8 @@ export function requirePrincipal(ctx: Pick<Context, "principal">, ...given: read
  * const sync = tool({ name: "sync", allow: (ctx) => !!findPrincipal(ctx, machines), run: () => "Synced." });
  * ```
  *
- * @throws {TypeError} if the ids of the authentication have no prefix, because its callers cannot be recognized then.
+ * @throws {TypeError} if the ids that `auth` returns have no prefix, because `findPrincipal` recognizes callers by the
+ * prefix.
  */
 export function findPrincipal<P extends Principal>(
   { principal }: Pick<Context, "principal">,
@@ -118,7 +121,7 @@ export function findPrincipal<P extends Principal>(
   const read = Object(auth)[READ_PRINCIPAL];
   if (typeof read === "function") return principal && auth[READ_PRINCIPAL]?.(principal);
   throw new TypeError(
-    "Cannot find the caller of an authentication: its ids have no prefix; use customAuth(verify, { prefix }), or " +
+    "Cannot find the caller: the ids of the given authentication have no prefix; use customAuth(verify, { prefix }), or " +
       "ctx.principal",
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Combines several authentications into one. The form of a credential picks the authentication that checks it. A
- * credential that is refused is never tried with another authentication.
+ * Combines several authentication schemes into one. The form of a credential decides which scheme checks the
+ * credential. If this scheme refuses the credential, no other scheme tries it.
  *
  * @module
  */
@@ -31,29 +31,29 @@ import { covers } from "../core/call/scopes.ts";
 import { readCookies } from "./credentials.ts";
 
 /**
- * Combines authentications.
+ * Combines authentication schemes into one.
  *
- * @throws {TypeError} if an authentication does not state the form of its credentials, or if two of them accept the
- * same form or return the same ids.
+ * @throws {TypeError} if a scheme does not state the form of its credentials, or if two schemes accept the same form or
+ * could return the same ids.
  */
 export function combine(list: readonly unknown[]): Authentication {
   return new SchemeList(list.map(readScheme));
 }
 
-/** Creates the description that an authentication gives of itself. */
+/** Creates the `SCHEME` property, with which an authentication scheme describes itself to `combine`. */
 export function toScheme(scheme: Omit<ListedScheme, "combine">): ListedScheme {
   return { ...scheme, combine };
 }
 
-/** An authentication of a list, and the credentials that it accepts. */
+/** A scheme in the list, and the credentials that the scheme accepts. */
 interface Listed {
   readonly auth: Authentication;
-  /** Name for errors, such as `apiKey() (auth[1])`. */
+  /** Name of the scheme in errors, such as `apiKey() (auth[1])`. */
   readonly label: string;
   readonly prefix?: string;
-  /** Schemes of the `Authorization` header, in lower case. */
+  /** Accepted schemes of the `Authorization` header, in lower case. */
   readonly schemes: readonly string[];
-  /** Names of other headers, in lower case. */
+  /** Names of the other accepted headers, in lower case. */
   readonly headers: readonly string[];
   readonly cookies: readonly string[];
   readonly query: readonly string[];
@@ -69,7 +69,7 @@ function readScheme(given: unknown, at: number): Listed {
   const { name = "a function or an object of your own", schemes, prefix } = scheme ?? {};
   const label = `${name} (${place})`;
   if (!auth || !schemes) {
-    const remedy = 'use customAuth(verify, { form: "bearer" }), or another factory';
+    const remedy = 'use customAuth(verify, { form: "bearer" }), or another function such as apiKey()';
     throw new TypeError(`Cannot create a server: ${label} does not state the form of its credentials; ${remedy}`);
   }
   const names = headers.map((name) => name.toLowerCase()).filter((name) => name !== "authorization");
@@ -77,12 +77,12 @@ function readScheme(given: unknown, at: number): Listed {
 }
 
 /**
- * Lists the credentials that an authentication accepts, as texts for error messages. An authentication with cookies
- * also accepts the header `cookie`, which contains them.
+ * Lists the forms of credentials that a scheme accepts, as texts for error messages. A scheme that accepts cookies also
+ * accepts the header `cookie`, because this header contains the cookies.
  */
 function listForms({ schemes, headers, cookies, query }: Listed): readonly string[] {
   return [
-    ...schemes.map((scheme) => `the scheme ${scheme} of the header authorization`),
+    ...schemes.map((scheme) => `the scheme ${scheme} in the Authorization header`),
     ...headers.map((name) => `the header ${name}`),
     ...cookies.map((name) => `the cookie ${quote(name)}`),
     ...cookies.length ? ["the header cookie"] : [],
@@ -90,17 +90,18 @@ function listForms({ schemes, headers, cookies, query }: Listed): readonly strin
   ];
 }
 
-const OTHER_FORM = 'give one of them another form, such as apiKey({ keys, header: "x-api-key" }) or ' +
+const OTHER_FORM = 'give one of the schemes another form, such as apiKey({ keys, header: "x-api-key" }) or ' +
   'customAuth(verify, { form: { header: "x-token" } })';
 
 function checkForms(one: Listed, other: Listed): void {
   const forms = listForms(other);
   const shared = listForms(one).find((form) => forms.includes(form) && !isOfBoth(form, one, other));
   if (shared === undefined) return;
-  throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both take ${shared}; ${OTHER_FORM}`);
+  throw new TypeError(`Cannot create a server: ${one.label} and ${other.label} both accept ${shared}; ${OTHER_FORM}`);
 }
 
-// The header `cookie` may be common to two authentications, because they may use different cookies.
+// Two schemes may share the header `cookie` if each scheme names its cookies, because the cookies are compared
+// separately.
 function isOfBoth(form: string, ...both: readonly Listed[]): boolean {
   return form === "the header cookie" && both.every(({ headers }) => !headers.includes("cookie"));
 }
@@ -109,10 +110,10 @@ function checkPrefixes(one: Listed, other: Listed): void {
   if (one.prefix !== other.prefix) return;
   const both = `${one.label} and ${other.label}`;
   const state = one.prefix === undefined
-    ? `${both} both return ids of any form`
-    : `${both} both make ids that begin with ${quote(`${one.prefix}:`)}`;
+    ? `${both} both return ids without a fixed prefix`
+    : `${both} both return ids that begin with ${quote(`${one.prefix}:`)}`;
   throw new TypeError(
-    `Cannot create a server: ${state}, so that two callers could share one; give one of them another prefix, as in ` +
+    `Cannot create a server: ${state}, so two callers could have the same id; give one of the schemes another prefix, such as ` +
       `{ prefix: "site" }`,
   );
 }
@@ -136,8 +137,8 @@ class SchemeList implements Authentication {
       cookies: list.flatMap(({ cookies }) => cookies),
       query: list.flatMap(({ query }) => query),
     };
-    // A handler is a mistake only if no authentication in the list has a caller for it, so all authentications must
-    // support this check.
+    // A handler is unusable only if no scheme has a caller with the handler's scopes. If a scheme does not know all its
+    // callers, this cannot be checked.
     if (list.every(({ auth }) => auth[CHECK_HANDLER])) this[CHECK_HANDLER] = this.#checkHandler;
     if (list.some(({ auth }) => auth.renew)) {
       this.renew = (principal) => this.#ownerOf(principal)?.auth.renew?.(principal);
@@ -151,7 +152,7 @@ class SchemeList implements Authentication {
     const authorization = this.#takesAuthorization ? request.headers.get("authorization") : null;
     const found = this.#list.filter((each) => isFor(each, request, authorization));
     const isUnknown = authorization !== null && !found.some(({ schemes }) => takes(schemes, authorization));
-    // Several headers of the same name arrive joined by commas. A credential of these schemes contains no comma.
+    // `Headers` joins repeated headers with commas, and credentials of these schemes contain no comma.
     if (found.length + Number(isUnknown) > 1 || authorization?.includes(",")) return this.#refuseTwo(facts);
     const [one] = found;
     if (!one) return refuseRequest(401, { challenge: this.challenge(facts), reason: NOTHING });
@@ -177,7 +178,7 @@ class SchemeList implements Authentication {
     return this.#refuse(one, refuseRequest(401, { challenge, reason: EXPIRED }), facts);
   }
 
-  /** Adds the challenges of the other authentications to a refusal. */
+  /** Adds the challenges of the other schemes to a refusal by `one`. */
   #refuse(one: Listed, refusal: AuthRefusal, facts: AuthFacts): AuthRefusal {
     const own = refusal.challenges ?? readChallenges(one.auth, facts);
     const challenges = this.#list.flatMap((each) => each === one ? own : readChallenges(each.auth, facts));
@@ -185,8 +186,8 @@ class SchemeList implements Authentication {
   }
 
   /**
-   * Returns one challenge for each authentication. If the caller is known and lacks scopes, returns only the challenges
-   * of its own authentication.
+   * Returns the challenges of all schemes. If an authenticated caller lacks scopes, returns only the challenges of the
+   * scheme that authenticated the caller.
    */
   readonly challenge = (facts: PathFacts & { readonly principal?: Principal }): readonly Challenge[] => {
     const owner = facts.principal && this.#ownerOf(facts.principal);
@@ -217,7 +218,7 @@ class SchemeList implements Authentication {
     for (const { auth } of this.#list) auth[CHECK_PATH]?.(path);
   }
 
-  /** Throws if no authentication has a caller for a handler. */
+  /** Throws if no scheme has a caller with the scopes that a handler requires. */
   #checkHandler(name: string, scopes: readonly string[] | undefined): void {
     const errors = this.#list.flatMap(({ auth }) => {
       try {
@@ -230,16 +231,16 @@ class SchemeList implements Authentication {
     if (errors.length === this.#list.length) throw errors[0];
   }
 
-  // Find the owner by the id, because a stored principal, or one from a worker thread, is a copy.
+  // Find the scheme by the id of the principal, because a principal from a store or from a worker thread is a copy.
   #ownerOf({ id }: Principal): Listed | undefined {
     return this.#list.find(({ prefix }) => prefix !== undefined && id.startsWith(`${prefix}:`)) ??
       this.#list.find(({ prefix }) => prefix === undefined);
   }
 }
 
-const NOTHING = "it has no credentials that the server takes";
+const NOTHING = "it has no credentials that the server accepts";
 
-/** Tests whether a request has a credential for an authentication, even if the credential is empty. */
+/** Tests whether a request has a credential for a scheme, even if the credential is empty. */
 function isFor({ schemes, headers, cookies, query }: Listed, request: Request, authorization: string | null): boolean {
   const { headers: given, url } = request;
   if (authorization !== null && takes(schemes, authorization)) return true;
@@ -251,7 +252,7 @@ function isFor({ schemes, headers, cookies, query }: Listed, request: Request, a
   return query.length > 0 && url.includes("?") && query.some((name) => new URL(url).searchParams.has(name));
 }
 
-/** Tests whether an `Authorization` header has one of the schemes. */
+/** Tests whether the scheme of an `Authorization` header is one of `schemes`. */
 function takes(schemes: readonly string[], authorization: string): boolean {
   return schemes.includes(authorization.split(" ", 1)[0].toLowerCase());
 }
@@ -259,7 +260,9 @@ function takes(schemes: readonly string[], authorization: string): boolean {
 function toForeignId({ id }: Principal, { label, prefix }: Listed, owner: Listed | undefined): TypeError {
   const state = owner?.prefix === undefined
     ? `${label} returned the id ${quote(id)}; return ids that begin with ${quote(`${prefix}:`)}`
-    : `${label} returned the id ${quote(id)}, which could be an id of ${owner.label}; return other ids`;
+    : `${label} returned the id ${
+      quote(id)
+    }, which could be an id of ${owner.label}; return ids that begin differently`;
   return new TypeError(`Cannot authenticate a caller: ${state}`);
 }
 
@@ -267,8 +270,8 @@ function withError({ scheme, params }: Challenge, error: string): Challenge {
   return { scheme, params: { ...params, error } };
 }
 
-// Puts the challenges with the scheme Bearer first, because some clients read only the first challenge and support only
-// that scheme.
+// Puts the challenges with the scheme Bearer first, because some clients read only the first challenge, and support
+// only Bearer.
 function sort(challenges: readonly Challenge[]): readonly Challenge[] {
   const isBearer = ({ scheme }: Challenge) => scheme.toLowerCase() === "bearer";
   return [...challenges.filter(isBearer), ...challenges.filter((each) => !isBearer(each))];

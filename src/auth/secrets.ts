@@ -1,49 +1,51 @@
 /**
- * Finds callers by their secrets. Compares digests instead of secrets, so that the duration of a search reveals nothing
+ * Finds callers by their secrets. Compares digests instead of secrets, so that the duration of a lookup reveals nothing
  * about a secret.
  *
  * @module
  */
 
-/** A secret, and the value that it stands for. */
+/** A secret, and the value that a lookup of the secret returns. */
 export interface Known<T> {
   /** The secret as text with one character per byte, up to U+00FF. */
   readonly secret: string;
   readonly value: T;
 }
 
-/** Values by the digests of their secrets. */
+/** Maps secrets to values. Keeps only a digest of each secret. */
 export class KnownSecrets<T> {
   readonly #known: ReadonlyMap<string, T>;
 
   /**
-   * Creates the list of secrets. Error messages begin with `state`.
+   * `state` is the beginning of error messages.
    *
    * @throws {TypeError} if there are no secrets, or if two secrets are the same.
    */
   constructor(known: readonly Known<T>[], state: string) {
     if (!known.length) {
-      throw new TypeError(`${state}: the list is empty, so nobody could call; add a caller, or pass a function`);
+      throw new TypeError(
+        `${state}: the object is empty, so no request could be authenticated; add a caller, or pass a function`,
+      );
     }
     this.#known = new Map(known.map(({ secret, value }) => [digest(secret), value]));
     if (this.#known.size < known.length) {
-      throw new TypeError(`${state}: two callers have the same secret; give each its own`);
+      throw new TypeError(`${state}: a secret occurs twice; give each caller a different secret`);
     }
   }
 
-  /** Returns the value that a secret stands for, or `undefined` if the secret is unknown. */
+  /** Returns the value of a secret, or `undefined` if the secret is unknown. */
   find(given: string): T | undefined {
     return this.#known.get(digest(given));
   }
 
-  /** The values that belong to the secrets. */
+  /** The distinct values of all secrets. */
   get values(): readonly T[] {
     return [...new Set(this.#known.values())];
   }
 }
 
-// The fractional parts of the roots of the first 64 primes, as SHA-256 defines them. Computed, because a wrong digit in
-// a table would go unnoticed.
+// The constants of SHA-256: the first 32 bits of the fractional parts of the roots of the first 64 primes. They are
+// computed, because a wrong digit in a table of constants is easy to overlook.
 const ROUNDS = new Int32Array(64);
 const INITIAL = new Int32Array(8);
 for (let n = 2, count = 0; count < 64; n++) {
@@ -66,7 +68,7 @@ const words = new Int32Array(64);
 
 /**
  * Returns the SHA-256 digest of a text with one character per byte, as 16 characters of 16 bits. Does not use
- * WebCrypto, because its digest is asynchronous, so every request would have to wait.
+ * WebCrypto, because `crypto.subtle.digest` is asynchronous and would delay every request.
  */
 export function digest(text: string): string {
   const state = INITIAL.slice();

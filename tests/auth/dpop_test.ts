@@ -83,20 +83,21 @@ type Refusal = readonly [
 ];
 
 const later = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
-const OLD = "the proof was not made just now; check the clock";
+const OLD =
+  "iat of the proof is missing or differs from the server's time by more than 60 seconds; check the client's clock";
 const UNSIGNED = "the proof has no valid signature";
-const NOT_ALLOWED = "the proof is signed in a way that is not allowed";
+const NOT_ALLOWED = "the signature algorithm of the proof is not allowed";
 const ELSEWHERE = "the proof is for another URL";
-const NO_ID = "the proof has no usable jti";
+const NO_ID = "jti of the proof is missing or longer than 256 characters";
 const NO_KEY = "the proof has no public key";
 const claim = (claims: Record<string, unknown>) => (key: IssuerKey, token: string) => prove(key, token, { claims });
 const head = (header: Record<string, unknown>) => (key: IssuerKey, token: string) => prove(key, token, { header });
 const encode = (value: unknown) => base64url.encode(JSON.stringify(value));
 
 const refusals: readonly Refusal[] = [
-  ["for another method", claim({ htm: "GET" }), "the proof is for another method"],
-  ["for a method in lower case", claim({ htm: "post" }), "the proof is for another method"],
-  ["without method", claim({ htm: undefined }), "the proof is for another method"],
+  ["for another method", claim({ htm: "GET" }), "the proof is for another HTTP method"],
+  ["for a method in lower case", claim({ htm: "post" }), "the proof is for another HTTP method"],
+  ["without method", claim({ htm: undefined }), "the proof is for another HTTP method"],
   ["for another host", claim({ htu: "https://evil.example.com/mcp" }), ELSEWHERE],
   ["for the host behind the proxy", claim({ htu: "http://localhost/mcp" }), ELSEWHERE],
   ["for another path", claim({ htu: "https://mcp.example.com/other" }), ELSEWHERE],
@@ -115,11 +116,15 @@ const refusals: readonly Refusal[] = [
   ["with an empty id", claim({ jti: "" }), NO_ID],
   ["with a number as its id", claim({ jti: 5 }), NO_ID],
   ["with a long id", claim({ jti: "x".repeat(257) }), NO_ID],
-  ["of another type", head({ typ: "JWT" }), "the proof is of another type"],
-  ["without type", head({ typ: undefined }), "the proof is of another type"],
+  ["of another type", head({ typ: "JWT" }), "typ of the proof is not dpop+jwt"],
+  ["without type", head({ typ: undefined }), "typ of the proof is not dpop+jwt"],
   ["without key", head({ jwk: undefined }), NO_KEY],
   ["with a shared key", head({ jwk: { kty: "oct", k: "AAAA" } }), NO_KEY],
-  ["of another key", async (_, token) => await prove(await makeKey(), token), "the proof has another key"],
+  [
+    "of another key",
+    async (_, token) => await prove(await makeKey(), token),
+    "the proof contains a key other than the key of the token",
+  ],
   [
     "that another key signs",
     async (key, token) => await prove(key, token, { signer: await makeKey() }),
@@ -157,7 +162,7 @@ const refusals: readonly Refusal[] = [
     async (key, token) => `${await prove(key, token)}, ${await prove(key, token)}`,
     "it has more than one proof",
   ],
-  ["that is too long", claim({ x: "x".repeat(5000) }), "the proof is too long"],
+  ["that is too long", claim({ x: "x".repeat(5000) }), "the proof is longer than 4096 characters"],
   ["that is not a JWT", () => "x", UNSIGNED],
   ["that is the token itself", async (_, token) => await Promise.resolve(token), NO_KEY],
 ];
@@ -238,7 +243,7 @@ Deno.test("MUST refuse a bound token without the scheme DPoP, and an unbound tok
   await using server = open([issuer]);
   const key = await makeKey();
   const token = await bind(issuer, key);
-  const unproven = "the token is bound to a key; send it in the scheme DPoP, with a proof";
+  const unproven = "the token is bound to a key; send the token with the scheme DPoP and a proof";
   for (const dpop of ["", await prove(key, token), ""]) {
     const { status, challenge } = await callWith(server, token, { headers: dpop ? { dpop } : {} });
     assertEquals([status, challenge], [401, toChallenge("Bearer", "invalid_token", unproven)]);
@@ -247,7 +252,10 @@ Deno.test("MUST refuse a bound token without the scheme DPoP, and an unbound tok
   const free = await issuer.sign();
   for (let call = 0; call < 2; call++) {
     const { status, challenge } = await callBound(server, free, await prove(key, free));
-    assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_token", "the token is not bound to a key")]);
+    assertEquals([status, challenge], [
+      401,
+      toChallenge("DPoP", "invalid_token", "the token is not bound to a key; send the token with the scheme Bearer"),
+    ]);
     assertEquals((await callWith(server, free)).status, 200);
   }
 });
@@ -271,7 +279,7 @@ Deno.test("oauth({ dpop: 'required' }) refuses a token that is not bound, and na
   assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
   const { status, challenge } = await callWith(server, await issuer.sign());
   assertEquals(status, 401);
-  const reason = "the token is not bound to a key; get one with DPoP";
+  const reason = "the token is not bound to a key; request a token with DPoP";
   const named = `error="invalid_token", error_description="${reason}"`;
   assertEquals(challenge, `DPoP ${named}, algs="${algs}", resource_metadata="${METADATA}"`);
   const metadata = await (await server.fetch(new Request(METADATA.replace("https", "http")))).json();

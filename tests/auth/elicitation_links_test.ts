@@ -51,7 +51,7 @@ Deno.test("a link of one server does not open at another server with the same se
   for (const store of [null, {}, "memory"]) {
     assertThrows(() => elicitationLinks({ store: store as never }), TypeError, "store is not a store");
   }
-  assertThrows(() => elicitationLinks({ secret }), TypeError, "the secret needs the name of a server; set `server`");
+  assertThrows(() => elicitationLinks({ secret }), TypeError, "the name of the server is missing; set `server`");
 });
 
 Deno.test("a link with singleUse opens once, even for concurrent requests", async () => {
@@ -95,7 +95,7 @@ Deno.test("a link with singleUse does not open while the store is unavailable", 
   await assertRejects(
     () => elicitationLinks(options).open(link, "ada"),
     Error,
-    "does not report whether it was opened before",
+    "does not report whether the link was opened before",
   );
   isLost = false;
   assertEquals(await elicitationLinks(options).open(link, "ada"), { data: null });

@@ -52,14 +52,14 @@ Deno.test("MUST refuse an opaque token that is not for this server, or is not an
   const cases: readonly (readonly [Record<string, unknown>, string])[] = [
     [{ aud: undefined }, "the token was not issued for this server"],
     [{ aud: "https://other.example.com" }, "the token was not issued for this server"],
-    [{ iss: "https://other.example.com" }, "the token has another issuer"],
-    [{ iss: 5 }, "the token has another issuer"],
+    [{ iss: "https://other.example.com" }, "the issuer of the token is not trusted"],
+    [{ iss: 5 }, "the issuer of the token is not trusted"],
     [{ exp: 1000 }, "the token has expired"],
     [{ nbf: 4102444800 }, "the token is not yet valid"],
     [{ token_type: "DPoP" }, "the token is bound to a key in a way that is not supported"],
     [{ token_use: "refresh_token" }, "the token is not an access token"],
     [{ cnf: { jkt: "x" } }, "the token is bound to a key in a way that is not supported"],
-    [{ sub: undefined, client_id: undefined }, "the token names no subject"],
+    [{ sub: undefined, client_id: undefined }, "the token has no valid sub or client_id"],
   ];
   know(issuer, new Map(cases.map(([found], index) => [`t${index}`, found])));
   const server = protect([issuer], { oauth: { introspection } });
@@ -106,7 +106,7 @@ Deno.test("a failed introspection request is a fault of the server, and the call
     const { status, message } = await callWith(server, `opaque${index}`);
     assertEquals([status, message], [503, "Cannot serve the request: its token cannot be checked now"]);
     assertEquals(faults.length, 1);
-    assertMatch(faults[0], /Cannot ask http:\S+ about a token: it responds with status \d+/);
+    assertMatch(faults[0], /Cannot introspect a token at http:\S+: the issuer responds with status \d+/);
     assert(!faults[0].includes("opaque"), faults[0]);
     issuer.overrides.delete("/introspect");
     await server.close();

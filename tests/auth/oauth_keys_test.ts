@@ -220,13 +220,13 @@ Deno.test("options with unusable values are refused", () => {
   const client = { clientId: "a", clientSecret: "b" };
   for (
     const [change, message] of [
-      [{ resource: "http://mcp.example.com/mcp" }, "http is for loopback only"],
+      [{ resource: "http://mcp.example.com/mcp" }, "http is allowed only on loopback"],
       [{ resource: "mcp.example.com" }, "it must be the endpoint's URL"],
-      [{ resource: "https://mcp.example.com/mcp#x" }, "without fragment"],
+      [{ resource: "https://mcp.example.com/mcp#x" }, "without a fragment"],
       [{ resource: "https://a:b@mcp.example.com/mcp" }, "Cannot use the resource"],
       [{ issuers: [] }, "issuers is empty"],
       [{ issuers: undefined }, "issuers is empty"],
-      [{ issuers: ["http://login.example.com"] }, "http is for loopback only"],
+      [{ issuers: ["http://login.example.com"] }, "http is allowed only on loopback"],
       [{ issuers: ["https://login.example.com?x"] }, "Cannot use the issuer"],
       [{ issuers: ["login"] }, 'Cannot use the issuer "login"'],
       [{ scopes: ["offline_access"] }, "offline_access is for clients and issuers"],
@@ -245,11 +245,11 @@ Deno.test("options with unusable values are refused", () => {
       [{ audience: null }, "it is a value of type object"],
       [{ introspection: { clientId: "a" } }, "clientSecret or privateKey is missing"],
       [{ exchange: { clientId: "a", clientSecret: undefined } }, "clientSecret or privateKey is missing"],
-      [{ exchange: { ...client, issuer: "https://other.example.com" } }, "name one of the issuers"],
+      [{ exchange: { ...client, issuer: "https://other.example.com" } }, "set issuer to one of issuers"],
       [{ introspection: { ...client, endpoint: "http://x.example.com" } }, "endpoint must be a URL over https"],
       [
         { issuers: ["https://a.example.com", "https://b.example.com"], introspection: client },
-        "oauth({ introspection }): name one of the issuers",
+        "oauth({ introspection }): the option issuer is missing or is not in issuers",
       ],
     ] as const
   ) {

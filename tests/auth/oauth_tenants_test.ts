@@ -498,7 +498,7 @@ Deno.test("options that contradict each other throw at the start", async () => {
   const issuers = ["https://login.example.com"];
   const resource = () => "https://api.example.com/mcp";
   const cases: readonly (readonly [OAuthOptions, string])[] = [
-    [{ resource, issuers, rootMetadata: true }, "rootMetadata is for one resource"],
+    [{ resource, issuers, rootMetadata: true }, "rootMetadata requires a single resource"],
     [{ resource, issuers, audience: "api://notes" }, "resource is a function, and audience is not"],
     [{ resource, issuers, audience: ["api://notes"] }, "resource is a function, and audience is not"],
     [{ resource: ORIGIN, issuers, audience: () => "x" }, "audience is a function, and resource is not"],

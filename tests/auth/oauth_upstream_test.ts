@@ -82,10 +82,10 @@ Deno.test("a failed exchange shows neither the token nor the secret, and is retr
     [() => Response.json({ error: token }, { status: 400 }), /status 400$/],
     [() => Response.json({}), /status 200 and a body without access_token$/],
     [() => Response.json({ access_token: "x" }), /status 200 and a body without token_type$/],
-    [() => Response.json({ access_token: "x", token_type: token }), /status 200 and a body that is not valid$/],
+    [() => Response.json({ access_token: "x", token_type: token }), /status 200 and an invalid body$/],
     [() => new Response(`{ "access_token": "${token}`), /status 200$/],
-    [() => Response.json({ access_token: token, token_type: "Bearer" }), /returns the caller's own token/],
-    [() => Response.json({ access_token: "x", token_type: "DPoP" }), /the token is bound to a key/],
+    [() => Response.json({ access_token: token, token_type: "Bearer" }), /returned the caller's own token/],
+    [() => Response.json({ access_token: "x", token_type: "DPoP" }), /returned a token that is bound to a key/],
     [() => new Response(token, { status: 500 }), /status 500$/],
   ];
   const got: (AccessToken | Error)[] = [];
@@ -120,7 +120,7 @@ Deno.test("only callers of the issuer that exchanges tokens have a token to exch
   for (const error of got) {
     assertMatch(
       String(error),
-      /Cannot exchange the caller's token: ctx.principal is not from oauth\(\) with `exchange`/,
+      /Cannot exchange the caller's token: ctx.principal was not created by oauth\(\) with `exchange`/,
     );
   }
   assertEquals([got.length, forms.length], [3, 0]);
@@ -154,7 +154,7 @@ Deno.test("a server gets its own tokens by client credentials, and renews them b
   await assertRejects(
     short,
     Error,
-    `Cannot get a token from ${issuer.name}: it responds with status 401 (invalid_client)`,
+    `Cannot get a token from ${issuer.name}: the issuer responds with status 401 (invalid_client)`,
   );
   assertThrows(() => clientCredentials({ issuer: issuer.name, clientId: "x" }), TypeError, "clientSecret");
   assertThrows(() => clientCredentials({ ...options, issuer: "http://example.com" }), TypeError, "loopback");

@@ -275,7 +275,7 @@ behaviour("satisfies grants a scope only if it returns true", async (connect) =>
     const { client, takeFaults } = await connect({ handlers, auth }, { principal });
     await assertRejects(() => client.callTool("write"), McpError);
     const [fault] = takeFaults();
-    assertStringIncludes(String(fault.error), "Cannot decide by satisfies: it returned");
+    assertStringIncludes(String(fault.error), "Cannot use the result of satisfies: it is");
   }
 });
 

@@ -216,14 +216,14 @@ Deno.test("a list throws at the start if two schemes match the same credential",
   const issued = oauth({ resource: RESOURCE, issuers: ["https://login.example.com"] });
   refuse(
     [issued, apiKey({ keys })],
-    "oauth() (auth[0]) and apiKey() (auth[1]) both take the scheme bearer",
+    "oauth() (auth[0]) and apiKey() (auth[1]) both accept the scheme bearer",
     'apiKey({ keys, header: "x-api-key" })',
   );
-  refuse([issued, customAuth(verify, { form: "dpop" })], "both take the scheme dpop");
-  refuse([basicAuth({ users: { a: "b" } }), customAuth(verify, { form: "basic" })], "both take the scheme basic");
+  refuse([issued, customAuth(verify, { form: "dpop" })], "both accept the scheme dpop");
+  refuse([basicAuth({ users: { a: "b" } }), customAuth(verify, { form: "basic" })], "both accept the scheme basic");
   refuse(
     [apiKey({ keys, header: "X-Key" }), customAuth(verify, { form: { header: "x-key" } })],
-    "both take the header x-key",
+    "both accept the header x-key",
   );
   refuse(
     [apiKey({ keys, cookie: "k" }), apiKey({ keys, header: "x-key", cookie: "k", prefix: "b" })],
@@ -235,7 +235,7 @@ Deno.test("a list throws at the start if two schemes match the same credential",
   refuse([apiKey({ keys }), customAuth(verify, { form: "basic", prefix: "apikey" })], 'begin with "apikey:"');
   refuse(
     [customAuth(verify, { form: "basic" }), customAuth(verify, { form: "bearer" })],
-    "customAuth() (auth[0]) and customAuth() (auth[1]) both return ids of any form",
+    "customAuth() (auth[0]) and customAuth() (auth[1]) both return ids without a fixed prefix",
     '{ prefix: "site" }',
   );
   for (const auth of [[customAuth(verify), apiKey({ keys })], [apiKey({ keys }), customAuth(verify)]]) {
@@ -302,7 +302,7 @@ Deno.test("a scheme that returns an id with the prefix of another scheme is refu
   const server = start([custom, key, stray], { observer });
   for (id of ["apikey:ada", "basic:ada", "apikey:"]) {
     assertEquals((await send(server, { authorization: "Bearer x" })).status, 500, id);
-    assertStringIncludes(String(faults.pop()), "return other ids");
+    assertStringIncludes(String(faults.pop()), "return ids that begin differently");
   }
   for (id of ["ada", "Apikey:ada", "apikey", "oauth:ada"]) {
     assertEquals((await send(server, { authorization: "Bearer x" })).id, id);

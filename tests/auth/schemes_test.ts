@@ -199,7 +199,7 @@ Deno.test("a function that returns a database row or a response verifies no pass
       const faults: unknown[] = [];
       const server = start(basicAuth({ users: users as never }), faults);
       assertEquals((await send(server, headers)).status, 500);
-      assertStringIncludes(`${faults[0]}`, "return a plain object of facts, or undefined");
+      assertStringIncludes(`${faults[0]}`, "return a plain object with facts, or undefined");
       await server.close();
     }
   }
@@ -214,10 +214,10 @@ Deno.test("unusable options are refused without showing their secrets", () => {
     const { message } = assertThrows(() => apiKey({ keys }), TypeError, 'Cannot use the API key of "ada"');
     assert(!message.includes("short") && !message.includes(ADA));
   }
-  const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, "the same secret");
+  const { message } = assertThrows(() => apiKey({ keys: { ada: ADA, bob: ADA } }), TypeError, "a secret occurs twice");
   assert(!message.includes(ADA));
-  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, "must not be empty or contain a colon");
-  assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, "it is empty");
+  assertThrows(() => basicAuth({ users: { "a:b": "x" } }), TypeError, "the name is empty, or contains a colon");
+  assertThrows(() => basicAuth({ users: { ada: "" } }), TypeError, "the password is empty");
   const options = { name: "x", version: "1" };
   for (const auth of ["key", {}, null, 5]) {
     assertThrows(() => createServer({ ...options, auth: auth as never }), TypeError, "auth has no authenticate()");
@@ -244,7 +244,7 @@ Deno.test("an unknown option of an authentication is refused", () => {
     [() => elicitationLinks({ ttl: 5 } as never), "elicitationLinks(): unknown option ttl; did you mean ttlMs?"],
     [
       () => oauth({ ...place, requiredScopes: ["a"] } as never),
-      "oauth(): unknown option requiredScopes; demand scopes",
+      "oauth(): unknown option requiredScopes; set the required scopes",
     ],
     [
       () => oauth({ resource: place.resource, issuer: "x" } as never),

@@ -21,11 +21,11 @@ const unusable: Readonly<Record<string, [Partial<Authentication>, string]>> = {
   "a route with a space": [{ routes: [{ path: "/a b", fetch }] }, 'route "/a b" is not spelled as in a parsed URL'],
   "a route twice": [{ routes: [{ path: "/x", fetch }, { path: "/x", fetch }] }, 'route "/x" is listed twice'],
   "a route without fetch": [{ routes: [untyped({ path: "/x" })] }, 'route "/x" has no fetch()'],
-  "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge is not a scheme such as"],
-  "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge is not a scheme such as"],
+  "a challenge that is a string": [{ challenge: untyped("Bearer") }, "challenge is invalid; use an object such as"],
+  "a challenge with a line break": [{ challenge: { scheme: "a\r\nb" } }, "challenge is invalid; use an object such as"],
   "a challenge with a number": [
     { challenge: { scheme: "Bearer", params: { a: untyped(5) } } },
-    "challenge is not a scheme such as",
+    "challenge is invalid; use an object such as",
   ],
   "an invalid header name": [
     { credentials: { headers: ["x user"] } },

@@ -1,5 +1,6 @@
 /**
- * Access tokens that this server requests for itself or for a caller, and the time for which it reuses these tokens.
+ * Requests access tokens from authorization servers, for this server itself or for a caller, and reuses the tokens
+ * until shortly before they expire.
  *
  * @module
  */
@@ -7,31 +8,40 @@ import type { Send } from "./http.ts";
 import type { Issuer } from "./issuer.ts";
 import type { OAuthClient } from "./oauth_client.ts";
 
-/** An access token for a server that this server calls. */
+/** An access token for another server that this server calls. */
 export interface AccessToken {
   /** The token, for an `Authorization: Bearer` header. */
   readonly accessToken: string;
-  /** Time at which the token expires, in milliseconds since 1970. `undefined` if the issuer did not state it. */
+  /**
+   * Time at which the token expires, in milliseconds since 1970. `undefined` if the issuer did not state an expiry
+   * time.
+   */
   readonly expiresAt?: number;
   /** Scopes that were granted. `undefined` if the issuer did not state the scopes. */
   readonly scopes?: readonly string[];
 }
 
-/** The parameters of a token request. */
+/** The client and the form parameters of a token request. */
 export interface TokenParams {
   readonly client: OAuthClient;
-  /** The form parameters, without the parameters that authenticate the client. */
+  /**
+   * The form parameters, except the parameters that authenticate the client. Parameters whose value is `undefined` are
+   * not sent.
+   */
   readonly params: Readonly<Record<string, string | undefined>>;
 }
 
-/** Loads the module that sends requests to authorization servers. Most servers never send such a request. */
+/**
+ * Loads the module that sends token and introspection requests. It is loaded on first use, because most servers never
+ * send such a request.
+ */
 export async function loadTokenRequests(): Promise<typeof import("./token_requests.ts")> {
   return await import("./token_requests.ts");
 }
 
 /**
- * Requests a token. Errors contain only the error code of the issuer's response, because some issuers repeat the tokens
- * that they received in their responses.
+ * Requests a token from the issuer's token endpoint. Errors contain only the error code from the issuer's response,
+ * because the responses of some issuers repeat the tokens that were sent to the issuer.
  */
 export async function requestToken(
   { issuer, send }: { readonly issuer: Issuer; readonly send: Send },
@@ -45,8 +55,12 @@ export async function requestToken(
     throw error instanceof UnusableResponseError ? new Error(`${state}: ${error.message}`) : error;
   });
   const { access_token: accessToken, expires_in: seconds, scope, token_type: type } = response;
-  if (accessToken === params.subject_token) throw new Error(`${state}: it returns the caller's own token`);
-  if (type === "dpop") throw new Error(`${state}: the token is bound to a key`);
+  if (accessToken === params.subject_token) throw new Error(`${state}: the issuer returned the caller's own token`);
+  if (type === "dpop") {
+    throw new Error(
+      `${state}: the issuer returned a token that is bound to a key (DPoP); make the issuer return bearer tokens to this client`,
+    );
+  }
   return Object.freeze({
     accessToken,
     expiresAt: seconds === undefined ? undefined : Date.now() + seconds * 1000,
@@ -54,16 +68,17 @@ export async function requestToken(
   });
 }
 
-/**
- * Time before the expiry of a token from which the token is no longer reused, in milliseconds. Limited to half of the
- * token's lifetime.
- */
+/** How long before its expiry a token is replaced, in milliseconds. At most half of the token's lifetime. */
 const MARGIN_MS = 30_000;
-/** Time for which a token without a stated expiry is used, in milliseconds. */
+/**
+ * Assumed lifetime of a token whose issuer did not state an expiry time, in milliseconds. `MARGIN_MS` applies to this
+ * lifetime too.
+ */
 const UNKNOWN_MS = 60_000;
 
 /**
- * A token that is requested when it is first needed, and again before it expires. Concurrent calls share one request.
+ * Requests a token on the first call of `get`, and a new token shortly before the token expires. Concurrent calls share
+ * one request.
  */
 export class ReusedToken {
   readonly #request: () => Promise<AccessToken>;

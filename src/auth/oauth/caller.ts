@@ -1,5 +1,5 @@
 /**
- * Converts the claims of tokens to callers.
+ * Converts the claims of a token to the principal of the caller.
  *
  * @module
  */
@@ -7,26 +7,35 @@ import type { Principal } from "../../core/call/context.ts";
 import { readPrincipal } from "../../core/call/principal.ts";
 import { isAllScopes } from "../../core/call/scopes.ts";
 
-/** Claims about a token: the payload of a JWT, or the response of its issuer to an introspection. */
+/** The claims of a token: the payload of a JWT, or the introspection response of the token's issuer. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-/** The caller that a token stands for. `C` is the type of its claims, from the schema of `oauth({ claims })`. */
+/**
+ * A caller that `oauth()` authenticated. `C` is the type of the claims, which is the output type of the schema in
+ * `oauth({ claims })`.
+ */
 export interface OAuthPrincipal<C = Claims> extends Principal {
-  /** The issuer of the token. */
+  /** Issuer of the token: the value of the claim `iss`. */
   readonly issuer: string;
-  /** Id of the user at the issuer. `undefined` if the token was issued to a client that acts for no user. */
+  /**
+   * Id of the user at the issuer: the value of the claim `sub`. `undefined` if the token was issued to a client that
+   * does not act for a user.
+   */
   readonly subject?: string;
-  /** Id of the client that the token was issued to, if known. */
+  /** Id of the client that requested the token. `undefined` if the token does not name its client. */
   readonly clientId?: string;
-  /** Scopes that the token grants. `undefined` if `readScopes` returned `undefined`: the token then grants no scope. */
+  /**
+   * Scopes that the token grants. If `readScopes` returned `undefined`, this is `undefined` too, and the token grants
+   * no scopes.
+   */
   readonly scopes?: readonly string[];
-  /** The claims of the token, as the schema of `oauth({ claims })` outputs them. */
+  /** The claims of the token, as returned by the schema in `oauth({ claims })`. */
   readonly claims: C;
 }
 
 /**
- * Returns the id of the principal for a subject of an issuer. Use it in web pages of your own, to compare the user who
- * signed in to the page with the caller of the server.
+ * Returns the principal id that `oauth()` creates for a user. Use the function in your own web pages, to check whether
+ * the user who signed in to the page is the caller of the server.
  *
  * ```ts
  * import { toPrincipalId } from "@x/mcp/oauth";
@@ -35,11 +44,11 @@ export interface OAuthPrincipal<C = Claims> extends Principal {
  * ```
  */
 export function toPrincipalId(issuer: string, subject: string): string {
-  // Encode as JSON, because issuer and subject may both contain any separator.
+  // Encode the pair as JSON, because the issuer and the subject can contain any separator.
   return `oauth:${JSON.stringify([issuer, subject])}`;
 }
 
-/** Returns the issuer in the id of a principal, or `undefined` if `oauth()` did not create the id. */
+/** Returns the issuer that a principal id contains, or `undefined` if `oauth()` did not create the id. */
 export function readIssuer(id: string): string | undefined {
   if (!id.startsWith("oauth:")) return;
   try {
@@ -51,16 +60,16 @@ export function readIssuer(id: string): string | undefined {
 }
 
 /**
- * Returns the principal of a token, or `undefined` if the claims have no subject and no client.
+ * Returns the principal for the claims of a token, or `undefined` if the claims name neither a subject nor a client.
  *
- * @throws {TypeError} if `readScopes` returns anything but a list of scopes, or `allScopes`, which no token can grant.
+ * @throws {TypeError} if the value that `readScopes` returns is not a list of scopes, or contains `allScopes`.
  */
 export function toOAuthPrincipal(
   issuer: string,
   claims: Claims,
   { expiresAt, readScopes, checked }: {
     readonly expiresAt?: number;
-    /** The claims that handlers read. */
+    /** The claims for `ctx.principal.claims`, as returned by the schema. */
     readonly checked: Claims;
     readonly readScopes: (claims: Claims) => readonly string[] | undefined;
   },
@@ -74,12 +83,12 @@ export function toOAuthPrincipal(
     : undefined;
   if (id === undefined) return;
   const subject = isName(sub) && !isClient(claims, clientId) ? sub : undefined;
-  // If `readScopes` returned no scopes, the first call that needs a scope reports it.
+  // Do not throw if `readScopes` returned `undefined`: the first call that needs a scope reports the missing scopes.
   const facts = { id, issuer, subject, clientId, scopes: readScopes(claims), expiresAt, claims: checked };
   const principal = readPrincipal(facts, "oauth({ readScopes })");
-  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // Safe: made from these facts.
+  if (!isAllScopes(principal.scopes ?? [])) return principal as OAuthPrincipal; // The cast is safe, because `facts` has these fields.
   throw new TypeError(
-    "Cannot use the scopes that readScopes returned: a token cannot grant allScopes; name its scopes",
+    "Cannot use the scopes that readScopes returned: a token cannot grant allScopes; return the names of the token's scopes",
   );
 }
 
@@ -87,7 +96,8 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-// Tests whether a token was issued to a client instead of a user. Issuers mark such tokens in different ways.
+// Tests whether the subject of a token is a client instead of a user. Each condition matches how some issuer marks such
+// tokens.
 function isClient({ sub, gty, idtyp }: Claims, clientId: string | undefined): boolean {
   return sub === clientId || gty === "client-credentials" || gty === "client_credentials" || idtyp === "app";
 }

@@ -1,5 +1,5 @@
 /**
- * Checks whether a token was issued for this server, and is valid now.
+ * Checks whether a token was issued for this server, and has not expired.
  *
  * @see specification/2026-07-28/basic/authorization (Token Handling)
  * @module
@@ -8,34 +8,37 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import { isScope } from "../../core/call/scopes.ts";
 import type { Claims } from "./caller.ts";
 
-/** The reason why a token is refused. The message is a fixed text for the client, and contains no part of the token. */
+/**
+ * The error for a token that the server refuses. The client receives the message, so the message is a fixed text and
+ * contains no part of the token.
+ */
 export class InvalidToken extends Error {
-  /** Further details, which only the observer receives. */
+  /** More details about the reason. Only `observer.auth` receives them. */
   readonly detail?: string;
 
-  /** Creates the error. */
+  /** `message` is for the client, and `detail` for the observer. */
   constructor(message: string, detail?: string) {
     super(message);
     this.detail = detail;
   }
 }
 
-/** Rules for the claims of a token. */
+/** Rules by which `checkClaims` accepts or refuses a token. */
 export interface ClaimRules {
-  /** Audiences in tokens that are accepted for this server. */
+  /** Audiences that this server accepts. The claim `aud` must contain at least one of them. */
   readonly audiences: ReadonlySet<string>;
-  /** Tolerated difference between the clocks of this server and of an issuer, in milliseconds. */
+  /** Tolerated difference between this server's clock and an issuer's clock, in milliseconds. */
   readonly skewMs: number;
 }
 
 /**
- * Checks the claims of a token, except for its issuer. Returns the time at which the token expires, in milliseconds
- * since 1970, or `undefined` if the claims do not state it.
+ * Checks the claims `aud`, `exp` and `nbf` of a token. Returns the time at which the token expires, in milliseconds
+ * since 1970, or `undefined` if the token has no `exp`.
  */
 export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, now: number): number | undefined {
   const { aud, exp, nbf } = claims;
   if (exp !== undefined && !isTime(exp) || nbf !== undefined && !isTime(nbf)) {
-    throw new InvalidToken("the token has an invalid time");
+    throw new InvalidToken("exp or nbf of the token is not a valid time");
   }
   if (exp !== undefined && exp * 1000 + skewMs <= now) throw new InvalidToken("the token has expired");
   if (nbf !== undefined && nbf * 1000 - skewMs > now) throw new InvalidToken("the token is not yet valid");
@@ -47,10 +50,10 @@ export function checkClaims(claims: Claims, { audiences, skewMs }: ClaimRules, n
 }
 
 /**
- * Returns the thumbprint of the key that a token is bound to, or `undefined` for a token that is not bound.
+ * Returns the thumbprint of the key that a token is bound to, or `undefined` if the token is not bound to a key.
  *
- * @throws {InvalidToken} if the token is bound in a way that this server cannot check. If the server accepted the token
- * without a proof, a thief could use it.
+ * @throws {InvalidToken} if this server cannot check the binding, such as a binding to a certificate. Without a check,
+ * a thief could use the token.
  */
 export function readThumbprint({ cnf, token_type: type }: Claims): string | undefined {
   const isBound = typeof type === "string" && /^dpop$/i.test(type);
@@ -61,8 +64,9 @@ export function readThumbprint({ cnf, token_type: type }: Claims): string | unde
 }
 
 /**
- * Tests for the claims of an ID token, which describes a user to a client and does not grant access. Some issuers put
- * `nonce` into access tokens too, and mark access tokens by their type.
+ * Tests whether the claims belong to an ID token, which describes a user to a client and does not grant access.
+ * Usually, only ID tokens have a `nonce`. Issuers that also put `nonce` into access tokens mark access tokens with
+ * `typ: "Bearer"`.
  */
 export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Claims): boolean {
   if (atHash !== undefined || codeHash !== undefined || typ === "ID") return true;
@@ -70,7 +74,7 @@ export function isIdToken({ nonce, at_hash: atHash, c_hash: codeHash, typ }: Cla
 }
 
 /**
- * Reads the scopes of a token. A token without a scope claim grants no scopes.
+ * Reads the scopes of a token from the claim `scope` or `scp`. A token with neither claim grants no scopes.
  *
  * @throws {InvalidToken} if the claim is not a list of valid scopes.
  */
@@ -78,21 +82,25 @@ export function readGranted({ scope, scp }: Claims): readonly string[] {
   const given = scope ?? scp;
   const list = typeof given === "string" ? given.split(" ").filter(Boolean) : given ?? [];
   if (Array.isArray(list) && list.every(isScope)) return list;
-  throw new InvalidToken("the token has scopes that are not valid");
+  throw new InvalidToken("the token has invalid scopes");
 }
 
-/** The last time that a `Date` can hold, in seconds. */
+/** The largest time that a `Date` can represent, in seconds since 1970. */
 const MAX_TIME = 8_640_000_000_000;
 
 function isTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= MAX_TIME;
 }
 
-/** Normalizes an audience: scheme and host of a URL in lower case, and a path of at least `/`. */
+/**
+ * Normalizes an audience that is a URL: the scheme and the host become lower case, and an empty path becomes `/`.
+ * Returns any other audience unchanged.
+ */
 export function toAudience(text: string): string {
   return /^https?:/i.test(text) && !MOVED.test(text) ? URL.parse(text)?.href ?? text : text;
 }
 
-// Matches paths that a URL parser changes: it turns `/a/../b` into `/b`, and drops line breaks. A token issued for one
-// path would then be valid for another path.
+// Matches URLs whose path a URL parser would change. For example, the parser turns `/a/../b` into `/b`, and removes
+// line breaks. Such URLs are not normalized, because a token that was issued for one path would otherwise be valid for
+// another path.
 const MOVED = /[\\/](\.|%2e){1,2}([\\/?#]|$)|[\\\t\n\r]/i;

@@ -1,5 +1,5 @@
 /**
- * Gets access tokens that are issued to this server itself, for the servers that it calls.
+ * Requests access tokens that are issued to this server itself, for calls to other servers.
  *
  * @module
  */
@@ -11,15 +11,18 @@ import { checkClient, CLIENT, type OAuthClient } from "./oauth_client.ts";
 
 /** Options of {@linkcode clientCredentials}. */
 export interface ClientCredentialsOptions extends OAuthClient {
-  /** URL of the authorization server. Its metadata names the token endpoint. */
+  /** URL of the authorization server. The token endpoint is read from the authorization server's metadata. */
   readonly issuer: string;
-  /** URL of the server that the token is for, as the parameter `resource` of RFC 8707. */
+  /** URL of the server for which the token is requested. Sent as the parameter `resource` of RFC 8707. */
   readonly resource?: string;
-  /** Name of the server that the token is for, for issuers that use the parameter `audience` instead. */
+  /**
+   * Name of the server for which the token is requested. Sent as the parameter `audience`, which some issuers expect
+   * instead of `resource`.
+   */
   readonly audience?: string;
-  /** Scopes to request. Defaults to the default scopes of the issuer. */
+  /** Scopes to request. By default, the issuer decides which scopes to grant. */
   readonly scopes?: readonly string[];
-  /** Sends the requests. Defaults to the global `fetch`. */
+  /** Function that sends the requests. Defaults to the global `fetch`. */
   readonly fetch?: Send;
 }
 
@@ -29,8 +32,9 @@ const OPTIONS: KnownOptions<keyof ClientCredentialsOptions> = {
 };
 
 /**
- * Returns a function that gets an access token by client credentials. The token is issued to this server itself, not to
- * a user. The function reuses the token until shortly before it expires. Concurrent calls share one request.
+ * Returns a function that gets an access token with the client credentials grant. The token is issued to this server
+ * itself, not to a user. The function returns the same token until shortly before the token expires. Concurrent calls
+ * share one request.
  *
  * ```ts
  * import { clientCredentials } from "@x/mcp/oauth";

@@ -1,6 +1,6 @@
 /**
- * Checks the proofs by which callers show that they possess the private key to which their token is bound (DPoP, RFC
- * 9449).
+ * Checks DPoP proofs (RFC 9449). With a proof, a caller shows that it possesses the private key to which its token is
+ * bound.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -16,60 +16,68 @@ import { toBase64Url } from "../../kit/base64.ts";
 /** Name of the header that contains the proof. */
 export const PROOF = "dpop";
 
-/** Signature algorithms of proofs. RSA is excluded, because each request repeats the key, and RSA keys are long. */
+/**
+ * Signature algorithms that are accepted for proofs. RSA is excluded, because each proof contains the public key, and
+ * RSA keys are long.
+ */
 export const PROOF_ALGORITHMS: readonly string[] = ["ES256", "ES384", "ES512", "Ed25519", "EdDSA"];
 
-/** The reason why a proof is refused. The message is a fixed text for the client. */
+/** The error for a proof that the server refuses. The client receives the message, so the message is a fixed text. */
 export class InvalidProof extends Error {}
 
-/** A request that presents a token with a proof. */
+/** A request with a token that is bound to a key. `check` reads the proof from the headers of `request`. */
 export interface ProvenRequest {
   readonly request: Request;
   readonly token: string;
   /** Thumbprint of the key that the token is bound to. */
   readonly thumbprint: string;
-  /** Id of the principal of the token. */
+  /** Id of the token's principal. */
   readonly principal: string;
-  /** The resource that the request is for, as its public URL. */
+  /** Public URL of the requested resource. */
   readonly resource: URL;
 }
 
 /** Maximum length of a proof in characters. */
 const MAX_PROOF = 4096;
-/** Maximum length of the id of a proof in characters. */
+/** Maximum length of a proof's `jti` in characters. */
 const MAX_ID = 256;
 /**
- * Tolerated difference between the clocks of the server and of a client, in milliseconds. A proof is accepted for twice
- * this time.
+ * Maximum difference between the `iat` of a proof and the server's time, in milliseconds. If the client's clock is
+ * fast, a proof is acceptable for up to twice this time.
  */
 const WINDOW_MS = 60_000;
 const TTL_MS = toMarkTtl(2 * WINDOW_MS);
 
-/** Checks proofs, and remembers the proofs that were used. */
+/** Checks proofs, and remembers the used proofs so that none is accepted twice. */
 export class Proofs {
   readonly #used = new KnownMarks(systemClock, TTL_MS);
 
   /**
-   * Checks the proof of a request, and marks it as used. Resolves to `undefined` if the proof is accepted, or to a
-   * refusal if the check failed for a reason other than the proof.
+   * Checks the proof of a request, and marks it as used. Resolves to `undefined` if the proof is accepted. Resolves to
+   * a refusal if the server cannot tell whether the proof was used before.
    *
    * @throws {InvalidProof} (as a rejection) if the proof is refused.
    */
   async check(proven: ProvenRequest, facts: AuthFacts): Promise<AuthRefusal | undefined> {
     const { iat, jti } = await verify(proven, facts.now);
     const id = await hash(JSON.stringify([proven.thumbprint, jti]));
-    // Proofs have separate mark sets, because many proofs would otherwise move the cut-off of other marks.
+    // Keep proofs apart from the principal's other marks. Otherwise, many proofs would advance the cut-off time of the
+    // other marks.
     const client = `d${(await toClientHash(`principal ${proven.principal}`)).slice(1)}`;
     const mark = { client, at: iat, id };
     const { found } = await (facts[USED] ? facts[USED].spend(mark, TTL_MS) : this.#spend(mark)) ?? { found: "unknown" };
     if (found === "marked") throw new InvalidProof("the proof was used before");
     if (found === "cut off") {
-      return refuseRequest(429, { reason: "the caller uses too many proofs; create a new proof" });
+      return refuseRequest(429, { reason: "the caller has used too many newer proofs; create a new proof" });
     }
-    if (found) return refuseRequest(503, { reason: "the store does not report whether the proof was used before" });
+    if (found) {
+      return refuseRequest(503, {
+        reason: "the store does not report whether the proof was used before; try again later",
+      });
+    }
   }
 
-  // Runs without an `await`, so that no other check can run between finding and adding the mark.
+  // Synchronous, so that no other check can run between `find` and `add`.
   #spend(mark: Mark): Marking {
     const known = this.#used.find(mark);
     if (!known.found) this.#used.add(mark);
@@ -83,42 +91,53 @@ async function verify(
 ): Promise<{ readonly iat: number; readonly jti: string }> {
   const proof = request.headers.get(PROOF) ?? "";
   if (!proof) throw new InvalidProof("it has no proof; send one in the DPoP header");
-  if (proof.length > MAX_PROOF) throw new InvalidProof("the proof is too long");
-  // Several headers of the same name arrive joined by commas. A proof contains no comma.
+  if (proof.length > MAX_PROOF) throw new InvalidProof("the proof is longer than 4096 characters");
+  // `Headers` joins repeated headers with commas, and a proof contains no comma.
   if (proof.includes(",")) throw new InvalidProof("it has more than one proof");
   const { htm, htu, ath, iat, jti } = await readClaims(proof, thumbprint, now);
-  if (htm !== request.method) throw new InvalidProof("the proof is for another method");
+  if (htm !== request.method) throw new InvalidProof("the proof is for another HTTP method");
   const { pathname } = new URL(request.url);
   const target = typeof htu === "string" ? URL.parse(htu) : null;
-  // Accept both paths: several endpoints may share a resource, and behind a proxy the host and the path of the request
-  // may differ from the public URL.
+  // Accept the path of the resource and the path of the request. The paths differ if several endpoints share a
+  // resource, or if a proxy rewrites the path. Compare only the origin of the resource, because a proxy may change the
+  // host.
   const isHere = target?.origin === resource.origin && [resource.pathname, pathname].includes(target.pathname);
   if (!isHere) throw new InvalidProof("the proof is for another URL");
   if (ath !== await hash(token)) throw new InvalidProof("the proof is for another token");
   if (typeof iat !== "number" || !(Math.abs(iat * 1000 - now) <= WINDOW_MS)) {
-    throw new InvalidProof("the proof was not made just now; check the clock");
+    throw new InvalidProof(
+      "iat of the proof is missing or differs from the server's time by more than 60 seconds; check the client's clock",
+    );
   }
-  if (typeof jti !== "string" || !jti || jti.length > MAX_ID) throw new InvalidProof("the proof has no usable jti");
+  if (typeof jti !== "string" || !jti || jti.length > MAX_ID) {
+    throw new InvalidProof("jti of the proof is missing or longer than 256 characters");
+  }
   return { iat: iat * 1000, jti };
 }
 
-/** Returns the claims of a proof. Throws if it is not signed with the key of the thumbprint. */
+/**
+ * Returns the claims of a proof. Throws `InvalidProof` if the proof is not signed with the key that has the given
+ * thumbprint.
+ */
 async function readClaims(proof: string, thumbprint: string, now: number): Promise<JWTPayload> {
   try {
     const { jwk } = decodeProtectedHeader(proof);
     if (!jwk || "d" in jwk || "k" in jwk) throw new InvalidProof("the proof has no public key");
-    if (await calculateJwkThumbprint(jwk) !== thumbprint) throw new InvalidProof("the proof has another key");
+    if (await calculateJwkThumbprint(jwk) !== thumbprint) {
+      throw new InvalidProof("the proof contains a key other than the key of the token");
+    }
     const options = { typ: "dpop+jwt", algorithms: [...PROOF_ALGORITHMS], currentDate: new Date(now) };
     return (await jwtVerify(proof, EmbeddedJWK, options)).payload;
   } catch (error) {
     if (error instanceof InvalidProof) throw error;
     if (error instanceof errors.JOSEAlgNotAllowed) {
-      throw new InvalidProof("the proof is signed in a way that is not allowed");
+      throw new InvalidProof("the signature algorithm of the proof is not allowed");
     }
     if (error instanceof errors.JWTClaimValidationFailed && error.claim === "typ") {
-      throw new InvalidProof("the proof is of another type");
+      throw new InvalidProof("typ of the proof is not dpop+jwt");
     }
-    // Any other error also means an invalid signature: the runtime may throw any error for a key that it cannot import.
+    // Treat any other error as an invalid signature, because runtimes throw different errors for a key that they cannot
+    // import.
     throw new InvalidProof("the proof has no valid signature");
   }
 }

@@ -1,15 +1,19 @@
 /**
- * Limits how often an address may make the server ask an issuer about tokens that turn out to be invalid.
+ * Limits the number of invalid tokens per client address, because the server has to introspect each unknown token at
+ * its issuer.
  *
  * @module
  */
 import { TokenCache } from "./token_cache.ts";
 
-/** Maximum number of invalid tokens from one address per minute. Each invalid token costs the issuer a request. */
+/**
+ * Maximum number of invalid tokens from one address per minute. For each invalid token, the issuer has to answer a
+ * request.
+ */
 const MAX_FAILURES = 60;
 const WINDOW_MS = 60_000;
 
-/** Counts the invalid tokens from each address within the last minute. */
+/** Counts the invalid tokens from each address, in windows of one minute that begin with the first invalid token. */
 export class FailureBudget {
   readonly #failures = new TokenCache<{ count: number; readonly ends: number }>({
     entries: 10_000,
@@ -17,8 +21,8 @@ export class FailureBudget {
   });
 
   /**
-   * Returns the milliseconds until an address may present another unknown token, or `undefined` if it may present a
-   * token now.
+   * Returns the number of milliseconds until the server introspects an unknown token from this address again. Returns
+   * `undefined` if the address has not reached the limit.
    */
   toWait(peer: string | undefined, now: number): number | undefined {
     const found = peer === undefined ? undefined : this.#failures.get(peer, now);
@@ -26,7 +30,8 @@ export class FailureBudget {
   }
 
   /**
-   * Counts an invalid token. An unknown address has no budget, because all clients without an address would share it.
+   * Counts an invalid token. Does not count tokens without an address, because all clients whose address is unknown
+   * would share one limit.
    */
   fail(peer: string | undefined, now: number): void {
     if (peer === undefined) return;
@@ -35,7 +40,7 @@ export class FailureBudget {
     else this.#failures.set(peer, { value: { count: 1, ends: now + WINDOW_MS }, until: now + WINDOW_MS }, now);
   }
 
-  /** Forgets all addresses. */
+  /** Resets the counts of all addresses. */
   clear(): void {
     this.#failures.clear();
   }

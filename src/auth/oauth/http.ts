@@ -1,5 +1,5 @@
 /**
- * Sends requests to authorization servers, with limits on the time and on the size of responses.
+ * Sends requests to authorization servers, with a timeout and a maximum size for responses.
  *
  * @module
  */
@@ -12,13 +12,13 @@ export type Send = (url: string, init: RequestInit) => Promise<Response>;
 /** A response with a JSON body. */
 export interface JsonResponse {
   readonly status: number;
-  /** The body, or an empty object if it is not a JSON object. */
+  /** The body, or an empty object if the body is not a JSON object. */
   readonly json: Readonly<Record<string, unknown>>;
 }
 
-/** Timeout for a sequence of requests, such as loading the metadata and then the keys, in milliseconds. */
+/** Timeout in milliseconds for a single request, or for all requests that load the metadata of an issuer. */
 export const TIMEOUT_MS = 5000;
-/** Maximum size of a response in bytes. */
+/** Maximum size of a response body in bytes. */
 const MAX_BYTES = 512 * 1024;
 
 /** A response with its body as text. */
@@ -28,7 +28,10 @@ export interface TextResponse {
   readonly text: string;
 }
 
-/** Sends a request and reads the response. Does not follow redirects, because a redirect could lead to any server. */
+/**
+ * Sends a request and reads the response body as text. Does not follow redirects, because a redirect could lead to any
+ * server.
+ */
 export async function sendText(send: Send, url: string, init: RequestInit): Promise<TextResponse> {
   const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
   const exchange = async () => {
@@ -36,12 +39,12 @@ export async function sendText(send: Send, url: string, init: RequestInit): Prom
     const { status, headers } = response;
     return { status, headers, text: await readText(response) };
   };
-  // Stop waiting when the signal aborts: a `send` that ignores the signal would block all requests that wait for its
-  // response.
+  // Stop waiting when the signal aborts, because a custom `send` may ignore the signal, and other requests wait for the
+  // result.
   return await untilAborted(exchange(), signal);
 }
 
-/** Sends a request and reads the response as JSON. */
+/** Sends a request with `Accept: application/json` and parses the response body. */
 export async function sendJson(send: Send, url: string, init: RequestInit): Promise<JsonResponse> {
   const headers = new Headers(init.headers);
   headers.set("accept", "application/json");
@@ -71,8 +74,8 @@ function parse(text: string): JsonResponse["json"] {
 }
 
 /**
- * Reads a URL to which the server sends tokens, or from which it loads keys. Returns `undefined` unless the URL is
- * https, or http on loopback.
+ * Parses a URL that receives tokens or provides keys. Returns `undefined` unless the URL uses https, or http on
+ * loopback.
  */
 export function readSecureUrl(text: unknown): URL | undefined {
   const url = typeof text === "string" ? URL.parse(text) : null;
@@ -80,7 +83,7 @@ export function readSecureUrl(text: unknown): URL | undefined {
   return url.protocol === "https:" || url.protocol === "http:" && isLoopback(url) ? url : undefined;
 }
 
-/** Tests for a URL on a loopback host. */
+/** Tests whether the host of a URL is a loopback host. */
 export function isLoopback({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

@@ -1,5 +1,5 @@
 /**
- * Checks opaque tokens by asking their issuer about them (RFC 7662).
+ * Checks opaque tokens with a request to the introspection endpoint of their issuer (RFC 7662).
  *
  * @module
  */
@@ -11,15 +11,18 @@ import { Unavailable } from "./loaded.ts";
 import { loadTokenRequests } from "./access_token.ts";
 import { checkClient, type OAuthClient } from "./oauth_client.ts";
 
-/** Options for checking opaque tokens at their issuer. */
+/** Options for the introspection of opaque tokens. */
 export interface IntrospectionOptions extends OAuthClient {
-  /** The issuer of opaque tokens. Required if the server has several issuers. */
+  /** The issuer that introspects the tokens. Required if `issuers` contains several issuers. */
   readonly issuer?: string;
   /** URL of the introspection endpoint. Defaults to the endpoint in the issuer's metadata. */
   readonly endpoint?: string;
 }
 
-/** Returns a function that asks an issuer about a token. */
+/**
+ * Returns a function that introspects a token at an issuer, and returns the claims, or `undefined` if the token is not
+ * active.
+ */
 export function createIntrospection(
   { endpoint, ...client }: IntrospectionOptions,
   place: { readonly issuer: Issuer; readonly send: Send },
@@ -31,7 +34,7 @@ export function createIntrospection(
   const { issuer } = place;
   return async (token, now) => {
     const url = endpoint ?? (await issuer.metadata.get(now)).introspectionEndpoint;
-    const state = `Cannot ask ${issuer.name} about a token`;
+    const state = `Cannot introspect a token at ${issuer.name}`;
     if (url === undefined) throw toUnavailable(`${state}: its metadata has no usable introspection_endpoint`);
     const params = { token, token_type_hint: "access_token" };
     const { introspectAt } = await loadTokenRequests();
@@ -39,7 +42,7 @@ export function createIntrospection(
     const claims = await introspectAt(request).catch((error) => {
       throw toUnavailable(`${state}: ${error instanceof Error ? error.message : error}`, error);
     });
-    // `active: false` also means that the token was issued for another server.
+    // Some issuers also return `active: false` if the token was issued for another server.
     return claims.active === true ? claims : undefined;
   };
 }
@@ -48,7 +51,7 @@ function toUnavailable(message: string, cause: unknown = message): Unavailable {
   return new Unavailable(message, { cause });
 }
 
-/** Throws if the issuer's response says that the token is not an access token. */
+/** Throws {@linkcode InvalidToken} if the claims show that the token is not an access token. */
 export function checkKind(claims: Claims): void {
   const { token_type: type, token_use: use } = claims;
   const isAccess = (kind: unknown) => kind === undefined || /^(bearer|dpop|access_token|access)$/i.test(String(kind));
@@ -56,12 +59,12 @@ export function checkKind(claims: Claims): void {
   if (isIdToken(claims)) throw new InvalidToken("the token is an ID token");
 }
 
-/** Length, in characters, from which a token cannot occur in a claim by chance. */
+/** Minimum length in characters of a token that does not occur in a claim by chance. */
 const MIN_UNIQUE = 10;
 
 /**
- * Removes claims that contain the token itself, which some issuers use as `jti`. A claim may contain a short token by
- * chance, so a claim is removed for a short token only if the token is the whole text.
+ * Removes claims that contain the token itself, because some issuers use the token as `jti`. A short token can occur in
+ * a claim by chance. Therefore, for a short token, removes only claims that contain the token as a complete string.
  */
 export function withoutToken(claims: Claims, token: string): Claims {
   const wanted = token.length < MIN_UNIQUE ? JSON.stringify(token) : token;

@@ -8,7 +8,9 @@ import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { isLoopback, readSecureUrl, type Send, sendJson, TIMEOUT_MS } from "./http.ts";
 import { Loaded } from "./loaded.ts";
 
-/** The parts of an issuer's metadata that the server uses. */
+/**
+ * The endpoints from an issuer's metadata. An endpoint is `undefined` if the metadata contains no secure URL for it.
+ */
 export interface IssuerMetadata {
   readonly jwksUri?: string;
   readonly tokenEndpoint?: string;
@@ -18,11 +20,11 @@ export interface IssuerMetadata {
 /** The keys of an issuer. */
 export interface IssuerKeys {
   readonly find: ReturnType<typeof createLocalJWKSet>;
-  /** The key set as JSON text. */
+  /** The key set as JSON text, to detect whether the issuer's keys have changed. */
   readonly text: string;
 }
 
-/** An authorization server that the server trusts. Loads nothing until a token of this issuer arrives. */
+/** A trusted authorization server. Its metadata and keys are loaded when they are first needed. */
 export class Issuer {
   readonly name: string;
   readonly metadata: Loaded<IssuerMetadata>;
@@ -31,11 +33,12 @@ export class Issuer {
   readonly #send: Send;
   #latest?: IssuerKeys;
 
-  /** Creates the issuer. Throws if the name is not a URL over https, or over http on loopback. */
+  /** Throws if `name` is not a URL over https, or over http on loopback. */
   constructor(name: string, send: Send) {
     const url = readSecureUrl(name);
     if (!url || url.search) {
-      const state = "an issuer is a URL over https without query, as in `iss` of its tokens; http is for loopback only";
+      const state =
+        "it must be an https URL without a query, as in the claim `iss` of its tokens; http is allowed only on loopback";
       throw new TypeError(`Cannot use the issuer ${JSON.stringify(name)}: ${state}`);
     }
     this.name = name;
@@ -56,7 +59,7 @@ export class Issuer {
     for (const url of toMetadataUrls(this.#url)) {
       const { status, json } = await sendJson(this.#send, url, { signal });
       if (status !== 200) state ||= `${url} responds with status ${status}`;
-      // Check the name, because the metadata of another issuer must not provide keys for this issuer.
+      // Check the issuer in the metadata, because the metadata of another issuer must not provide keys for this issuer.
       else if (json.issuer !== this.name) state = `${url} names another issuer, ${JSON.stringify(json.issuer)}`;
       else {
         return {
@@ -78,9 +81,12 @@ export class Issuer {
     const { jwksUri } = await this.metadata.get(now);
     if (jwksUri === undefined) throw new Error("its metadata has no usable jwks_uri");
     const { status, json } = await sendJson(this.#send, jwksUri, {});
-    if (status !== 200 || !isKeySet(json)) throw new Error(`${jwksUri} responds with status ${status} and no key set`);
+    if (status !== 200 || !isKeySet(json)) {
+      throw new Error(`${jwksUri} responds with status ${status} and without a key set`);
+    }
     const text = JSON.stringify(json);
-    // Return the same object for the same keys: cached tokens are dropped when the object of their keys changes.
+    // Return the same object if the keys have not changed, because the token cache ignores tokens that were verified
+    // with a different object.
     if (this.#latest?.text === text) return this.#latest;
     return this.#latest = { find: createLocalJWKSet(json), text };
   }
@@ -90,7 +96,7 @@ function isKeySet(json: object): json is JSONWebKeySet {
   return "keys" in json && Array.isArray(json.keys);
 }
 
-/** Lists the URLs of an issuer's metadata, in the order of the specification. */
+/** Lists the possible URLs of an issuer's metadata, in the order that the specification requires. */
 function toMetadataUrls({ origin, pathname }: URL): readonly string[] {
   const path = pathname.replace(/\/$/, "");
   const urls = ["oauth-authorization-server", "openid-configuration"].map((name) =>

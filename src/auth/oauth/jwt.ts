@@ -1,5 +1,5 @@
 /**
- * Verifies tokens that are JWTs.
+ * Verifies JWT access tokens.
  *
  * @module
  */
@@ -8,13 +8,13 @@ import { checkClaims, type ClaimRules, InvalidToken, isIdToken } from "./claims.
 import type { Claims } from "./caller.ts";
 import type { Issuer, IssuerKeys } from "./issuer.ts";
 
-/** Rules for a JWT. */
+/** Rules by which `verifyJwt` accepts or refuses a token. */
 export interface JwtRules extends ClaimRules {
-  /** Trusted issuers by name. */
+  /** The trusted issuers. The keys are the issuers' names, as in the claim `iss`. */
   readonly issuers: ReadonlyMap<string, Issuer>;
   /** Signature algorithms that are allowed. */
   readonly algorithms: readonly string[];
-  /** Whether the `typ` of a token must be `at+jwt`. Otherwise it may also be `JWT` or missing. */
+  /** Whether the `typ` of a token must be `at+jwt`. If `false`, `typ` may also be `JWT` or missing. */
   readonly needsType: boolean;
 }
 
@@ -28,7 +28,10 @@ export interface VerifiedJwt {
   readonly keys: IssuerKeys;
 }
 
-/** Signature algorithms with a public key. With a shared key, anybody who can verify a token could also create one. */
+/**
+ * Accepted signature algorithms. All use a public key: with a shared key, anyone who can verify a token could also
+ * create a token.
+ */
 export const ALGORITHMS: readonly string[] = [
   "RS256",
   "RS384",
@@ -43,7 +46,7 @@ export const ALGORITHMS: readonly string[] = [
   "Ed25519",
 ];
 
-/** Maximum number of keys without an id that are tried for one token. */
+/** Maximum number of matching keys that are tried for one token. */
 const MAX_KEYS = 8;
 
 /** Reads the header of a JWT. Returns `undefined` if the token is not a JWT. */
@@ -57,26 +60,27 @@ export function readJwtHeader(token: string): JWTHeaderParameters | undefined {
 }
 
 /**
- * Verifies a JWT. Checks everything that needs no key first, so that a token for another server loads no keys.
+ * Verifies a JWT. Checks the header and the claims before the signature, so that the server does not load keys for a
+ * token that it refuses anyway.
  *
  * @throws {InvalidToken} if the token is refused.
- * @throws {Unavailable} if the keys of its issuer cannot be loaded.
+ * @throws {Unavailable} if the keys of the token's issuer cannot be loaded.
  */
 export async function verifyJwt(
   token: string,
   { header, rules, now }: { readonly header: JWTHeaderParameters; readonly rules: JwtRules; readonly now: number },
 ): Promise<VerifiedJwt> {
   const { issuers, algorithms, needsType, skewMs } = rules;
-  if (!algorithms.includes(header.alg)) throw new InvalidToken("the token is signed in a way that is not allowed");
+  if (!algorithms.includes(header.alg)) throw new InvalidToken("the signature algorithm of the token is not allowed");
   if (!isAccessToken(header.typ, needsType)) throw new InvalidToken("the token is not an access token");
   const claims = readClaims(token);
   if (!isAccessToken(header.typ, true) && isIdToken(claims)) throw new InvalidToken("the token is an ID token");
   const issuer = typeof claims.iss === "string" ? issuers.get(claims.iss) : undefined;
-  if (!issuer) throw new InvalidToken("the token has another issuer");
+  if (!issuer) throw new InvalidToken("the issuer of the token is not trusted");
   const expiresAt = checkClaims(claims, rules, now);
-  if (expiresAt === undefined) throw new InvalidToken("the token never expires");
-  // `checkClaims` has checked the times precisely, so this check, which counts whole seconds, tolerates one second
-  // more.
+  if (expiresAt === undefined) throw new InvalidToken("the token has no expiry time (exp)");
+  // Add one second to the tolerance, because jose compares whole seconds. `checkClaims` has already compared the exact
+  // times.
   const options = { algorithms: [...algorithms], currentDate: new Date(now), clockTolerance: skewMs / 1000 + 1 };
   const keys = await issuer.keys.get(now);
   try {
@@ -85,7 +89,7 @@ export async function verifyJwt(
   } catch (error) {
     if (!isKeyMissing(error, header)) throw toInvalid(error);
   }
-  // The issuer may have rotated its keys since they were loaded.
+  // Load the keys again, because the issuer may have rotated its keys.
   const newer = await issuer.keys.renew(now);
   if (!newer || newer === keys) throw new InvalidToken("the token is signed with an unknown key");
   try {
@@ -96,7 +100,7 @@ export async function verifyJwt(
   }
 }
 
-// Accepts `JWT` and a missing type too, because some issuers do not mark access tokens.
+// Unless `needsType` is set, accept `JWT` and a missing type, because some issuers do not mark access tokens.
 function isAccessToken(typ: string | undefined, needsType: boolean): boolean {
   const type = typ?.toLowerCase().replace(/^application\//, "");
   return type === "at+jwt" || !needsType && (type === undefined || type === "jwt");
@@ -110,7 +114,6 @@ function readClaims(token: string): Claims {
   }
 }
 
-/** Options of jose's `jwtVerify`. */
 type VerifyOptions = NonNullable<Parameters<typeof jwtVerify>[2]>;
 
 async function verifySignature(token: string, { find }: IssuerKeys, options: VerifyOptions): Promise<void> {
@@ -122,7 +125,7 @@ async function verifySignature(token: string, { find }: IssuerKeys, options: Ver
   }
 }
 
-// Tries all keys that match, because the keys of some issuers have no ids.
+// Try each key that matches the token, because the keys of some issuers have no ids.
 async function tryKeys(token: string, keys: AsyncIterable<CryptoKey>, options: VerifyOptions): Promise<void> {
   let tried = 0;
   let failure: unknown;
@@ -140,7 +143,7 @@ async function tryKeys(token: string, keys: AsyncIterable<CryptoKey>, options: V
 
 function isKeyMissing(error: unknown, { kid }: JWTHeaderParameters): boolean {
   return error instanceof errors.JWKSNoMatchingKey ||
-    // If the token names no key id, a signature by a new key looks like a wrong signature.
+    // If the token has no key id, jose reports a signature with an unknown new key as an invalid signature.
     kid === undefined && error instanceof errors.JWSSignatureVerificationFailed;
 }
 

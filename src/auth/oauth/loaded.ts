@@ -1,14 +1,14 @@
 /**
- * Loads values from the network that many requests share.
+ * Loads values from the network, and shares each value among many requests.
  *
  * @module
  */
 
-/** Minimum time between two attempts to load a value, in milliseconds. */
+/** Minimum time between the starts of two attempts to load a value, in milliseconds. */
 const COOL_DOWN_MS = 30_000;
-/** Time after which a value is loaded again, in milliseconds. */
+/** Age from which a value is loaded again on its next use, in milliseconds. */
 const FRESH_MS = 600_000;
-/** Time for which a value is used if loading it again fails, in milliseconds. */
+/** Maximum age of a value that is still used while attempts to load it again fail, in milliseconds. */
 const STALE_MS = 3_600_000;
 
 /** The error for a value that could not be loaded. */
@@ -16,8 +16,8 @@ export class Unavailable extends Error {
   #isTaken = false;
 
   /**
-   * Returns this error on the first call if it has a cause, and `undefined` otherwise, so that only one of the waiting
-   * requests reports it.
+   * Returns this error if it has a cause and this is the first call. Otherwise returns `undefined`, so that only one of
+   * the waiting requests reports the error.
    */
   takeCause(): unknown {
     if (this.#isTaken || this.cause === undefined) return;
@@ -27,9 +27,9 @@ export class Unavailable extends Error {
 }
 
 /**
- * A value that is loaded when it is first needed. All requests share one load. At most one load starts within 30
- * seconds, even if the load fails, because callers with unknown keys could otherwise make the server flood an
- * authorization server.
+ * A value that is loaded when a request first needs it. Concurrent requests share one load. A load starts at most once
+ * every 30 seconds, even if the load fails. Otherwise, callers whose tokens name unknown keys could make the server
+ * flood an authorization server.
  */
 export class Loaded<T> {
   readonly #name: string;
@@ -39,13 +39,16 @@ export class Loaded<T> {
   #loadedAt = -Infinity;
   #triedAt = -Infinity;
 
-  /** Creates a value. `name` appears in errors. */
+  /** `name` describes the value in errors, such as "the keys of the issuer https://login.example.com". */
   constructor(name: string, load: (now: number) => Promise<T>) {
     this.#name = name;
     this.#load = load;
   }
 
-  /** Returns the value. Throws {@linkcode Unavailable} if it cannot be loaded. */
+  /**
+   * Returns the value. Loads it if necessary. Throws {@linkcode Unavailable} if the value cannot be loaded, and no
+   * value from the last hour is available.
+   */
   async get(now: number): Promise<T> {
     const age = Math.abs(now - this.#loadedAt);
     if (this.#value !== undefined && age < FRESH_MS) return this.#value;
@@ -59,10 +62,13 @@ export class Loaded<T> {
     throw new Unavailable(`${this.#name} could not be loaded`);
   }
 
-  /** Loads the value again. Returns `undefined` if the last attempt was within the last 30 seconds. */
+  /**
+   * Loads the value, or joins a load in progress. Resolves to `undefined` if the last attempt started less than 30
+   * seconds ago.
+   */
   renew(now: number): Promise<T | undefined> {
     if (this.#loading) return this.#loading;
-    // Use the absolute difference, because the clock may have been set back.
+    // Use the absolute difference, because the system clock may have been set back since the last attempt.
     if (Math.abs(now - this.#triedAt) < COOL_DOWN_MS) return Promise.resolve(undefined);
     this.#triedAt = now;
     return this.#loading = this.#start(now);

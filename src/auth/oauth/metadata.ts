@@ -1,28 +1,30 @@
 /**
- * Serves the metadata of the protected resource, in which clients find its authorization servers.
+ * Serves the protected resource metadata (RFC 9728), from which clients learn the authorization servers.
  *
  * @see specification/2026-07-28/basic/authorization/authorization-server-discovery
  * @module
  */
 import type { AuthRoute, PathFacts } from "../../core/auth.ts";
 
-/** A metadata endpoint of one resource. */
+/** An endpoint that serves the metadata of one resource. */
 export interface MetadataRoute extends AuthRoute {
-  /** Responds to a request. */
+  /** Responds to GET and HEAD with the metadata, and to preflight requests. */
   readonly fetch: (request: Request) => Response;
 }
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
 /**
- * Returns the URL of the metadata of a resource: inserts the well-known path between the host and the path of the
- * resource.
+ * Returns the metadata URL of a resource: inserts the well-known path between the host and the path of the resource.
  */
 export function toMetadataUrl({ origin, pathname, search }: URL): string {
   return `${origin}${WELL_KNOWN}${pathname === "/" ? "" : pathname}${search}`;
 }
 
-/** Creates the metadata endpoints of one resource. */
+/**
+ * Creates the metadata endpoints for a server with a single resource. If `atRoot` is set, also serves the metadata at
+ * the well-known path without the path of the resource.
+ */
 export function fixedRoutes(
   resource: URL,
   { json, atRoot }: { readonly json: string; readonly atRoot: boolean },
@@ -40,8 +42,8 @@ export function pathRoutes(path: string, toJson: (facts: PathFacts) => string): 
   return [{ path: WELL_KNOWN + path, fetch: ({ method }, facts) => respond(method, toJson(facts)) }];
 }
 
-// Web pages of any origin may read the metadata. Their requests have additional headers, so browsers send a preflight
-// request first.
+// Allow web pages of any origin to read the metadata. MCP clients in browsers send additional headers, so the browser
+// sends a preflight request first.
 const OPEN = { "access-control-allow-origin": "*" };
 const PREFLIGHT = {
   ...OPEN,

@@ -1,25 +1,25 @@
 /**
- * The credentials of this server as a client of an authorization server.
+ * Options with which this server authenticates as a client of an authorization server.
  *
  * @module
  */
 import type { KnownOptions } from "../../core/call/known_options.ts";
 
-/** How this server authenticates at an authorization server: with a secret, or with a private key. */
+/** Credentials with which this server authenticates to an authorization server: a client secret or a private key. */
 export interface OAuthClient {
-  /** Id of this server as a client of the authorization server. */
+  /** Client id of this server at the authorization server. */
   readonly clientId: string;
-  /** The client's secret. Required without `privateKey`. */
+  /** Client secret. Required unless `privateKey` is set. */
   readonly clientSecret?: string;
-  /** Place of the secret: the `Authorization` header or the body. Defaults to `"header"`. */
+  /** Whether to send the secret in the `Authorization` header or in the body. Defaults to `"header"`. */
   readonly secretIn?: "header" | "body";
-  /** The client's private key, instead of a secret. The server signs a short-lived JWT with it for each request. */
+  /** Private key that replaces the client secret. For each request, the server signs a short-lived JWT with the key. */
   readonly privateKey?: CryptoKey | PrivateJwk;
-  /** Signature algorithm of the private key. Defaults to the `alg` of the key, otherwise to `ES256`. */
+  /** Signature algorithm for the private key. Defaults to `alg` of the JWK, or to `ES256` if the JWK has no `alg`. */
   readonly algorithm?: string;
 }
 
-/** The names of the options of an {@linkcode OAuthClient}. */
+/** The known options of {@linkcode OAuthClient}, for `checkOptions`. */
 export const CLIENT: KnownOptions<keyof OAuthClient> = {
   names: { clientId: true, clientSecret: true, secretIn: true, privateKey: true, algorithm: true },
   hints: {
@@ -32,13 +32,13 @@ export const CLIENT: KnownOptions<keyof OAuthClient> = {
   },
 };
 
-/** A private key as JSON. */
+/** A private key as a JSON Web Key. */
 export interface PrivateJwk extends JsonWebKey {
-  /** Id of the key. Required if several keys of this client are registered at the authorization server. */
+  /** Id of the key. Required if this client has registered several keys at the authorization server. */
   readonly kid?: string;
 }
 
-/** Checks the options with which a client authenticates. Throws if the id, or the secret and the key, are missing. */
+/** Throws if `clientId` is missing, or if both `clientSecret` and `privateKey` are missing. */
 export function checkClient({ clientId, clientSecret, privateKey }: OAuthClient, place: string): void {
   if (typeof clientId !== "string" || !clientId) throw new TypeError(`Cannot use ${place}: clientId is missing`);
   if (clientSecret || privateKey && clientSecret === undefined) return;

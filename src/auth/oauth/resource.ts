@@ -1,5 +1,5 @@
 /**
- * The protected resources of a server: a single resource, or a resource for each concrete path.
+ * The protected resources of a server: a single resource, or one resource for each concrete path.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -12,12 +12,12 @@ import { readSecureUrl } from "./http.ts";
 import { fixedRoutes, pathRoutes, toMetadataUrl } from "./metadata.ts";
 
 /**
- * A function of the path parameters. The function gets the parameters after the server's `params` schema has converted
- * them, with strings encoded by `encodeURIComponent`, so that they are safe in a URL.
+ * Returns a value for the parameters of a concrete path. The server's `params` schema has converted the parameters.
+ * Strings are encoded with `encodeURIComponent`, so they are safe in a URL.
  */
 export type ByPath<T> = (params: Readonly<Record<string, unknown>>) => T;
 
-/** The options of `oauth` that describe its resources. */
+/** The options of `oauth` that `readResources` reads. */
 export interface ResourceOptions {
   readonly resource: string | ByPath<string>;
   readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
@@ -28,9 +28,9 @@ export interface ResourceOptions {
   readonly dpop?: "required";
 }
 
-/** A protected resource: the URL that tokens are issued for. */
+/** A protected resource: a URL for which issuers issue tokens. */
 export class Resource {
-  /** Prefix for cache keys. Empty if the server has a single resource. */
+  /** Prefix for the keys of token caches. Empty if the server has a single resource. */
   readonly key: string;
   readonly #text: string;
   readonly #audience: readonly string[];
@@ -46,11 +46,6 @@ export class Resource {
     this.#options = options;
   }
 
-  /**
-   * The URL of the resource.
-   *
-   * @throws {TypeError} if the URL cannot be an audience of tokens.
-   */
   get url(): URL {
     return this.#url ??= this.#readUrl();
   }
@@ -59,8 +54,8 @@ export class Resource {
     const url = readSecureUrl(this.#text);
     const refuse = (state: string) =>
       new TypeError(`Cannot use the resource ${JSON.stringify(String(this.#text).slice(0, 200))}: ${state}`);
-    if (!url) throw refuse("it must be the endpoint's URL over https without fragment; http is for loopback only");
-    // Require the normal form: two paths whose URLs differ only in spelling would become the same resource.
+    if (!url) throw refuse("it must be the endpoint's https URL without a fragment; http is allowed only on loopback");
+    // Require the normal form. Otherwise, paths whose URLs differ only in spelling would share one resource.
     if (this.key && toName(this.#text, url) !== this.#text) {
       const normal = toName(this.#text, url);
       throw refuse(`it is not in normal form; write ${normal}, or restrict the parameters with \`params\``);
@@ -68,22 +63,25 @@ export class Resource {
     return url;
   }
 
-  /** The name of the resource for clients: its URL with scheme and host in lower case, and no slash added. */
+  /**
+   * The identifier that clients see: the URL with scheme and host in lower case, and without a slash that the author
+   * did not write.
+   */
   get name(): string {
     return toName(this.#text, this.url);
   }
 
-  /** The audiences of tokens that are accepted for the resource. */
+  /** Accepted values of the claim `aud`: the URL of the resource, and the option `audience`. */
   get audiences(): ReadonlySet<string> {
     return this.#audiences ??= new Set([this.name, ...this.#audience].map(toAudience));
   }
 
-  /** The challenge that names the URL of the resource's metadata. */
+  /** The challenge with the preferred scheme: Bearer, or DPoP if it is required. */
   get challenge(): Challenge {
     return this.challenges[0];
   }
 
-  /** The challenges of all schemes that the resource accepts. */
+  /** One challenge for each accepted scheme, each with the URL of the resource's metadata. */
   get challenges(): readonly [Challenge, ...Challenge[]] {
     return this.#challenges ??= this.#toChallenges();
   }
@@ -96,7 +94,7 @@ export class Resource {
     return dpop === "required" ? [proof] : [{ scheme: "Bearer", params }, proof];
   }
 
-  /** The metadata of the resource, as JSON text. */
+  /** The protected resource metadata (RFC 9728) as JSON text. */
   get metadata(): string {
     const { metadata, issuers, scopes, dpop } = this.#options;
     return JSON.stringify({
@@ -113,7 +111,7 @@ export class Resource {
 
 /** The resources of a server. */
 export interface Resources {
-  /** Returns the resource of a path. */
+  /** Returns the resource for the concrete path of a request. */
   readonly at: (facts: PathFacts) => Resource;
   readonly challenge: Challenge | ((facts: PathFacts) => Challenge);
   readonly routes: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
@@ -137,9 +135,11 @@ export function readResources(options: ResourceOptions): Resources {
     return { at: () => only, challenge: only.challenge, routes };
   }
   if (rootMetadata) {
-    throw new TypeError("Cannot use oauth(): rootMetadata is for one resource; remove it, or make resource a URL");
+    throw new TypeError(
+      "Cannot use oauth(): rootMetadata requires a single resource; remove rootMetadata, or make resource a URL",
+    );
   }
-  // A fixed audience would be the same for all paths, so that a token for one path would be accepted at all paths.
+  // With a fixed audience, a token for one path would be accepted at all paths.
   if (typeof audience !== "function" && audience.length) {
     throw new TypeError(
       "Cannot use oauth(): resource is a function, and audience is not; make audience a function too",
@@ -159,10 +159,10 @@ export function readResources(options: ResourceOptions): Resources {
 }
 
 /**
- * Checks that a path with parameters has a resource for each concrete path. Otherwise a token of one tenant would be
- * accepted at the paths of all other tenants.
+ * Checks that each concrete path of a server has its own resource. If all tenants shared one resource, a token for one
+ * tenant would be accepted at the paths of all other tenants.
  *
- * @throws {TypeError} if the resource does not fit the path.
+ * @throws {TypeError} if `path` has parameters and `resource` is not a function.
  */
 export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path: string): void {
   if (typeof resource === "function" || !path.includes("/:")) return;
@@ -170,12 +170,15 @@ export function checkPath({ resource }: Pick<ResourceOptions, "resource">, path:
   throw new TypeError(`Cannot use oauth(): ${state}; make resource (and audience) a function of the parameters`);
 }
 
-/** Returns the normal form of a URL: scheme and host in lower case, and no trailing slash unless it was written. */
+/**
+ * Returns the normal form of a URL: scheme and host in lower case, and no slash after the host unless `text` contains
+ * one.
+ */
 function toName(text: string, { href, origin, pathname, search }: URL): string {
   return pathname === "/" && !search && !text.endsWith("/") ? origin : href;
 }
 
-// Encode the parameters: text that is not encoded could change the path or the host of the resource's URL.
+// Encodes the parameters, because other text could change the path or the host of the resource's URL.
 function encode(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const encoded = Object.entries(params).map(([name, value]) =>
     [name, typeof value === "string" ? encodeURIComponent(value) : value] as const
@@ -190,5 +193,5 @@ function toText(value: unknown): string {
     : value === ""
     ? "an empty text"
     : `a value of type ${typeof value}`;
-  throw new TypeError(`Cannot use the resource or the audience of oauth(): it is ${state}; use a string`);
+  throw new TypeError(`Cannot use the resource or the audience of oauth(): the value is ${state}; use a string`);
 }

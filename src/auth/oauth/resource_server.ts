@@ -43,87 +43,91 @@ import { PREFIX, QUERY, readToken, type TokenProblem, type TokenScheme } from ".
 import { type ExchangeOptions, shareExchange, TokenExchange } from "./token_exchange.ts";
 import { TypedClaims } from "./typed_claims.ts";
 
-/** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the schema of the claims. */
+/** Options of {@linkcode oauth}. Only `resource` and `issuers` are required. `S` is the type of the option `claims`. */
 export interface OAuthOptions<S extends Schema = StandardSchema<Claims>> {
   /**
-   * URL of the server's endpoint as clients write it, such as `https://mcp.example.com/mcp`. Behind a proxy, this is
-   * the public URL. Tokens must be issued for this URL. Plain http is allowed only on loopback.
+   * Public URL of the server's endpoint, such as `https://mcp.example.com/mcp`. Tokens must be issued for this URL.
+   * Plain http is allowed only on loopback.
    *
-   * For a path with parameters, pass a function that returns the resource of each concrete path. It gets the parameters
-   * as `params` converted them, with strings URL-encoded. It runs for every request, so it must be fast.
+   * If the path has parameters, pass a function that returns the URL for a concrete path. The function receives the
+   * parameters after `params` has converted them, with strings URL-encoded. It runs for every request, so it must be
+   * fast.
    */
   readonly resource: string | ByPath<string>;
   /**
-   * URLs of the authorization servers whose tokens are accepted, exactly as in the claim `iss` of their tokens. The
-   * server finds their keys through their metadata, and loads the keys when a token first needs them. Plain http is
-   * allowed on loopback only.
+   * URLs of the authorization servers whose tokens are accepted, exactly as in the claim `iss` of the tokens. The
+   * server loads the metadata and the keys of an issuer when the first token of the issuer arrives. Plain http is
+   * allowed only on loopback.
    */
   readonly issuers: readonly string[];
   /**
-   * Audiences that are accepted besides `resource`, for issuers that put another name into `aud`, such as
-   * `api://notes`. Must be a function if `resource` is a function. Defaults to none.
+   * Audiences that are accepted in addition to `resource`, for issuers that put a different name into the claim `aud`,
+   * such as `api://notes`. If `resource` is a function, this option must be a function too. By default, only `resource`
+   * is accepted.
    */
   readonly audience?: string | readonly string[] | ByPath<string | readonly string[]>;
   /**
-   * Scopes for basic use, which clients request first. The server announces these scopes but does not require them: to
-   * require scopes, use the option `scopes` of handlers. Defaults to none.
+   * Scopes that clients should request first. The server lists these scopes in its challenge and metadata, but does not
+   * require them. To require scopes, set `scopes` in handlers. By default, the server lists no scopes.
    */
   readonly scopes?: readonly string[];
   /**
-   * Decides whether the scopes of a caller are enough for an operation. Grants access only by returning `true`. By
-   * default, the caller's scopes must include each needed scope.
+   * Decides whether the granted scopes of a caller permit an operation. Only the return value `true` grants access. By
+   * default, the granted scopes must include each needed scope.
    */
   readonly satisfies?: (granted: readonly string[], needed: readonly string[]) => boolean;
   /**
-   * Reads the scopes of a token as a list. Defaults to the claim `scope`, otherwise `scp`. A token without scopes does
-   * not grant any scope, and no token can grant `allScopes`.
+   * Returns the scopes that a token grants. If the function returns `undefined`, the token grants no scopes. The
+   * function must not return `allScopes`. By default, the scopes are read from the claim `scope`, or from `scp` if
+   * `scope` is missing.
    */
   readonly readScopes?: (claims: Claims) => readonly string[] | undefined;
   /**
-   * Schema of the claims that handlers read, such as `z.object({ roles: z.array(z.string()) })`. A token whose claims
-   * do not match gets HTTP 401, and `observer.auth` receives the reason. `requirePrincipal(ctx, auth).claims` is the
-   * output of the schema. Defaults to all claims, unchecked.
+   * Schema that the claims of a token must match, such as `z.object({ roles: z.array(z.string()) })`.
+   * `requirePrincipal(ctx, auth).claims` is the output of the schema. If the claims do not match, the server responds
+   * with HTTP 401, and `observer.auth` receives the reason. By default, claims are not checked, and handlers receive
+   * all claims.
    */
   readonly claims?: S;
   /**
-   * Signature algorithms that are accepted for JWTs. Defaults to all algorithms with a public key: RS256, RS384, RS512,
-   * PS256, PS384, PS512, ES256, ES384, ES512, EdDSA and Ed25519.
+   * Signature algorithms that are accepted for JWTs. Defaults to RS256, RS384, RS512, PS256, PS384, PS512, ES256,
+   * ES384, ES512, EdDSA and Ed25519, which all use a public key.
    */
   readonly algorithms?: readonly string[];
   /**
-   * The `typ` that JWTs must have. By default, tokens of type `at+jwt`, of type `JWT` and without a type are accepted.
-   * Set this option if all issuers mark their access tokens, so that no other token of these issuers is accepted as an
-   * access token.
+   * Required `typ` of JWTs. Set this option if all issuers mark their access tokens with this type, so that their other
+   * JWTs are refused. By default, `typ` can be `at+jwt`, `JWT` or missing.
    */
   readonly type?: "at+jwt";
   /**
-   * Whether each token must be bound to a key of its client (DPoP), so that a stolen token cannot be used. By default,
-   * a token that is bound to a key is accepted with a proof, and a token that is not bound is accepted without a proof.
+   * Set to `"required"` to accept only tokens that are bound to a key of the client (DPoP), because a thief cannot use
+   * such tokens without the key. By default, tokens that are not bound to a key are accepted too. A bound token always
+   * needs a proof.
    */
   readonly dpop?: "required";
-  /** Tolerated difference between the clocks of this server and of an issuer, in milliseconds. Defaults to 5000. */
+  /** Tolerated difference between this server's clock and an issuer's clock, in milliseconds. Defaults to 5000. */
   readonly skewMs?: number;
-  /** Further fields of the metadata, such as `resource_name` and `resource_documentation`. */
+  /** Additional fields for the metadata, such as `resource_name` and `resource_documentation`. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   /**
-   * Whether to serve the metadata also at `/.well-known/oauth-protected-resource`, for clients that look for it only
-   * there. Defaults to `false`, because a host may have several resources.
+   * Whether to serve the metadata also at `/.well-known/oauth-protected-resource`, for clients that look for metadata
+   * only at this path. Defaults to `false`, because a host may have several resources.
    */
   readonly rootMetadata?: boolean;
   /**
-   * How the server checks tokens that are not JWTs: options of an introspection at their issuer, or a function that
-   * returns their claims. By default, such tokens are refused. A result is cached for 30 seconds, and not longer,
-   * because tokens can be revoked.
+   * How the server checks opaque tokens, which are tokens that are not JWTs: options for an introspection request to
+   * their issuer, or a function that returns the claims of a token. By default, opaque tokens are refused. Results are
+   * cached for at most 30 seconds, because tokens can be revoked.
    */
   readonly introspection?:
     | IntrospectionOptions
     | ((token: string, signal: AbortSignal) => Claims | undefined | Promise<Claims | undefined>);
   /**
-   * How the server exchanges the tokens of callers for tokens that other servers accept. Required if handlers use
+   * How the server exchanges a caller's token for a token that another server accepts. Required if handlers call
    * {@linkcode exchangeToken}.
    */
   readonly exchange?: ExchangeOptions;
-  /** Sends the requests to issuers, for example through a proxy. Defaults to the global `fetch`. */
+  /** Function that sends the requests to issuers, for example through a proxy. Defaults to the global `fetch`. */
   readonly fetch?: Send;
 }
 
@@ -138,7 +142,7 @@ const EXCHANGE: KnownOptions<keyof ExchangeOptions> = {
   hints: CLIENT.hints,
 };
 
-const DEMANDED = "demand scopes with the option scopes of handlers";
+const DEMANDED = "set the required scopes in scopes of each handler";
 
 const OPTIONS: KnownOptions<keyof OAuthOptions> = {
   names: {
@@ -173,19 +177,22 @@ const OPTIONS: KnownOptions<keyof OAuthOptions> = {
 };
 
 /**
- * The authentication of a server with a single resource, for `auth` of `createServer`. `C` is the type of the claims of
- * its callers.
+ * The return value of `oauth` for a single resource. Pass it to `createServer` as `auth`. `C` is the type of the
+ * callers' claims.
  */
 export interface OAuthAuthentication<C = Claims> extends Authentication<OAuthPrincipal<C>> {
   /** The challenge for callers without a token. */
   readonly challenge: Challenge;
-  /** Endpoints of the metadata. The server serves them itself; below a router, you can also mount them by hand. */
+  /**
+   * Endpoints that serve the metadata. The server serves these endpoints. If a router serves the server below a path,
+   * you can also add the endpoints to the router.
+   */
   readonly routes: readonly MetadataRoute[];
 }
 
 /**
  * Authenticates callers by access tokens of OAuth authorization servers. The id of a principal contains the issuer and
- * the subject of the token, see {@linkcode toPrincipalId}.
+ * the subject of the token; see {@linkcode toPrincipalId}.
  *
  * ```ts
  * import { createServer, tool } from "@x/mcp";
@@ -208,8 +215,8 @@ export function oauth<const S extends Schema = StandardSchema<Claims>>(
   options: OAuthOptions<S> & { readonly resource: string },
 ): OAuthAuthentication<Infer<S>>;
 /**
- * Authenticates callers of a server whose path has parameters. Each concrete path is a separate protected resource: a
- * token for one path is refused at all other paths.
+ * Authenticates callers of a server whose path has parameters. Each concrete path is a separate protected resource, so
+ * a token for one path is refused at all other paths.
  *
  * ```ts
  * import { createServer } from "@x/mcp";
@@ -235,24 +242,24 @@ export function oauth(options: OAuthOptions<Schema>): Authentication {
 
 const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
 const REFUSED_LIMITS = { entries: 1000, characters: 1024 * 1024 };
-/** Time for which the result of an introspection is kept, in milliseconds. */
+/** Maximum time for which the result of an introspection is cached, in milliseconds. */
 const INTROSPECTED_MS = 30_000;
 
-/** Facts about an accepted token. */
+/** An accepted token's principal, and what later requests with the token need. */
 interface Verdict {
   readonly principal: OAuthPrincipal;
-  /** The principal to use after the token has expired, within the tolerated clock difference. */
+  /** Copy of `principal` with a later `expiresAt`, for requests after the token's expiry but within `skewMs`. */
   late?: OAuthPrincipal;
-  /** Time until which the token is accepted, in milliseconds since 1970. */
+  /** Time until which the token is accepted without another check, in milliseconds since 1970. */
   readonly until: number;
   readonly issuer: Issuer;
   /** The keys that verified the token. `undefined` for an opaque token. */
   readonly keys?: IssuerKeys;
-  /** Thumbprint of the key that the token is bound to. Each request with this token needs a proof. */
+  /** Thumbprint of the key that the token is bound to. If set, each request with this token needs a proof. */
   readonly thumbprint?: string;
 }
 
-/** A token, and the resource it was presented to. */
+/** A token, and the resource for which the client presents the token. */
 interface Presented {
   readonly scheme: TokenScheme;
   readonly token: string;
@@ -270,9 +277,12 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly #claims: TypedClaims;
   readonly #introspect?: (token: string, facts: AuthFacts) => Promise<Introspected>;
   readonly #exchange?: TokenExchange;
-  /** Accepted tokens. The key consists of the resource and the `Authorization` header as most clients write it. */
+  /**
+   * Accepted tokens. The cache key is the key of the resource, followed by the `Authorization` header as most clients
+   * spell it.
+   */
   readonly #accepted = new TokenCache<Verdict>(LIMITS);
-  /** The reasons for which opaque tokens were refused. */
+  /** The errors with which opaque tokens were refused. */
   readonly #refused = new TokenCache<InvalidToken>(REFUSED_LIMITS);
   readonly #budget = new FailureBudget();
   readonly #running = new Map<string, Promise<Verdict | AuthRefusal>>();
@@ -291,7 +301,8 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     if (scopes.includes("offline_access")) {
       throw new TypeError("Cannot use oauth(): offline_access is for clients and issuers; remove it from scopes");
     }
-    // Check the type: a number plus a string would be a string, which would compare as later than any time.
+    // Check the type. If `skewMs` were a string, adding it to a time would append digits, and expired tokens would be
+    // accepted.
     if (!(typeof skewMs === "number" && skewMs >= 0 && skewMs <= MAX_SKEW_MS)) {
       throw new TypeError(`Cannot use oauth(): skewMs must be a number from 0 to ${MAX_SKEW_MS}`);
     }
@@ -321,10 +332,11 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   readonly [SCHEME] = toScheme({ name: "oauth()", schemes: ["bearer", "dpop"], prefix: "oauth" });
   readonly [CHECK_PATH]: (path: string) => void;
   readonly [READ_PRINCIPAL] = (principal: Principal): OAuthPrincipal | undefined => this.#claims.read(principal);
-  // An own property with an arrow function, because it is called without its object.
+  // An arrow function, because callers call `authenticate` without its object.
   readonly authenticate: Authentication["authenticate"] = (request, facts) => {
     const { now } = facts;
-    // Fast path: most tokens are already in the cache, so their header need not be parsed.
+    // Fast path: look up the whole header in the cache before parsing the header, because most tokens are already in
+    // the cache.
     const header = request.headers.get("Authorization") ?? "";
     const resource = this.#toResource(facts);
     const { key } = resource;
@@ -337,7 +349,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const found = known ?? this.#find(key + PREFIX + token, now);
     if (found && found.thumbprint === undefined) return admitUnbound(found, presented, now);
     const running = this.#running.get(key + token);
-    // Find out whether the address has too many open checks, before starting a check for a token that may be invalid.
+    // Limit the number of concurrent checks per address, because the token may be invalid.
     const full = facts[FIND_PLACE]?.();
     if (full) return full;
     const admit = (found: Verdict | AuthRefusal) =>
@@ -347,14 +359,14 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const forget = () => void (this.#running.get(key + token) === verifying && this.#running.delete(key + token));
     const verifying = this.#verify(presented, facts).finally(forget);
     this.#running.set(key + token, verifying);
-    // Later requests must not wait for a check that ignores its signal, because it may never end.
+    // Later requests must not join a check that was aborted, because a check that ignores the signal may never end.
     facts.signal.addEventListener("abort", forget, { once: true });
     return verifying.then(admit);
   };
 
   /**
-   * Returns the caller of a request whose token is valid. If the token is bound to a key, the request must have a
-   * proof.
+   * Returns the principal of a valid token. If the token is bound to a key, checks the proof first, and returns a
+   * refusal if the request has no valid proof.
    */
   async #admit(
     verdict: Verdict,
@@ -365,7 +377,8 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     const { scheme, token, resource } = presented;
     if (thumbprint === undefined) return admitUnbound(verdict, presented, facts.now);
     if (scheme !== "DPoP") return refuseToken({ scheme, error: "invalid_token", reason: UNPROVEN }, resource);
-    // An open stream has used its proof when it was opened, so checking its token again requires no proof.
+    // `USED` is `null` when the server rechecks the caller of an open stream. The recheck needs no proof, because the
+    // request that opened the stream had a proof.
     if (facts[USED] === null) return toCurrent(verdict, facts.now);
     try {
       const proven = { request, token, thumbprint, principal, resource: resource.url };
@@ -378,7 +391,8 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 
   #find(key: string, now: number): Verdict | undefined {
     const known = this.#accepted.get(key, now);
-    // Forget tokens when their issuer has new keys, because the new set may lack the key that verified the token.
+    // Ignore a cached token if its issuer's key set has changed, because the new set may lack the key that verified the
+    // token.
     return known && (!known.keys || known.issuer.latestKeys === known.keys) ? known : undefined;
   }
 
@@ -433,13 +447,13 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
   #readThumbprint(claims: Claims): string | undefined {
     const thumbprint = readThumbprint(claims);
     if (thumbprint !== undefined || !this.#mustBeBound) return thumbprint;
-    throw new InvalidToken("the token is not bound to a key; get one with DPoP");
+    throw new InvalidToken("the token is not bound to a key; request a token with DPoP");
   }
 
   async #toPrincipal(issuer: Issuer, claims: Claims, expiresAt: number | undefined): Promise<OAuthPrincipal> {
     const checked = await this.#claims.check(claims);
     const principal = toOAuthPrincipal(issuer.name, claims, { expiresAt, readScopes: this.#readScopes, checked });
-    if (!principal) throw new InvalidToken("the token names no subject");
+    if (!principal) throw new InvalidToken("the token has no valid sub or client_id");
     this.#claims.add(principal);
     return principal;
   }
@@ -452,7 +466,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
     return verdict;
   }
 
-  /** Forgets all tokens. */
+  /** Removes all tokens from memory. */
   close(): void {
     this.#accepted.clear();
     this.#refused.clear();
@@ -464,7 +478,7 @@ class ResourceServer implements Authentication<OAuthPrincipal> {
 function toCurrent(verdict: Verdict, now: number): Principal {
   const { principal, until } = verdict;
   if (principal.expiresAt === undefined || now < principal.expiresAt) return principal;
-  // The token has expired by the clock of this server, but perhaps not yet by the clock of its issuer.
+  // The token has expired according to this server's clock, but the issuer's clock may be slower.
   if (!verdict.late) {
     verdict.late = withExpiry(principal, until);
     shareExchange(principal, verdict.late);
@@ -472,17 +486,20 @@ function toCurrent(verdict: Verdict, now: number): Principal {
   return verdict.late;
 }
 
-/** Reason for refusing a bound token without a proof. The token may be stolen. */
-const UNPROVEN = "the token is bound to a key; send it in the scheme DPoP, with a proof";
+/** Reason for refusing a bound token that was sent as a bearer token. The token may be stolen. */
+const UNPROVEN = "the token is bound to a key; send the token with the scheme DPoP and a proof";
 
 function admitUnbound(verdict: Verdict, { scheme, resource }: Presented, now: number): Principal | AuthRefusal {
   if (scheme === "Bearer") return toCurrent(verdict, now);
-  return refuseToken({ scheme, error: "invalid_token", reason: "the token is not bound to a key" }, resource);
+  return refuseToken({
+    scheme,
+    error: "invalid_token",
+    reason: "the token is not bound to a key; send the token with the scheme Bearer",
+  }, resource);
 }
 
 function refuseToken({ scheme, error, reason, detail }: TokenProblem, resource: Resource): AuthRefusal {
-  // Send the DPoP challenge only to clients that use DPoP, because other clients may understand only the first
-  // challenge.
+  // Send both challenges only to clients that use DPoP, because other clients may read only one challenge.
   const all = scheme === "DPoP" || reason === UNPROVEN ? resource.challenges : [resource.challenge];
   const isProblem = (each: Challenge) => all.length === 1 || each.scheme === (scheme ?? "Bearer");
   const challenge = all.map((each) =>
@@ -503,11 +520,11 @@ function toIntrospect(
   send: Send,
 ): (token: string, facts: AuthFacts) => Promise<Introspected> {
   const toFound = (found: Claims | undefined, issuer: Issuer | undefined): Introspected => {
-    // Check `active` here too, because a function may return the whole response of an issuer.
+    // Check `active` here too, because a custom function may return the whole introspection response of an issuer.
     if (!found || found.active !== undefined && found.active !== true) {
       throw new InvalidToken("the token is not active");
     }
-    if (!issuer) throw new InvalidToken("the token has another issuer");
+    if (!issuer) throw new InvalidToken("the issuer of the token is not trusted");
     checkKind(found);
     return { issuer, claims: found };
   };
@@ -517,7 +534,7 @@ function toIntrospect(
       const found = await options(token, signal);
       if (found !== undefined && found !== null && !isObject(found)) {
         throw new TypeError(
-          "Cannot introspect a token: the function returned no object; return its claims or undefined",
+          "Cannot introspect a token: the introspection function did not return an object; return the claims of the token, or undefined",
         );
       }
       return toFound(found, found?.iss === undefined ? only : issuers.get(String(found.iss)));
@@ -531,16 +548,18 @@ function toIntrospect(
   };
 }
 
-// Require the name if there are several issuers, because an issuer must not get the tokens or the secrets of another
-// issuer.
+// If there are several issuers, require the option `issuer`, because an issuer must not receive the tokens or the
+// secrets of another issuer.
 function findIssuer(issuers: ReadonlyMap<string, Issuer>, name: string | undefined, place: string): Issuer {
   const [only] = issuers.values();
   const found = name !== undefined ? issuers.get(name) : issuers.size === 1 ? only : undefined;
   if (found) return found;
-  throw new TypeError(`Cannot use oauth({ ${place} }): name one of the issuers as its issuer`);
+  throw new TypeError(
+    `Cannot use oauth({ ${place} }): the option issuer is missing or is not in issuers; set issuer to one of issuers`,
+  );
 }
 
-// Remove the cause, because the request that started the check reports it.
+// Removes the cause of a refusal, because only the request that started the check reports the cause.
 function withoutCause(found: Verdict | AuthRefusal): Verdict | AuthRefusal {
   return isRefusal(found) && found.cause !== undefined ? refuseRequest(found.status, { reason: found.reason }) : found;
 }
@@ -552,5 +571,9 @@ const MAX_SKEW_MS = 300_000;
 function checkAlgorithms(algorithms: readonly string[]): void {
   const wrong = algorithms.find((name) => !ALGORITHMS.includes(name));
   if (wrong === undefined && algorithms.length) return;
-  throw new TypeError(`Cannot use the algorithm ${JSON.stringify(wrong)}: use some of ${ALGORITHMS.join(", ")}`);
+  throw new TypeError(
+    `Cannot use oauth(): algorithms is empty or contains an unknown algorithm (${
+      JSON.stringify(wrong)
+    }); use one or more of ${ALGORITHMS.join(", ")}`,
+  );
 }

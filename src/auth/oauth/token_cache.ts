@@ -1,32 +1,32 @@
 /**
- * Caches facts about tokens in memory.
+ * Caches the results of token checks in memory.
  *
  * @module
  */
 
-/** Limits of a cache. */
+/** Maximum size of a cache. */
 export interface CacheLimits {
   readonly entries: number;
-  /** Maximum length of all tokens and values together, in characters. */
+  /** Maximum total length of all tokens and values, in characters. */
   readonly characters: number;
 }
 
 interface Entry<T> {
   readonly value: T;
-  /** Length of the token and of everything that the value keeps, in characters. Defaults to the length of the token. */
+  /** Total length of the token and of the text in the value, in characters. Defaults to the length of the token. */
   readonly characters?: number;
-  /** Time until which the value is valid, in milliseconds since 1970. */
+  /** Time at which the value expires, in milliseconds since 1970. */
   readonly until: number;
 }
 
 const SWEEP_MS = 60_000;
 
 /**
- * Values by token, each until it expires. The number of values and their characters are limited: at the limit, the
- * oldest value is dropped.
+ * Maps tokens to values that expire. If the number or the total length of the values exceeds its limit, the oldest
+ * values are removed.
  *
- * The key is the token itself. Computing a hash would take longer than the call, and would not protect the token, which
- * is in memory in any case.
+ * The map key is the token instead of a hash. Computing a hash would take longer than the rest of the lookup, and would
+ * not protect the token, because the request contains the token too.
  */
 export class TokenCache<T> {
   readonly #limits: CacheLimits;
@@ -38,19 +38,19 @@ export class TokenCache<T> {
     this.#limits = limits;
   }
 
-  /** Number of values in the cache. */
+  /** Number of values in the cache, including expired values that were not removed yet. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Returns the value of a token if it is still valid. */
+  /** Returns the value of a token, or `undefined` if there is no value or the value has expired. */
   get(token: string, now: number): T | undefined {
     const entry = this.#entries.get(token);
     if (entry === undefined || now < entry.until) return entry?.value;
     this.delete(token);
   }
 
-  /** Stores a value until its `until` time. */
+  /** Stores a value, and removes the oldest values if the cache exceeds a limit. */
   set(token: string, entry: Entry<T>, now: number): void {
     this.delete(token);
     if (now >= this.#nextSweep) this.#sweep(now);
@@ -62,13 +62,13 @@ export class TokenCache<T> {
     }
   }
 
-  /** Forgets a token. */
+  /** Removes the value of a token. */
   delete(token: string): void {
     const entry = this.#entries.get(token);
     if (entry && this.#entries.delete(token)) this.#characters -= weigh(token, entry);
   }
 
-  /** Forgets all tokens. */
+  /** Removes all values. */
   clear(): void {
     this.#entries.clear();
     this.#characters = 0;

@@ -1,6 +1,5 @@
 /**
- * Exchanges the token of a caller for a token that another server accepts (RFC 8693). Handlers never see the caller's
- * token.
+ * Exchanges a caller's token for a token that another server accepts (RFC 8693). Handlers never see the caller's token.
  *
  * @module
  */
@@ -12,21 +11,19 @@ import { type AccessToken, requestToken, ReusedToken } from "./access_token.ts";
 import { checkClient, type OAuthClient } from "./oauth_client.ts";
 import { TokenCache } from "./token_cache.ts";
 
-/** Options for exchanging the tokens of callers. */
+/** Options for token exchange. The fields of {@linkcode OAuthClient} authenticate this server to the issuer. */
 export interface ExchangeOptions extends OAuthClient {
-  /**
-   * The issuer whose tokens are exchanged. It also performs the exchange. Required if the server has several issuers.
-   */
+  /** The issuer that exchanges its own tokens for other tokens. Required if `issuers` contains several issuers. */
   readonly issuer?: string;
 }
 
-/** The token that a handler wants. */
+/** Properties of the token that a handler requests. */
 export interface ExchangeRequest {
-  /** Name of the server that the token is for. */
+  /** Name of the server for which the token is requested. Sent as the parameter `audience`. */
   readonly audience?: string;
-  /** URL of the server that the token is for, as the parameter `resource` of RFC 8707. */
+  /** URL of the server for which the token is requested. Sent as the parameter `resource` of RFC 8707. */
   readonly resource?: string;
-  /** Scopes to request. Defaults to the default scopes of the issuer. */
+  /** Scopes to request. By default, the issuer decides which scopes to grant. */
   readonly scopes?: readonly string[];
 }
 
@@ -35,13 +32,13 @@ const REQUEST: KnownOptions<keyof ExchangeRequest> = {
   hints: { scope: "scopes", aud: "audience" },
 };
 
-// The only place that connects a principal with its token, because no object that handlers can reach may contain the
+// A map of this module connects principals with tokens, because objects that handlers can reach must not contain a
 // token.
 const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<AccessToken>>();
 
 /**
- * Exchanges the token of the caller for an access token that another server accepts, on behalf of the same user. The
- * server must have `oauth({ exchange })`. The server reuses each token until shortly before it expires.
+ * Exchanges the caller's token for an access token that another server accepts, on behalf of the same user. Requires
+ * the option `exchange` of `oauth`. Further calls return the same token until shortly before the token expires.
  *
  * ```ts
  * import { tool } from "@x/mcp";
@@ -56,7 +53,7 @@ const exchanges = new WeakMap<Principal, (request: ExchangeRequest) => Promise<A
  * });
  * ```
  *
- * Rejects if the caller has no token that can be exchanged, or if the issuer refuses the exchange.
+ * Rejects if the caller's token cannot be exchanged, or if the issuer refuses the exchange.
  */
 export async function exchangeToken(
   { principal }: Pick<Context, "principal">,
@@ -66,23 +63,26 @@ export async function exchangeToken(
   const exchange = principal && exchanges.get(principal);
   if (exchange) return await exchange(request);
   throw new Error(
-    "Cannot exchange the caller's token: ctx.principal is not from oauth() with `exchange` for its issuer",
+    "Cannot exchange the caller's token: ctx.principal was not created by oauth() with `exchange` for the issuer of the token",
   );
 }
 
-/** Allows a copy of a principal to exchange the same token as the original. */
+/** Lets handlers exchange the caller's token with a copy of the principal too. */
 export function shareExchange(from: Principal, to: Principal): void {
   const exchange = exchanges.get(from);
   if (exchange) exchanges.set(to, exchange);
 }
 
 const LIMITS = { entries: 10_000, characters: 16 * 1024 * 1024 };
-/** Maximum number of tokens that are kept for one caller. */
+/** Maximum number of exchanged tokens that are kept for one token of a caller. */
 const MAX_KEPT = 32;
-/** Time for which the exchanged tokens are kept if the caller's token states no expiry, in milliseconds. */
+/**
+ * Time for which exchanged tokens are kept after the last exchange, if the expiry of the caller's token is unknown, in
+ * milliseconds.
+ */
 const UNKNOWN_MS = 600_000;
 
-/** Exchanges the tokens of one issuer. */
+/** Exchanges tokens at one issuer, and reuses the tokens that the issuer returned. */
 export class TokenExchange {
   readonly #client: OAuthClient;
   readonly #place: { readonly issuer: Issuer; readonly send: Send };
@@ -94,16 +94,14 @@ export class TokenExchange {
     this.#place = place;
   }
 
-  /**
-   * Connects a principal with its token if this issuer has issued the token, so that handlers can exchange the token.
-   */
+  /** Lets handlers exchange the token of `principal`, if this issuer issued the token. */
   bind(principal: Principal, token: string, issuer: Issuer): void {
     if (issuer === this.#place.issuer) {
       exchanges.set(principal, (request) => this.#exchange(token, principal.expiresAt, request));
     }
   }
 
-  /** Forgets all tokens. */
+  /** Removes the exchanged tokens from memory. */
   clear(): void {
     this.#kept.clear();
   }

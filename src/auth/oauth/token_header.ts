@@ -1,10 +1,10 @@
 /**
- * Reads tokens from requests.
+ * Reads access tokens from the `Authorization` header.
  *
  * @module
  */
 
-/** Authentication schemes that carry a token. */
+/** Schemes of the `Authorization` header that contain a token. */
 export type TokenScheme = "Bearer" | "DPoP";
 
 /** The token of a request, or the reason for a refusal. */
@@ -12,32 +12,37 @@ export type ReadToken =
   | { readonly scheme: TokenScheme; readonly token: string }
   | TokenProblem;
 
-/** The reason for which a request is refused. Without `error`, the request has no token. */
+/** Why a request is refused. `error` is `undefined` if the request has no token. */
 export interface TokenProblem {
   readonly scheme?: TokenScheme;
   readonly error?: "invalid_request" | "invalid_token" | "invalid_dpop_proof";
   readonly reason: string;
-  /** Further details for the observer. */
+  /** More details for `observer.auth`. */
   readonly detail?: string;
 }
 
-/** Text before a bearer token in the header. */
+/** Text before a bearer token in the `Authorization` header. */
 export const PREFIX = "Bearer ";
 /** Maximum length of a token in characters. */
 const MAX_TOKEN = 16_384;
-/** The query parameter of RFC 6750. The server refuses it, because URLs end up in logs. */
+/**
+ * Name of the query parameter that RFC 6750 defines for tokens. The server refuses requests with this parameter,
+ * because URLs end up in logs.
+ */
 export const QUERY = "access_token";
 
-/** Reads the token of a request from its `Authorization` header. */
+/** Reads the token from an `Authorization` header. `url` is the URL of the request. */
 export function readToken(header: string, url: string): ReadToken {
   if (url.includes("?") && new URL(url).searchParams.has(QUERY)) {
     return { error: "invalid_request", reason: "the token is in the query; send it in the Authorization header" };
   }
-  if (header.length > MAX_TOKEN + PREFIX.length) return { error: "invalid_token", reason: "the token is too long" };
-  // Several headers of the same name arrive joined by commas. A token contains no comma.
+  if (header.length > MAX_TOKEN + PREFIX.length) {
+    return { error: "invalid_token", reason: "the token is longer than 16384 characters" };
+  }
+  // `Headers` joins repeated headers with commas, and a token contains no comma.
   if (header.includes(",")) return { error: "invalid_request", reason: "it has more than one token" };
-  // A request with another scheme has no token, so the refusal does not contain an `error`: the client may not have
-  // learned yet that it needs a token.
+  // Omit `error`, as RFC 6750 recommends for a request without a token: the client may not know yet that a token is
+  // needed.
   const [, name] = /^(bearer|dpop)(?: |$)/i.exec(header) ?? [];
   if (name === undefined) return { reason: "it has no token" };
   const scheme = name.toLowerCase() === "dpop" ? "DPoP" : "Bearer";

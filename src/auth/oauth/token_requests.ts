@@ -1,6 +1,6 @@
 /**
- * Sends requests to an authorization server: requests for tokens, and introspection. Loaded when such a request is
- * first sent.
+ * Sends token requests and introspection requests to authorization servers. This module is loaded when the first such
+ * request is sent.
  *
  * @module
  */
@@ -25,25 +25,25 @@ import type { Claims } from "./caller.ts";
 import { readSecureUrl, type Send, sendText } from "./http.ts";
 import type { OAuthClient, PrivateJwk } from "./oauth_client.ts";
 
-/** A request to an authorization server, and the client that sends it. */
+/** What a request to an authorization server needs. */
 export interface TokenRequest {
-  /** The authorization server. */
+  /** Name of the authorization server: its URL, as in the claim `iss`. */
   readonly issuer: string;
-  /** The URL of the endpoint. */
+  /** URL of the token endpoint or of the introspection endpoint. */
   readonly endpoint: string;
   readonly client: OAuthClient;
-  /** The form parameters, without the parameters that authenticate the client. */
+  /** The form parameters, except the parameters that authenticate the client. */
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly send: Send;
 }
 
-/** A response that cannot be used. The message begins with a verb, and contains only the error code of the response. */
+/** The error for an unusable response. From the body of the response, the message contains only the error code. */
 export class UnusableResponseError extends Error {}
 
 /**
- * Requests a token.
+ * Sends a token request.
  *
- * @throws {UnusableResponseError} if the response is not a token.
+ * @throws {UnusableResponseError} if the response is not a valid token response, or if the endpoint is not secure.
  */
 export async function requestTokenAt(request: TokenRequest): Promise<TokenEndpointResponse> {
   const { issuer, endpoint, client } = request;
@@ -58,9 +58,10 @@ export async function requestTokenAt(request: TokenRequest): Promise<TokenEndpoi
 }
 
 /**
- * Asks an authorization server about a token.
+ * Introspects the token in `params`. Returns the whole introspection response.
  *
- * @throws {UnusableResponseError} if the response is not an introspection response.
+ * @throws {UnusableResponseError} if the response is not a valid introspection response, or if the endpoint is not
+ * secure.
  */
 export async function introspectAt(request: TokenRequest): Promise<Claims> {
   const { issuer, endpoint, client } = request;
@@ -90,9 +91,10 @@ async function exchange<T>(
   required: readonly string[],
   run: (options: RequestOptions, authentication: ClientAuth) => Promise<T>,
 ): Promise<T> {
-  // The credentials must travel over https. The URL must be valid too, because otherwise they could go to this machine
-  // by mistake.
-  if (!readSecureUrl(endpoint)) throw new UnusableResponseError(`${endpoint} is neither https nor on loopback`);
+  // The request contains credentials, so the endpoint must be a valid URL that uses https, or http on loopback.
+  if (!readSecureUrl(endpoint)) {
+    throw new UnusableResponseError(`the endpoint ${endpoint} is not a URL over https, or over http on loopback`);
+  }
   const authentication = await toAuthentication(client);
   let status: number | undefined;
   const options: RequestOptions = {
@@ -107,21 +109,24 @@ async function exchange<T>(
     return await run(options, authentication);
   } catch (error) {
     if (status === undefined) throw error;
-    // Replace the error: it keeps the whole response, in which some authorization servers repeat the tokens that they
-    // received.
-    throw new UnusableResponseError(`it responds with status ${status}${toCode(error, required)}`);
+    // Replace the error, because it contains the whole response, and the responses of some authorization servers repeat
+    // the tokens from the request.
+    throw new UnusableResponseError(`the issuer responds with status ${status}${toCode(error, required)}`);
   }
 }
 
-/** Returns the error code of a refusal, or text about the defect of any other response. */
+/**
+ * Returns the end of the error message: the error code from an error response, what is wrong with the body of another
+ * response, or an empty text.
+ */
 function toCode(error: unknown, required: readonly string[]): string {
   if (error instanceof ResponseBodyError) return /^[a-z_]{1,40}$/.test(error.error) ? ` (${error.error})` : "";
   const cause = error instanceof Error ? error.cause : undefined;
-  // If the body is not JSON, the cause is the response itself.
+  // If the body is not JSON, `cause` is the `Response`.
   const body = isObject(cause) && !(cause instanceof Response) ? cause.body : undefined;
   if (!isObject(body)) return "";
   const missing = required.find((name) => body[name] === undefined);
-  return missing === undefined ? " and a body that is not valid" : ` and a body without ${missing}`;
+  return missing === undefined ? " and an invalid body" : ` and a body without ${missing}`;
 }
 
 async function toAuthentication(client: OAuthClient): Promise<ClientAuth> {
@@ -135,7 +140,11 @@ async function toKeyAuthentication(given: CryptoKey | PrivateJwk, algorithm?: st
   const jwk = "kty" in given ? given : undefined;
   const alg = algorithm ?? jwk?.alg;
   const key = "kty" in given ? await importJWK(given, alg ?? "ES256") : given;
-  if (!(key instanceof CryptoKey)) throw new TypeError("Cannot use privateKey: it is not an asymmetric key");
+  if (!(key instanceof CryptoKey)) {
+    throw new TypeError(
+      "Cannot use privateKey: it is not an asymmetric key; use the private key of a key pair, or use clientSecret instead",
+    );
+  }
   return PrivateKeyJwt({ key, kid: jwk?.kid }, {
     [modifyAssertion](header) {
       if (alg !== undefined) header.alg = alg;

@@ -1,5 +1,5 @@
 /**
- * Checks the claims of tokens against the author's schema, so that handlers read typed claims.
+ * Checks the claims of tokens against the schema in `oauth({ claims })`, so that handlers receive typed claims.
  *
  * @module
  */
@@ -12,15 +12,18 @@ import type { Principal } from "../../core/call/context.ts";
 import { type Claims, type OAuthPrincipal, readIssuer } from "./caller.ts";
 import { InvalidToken } from "./claims.ts";
 
-/** Checks the claims of tokens from the given issuers. */
+/** Checks claims against a schema. Without a schema, accepts all claims. */
 export class TypedClaims {
   readonly #schema?: CompiledSchema;
   readonly #issuers: ReadonlyMap<string, unknown>;
-  /** Claims that were checked. Copies of a principal with another expiry share the same object. */
+  /**
+   * The claims objects that this process has checked. A copy of a principal with a later `expiresAt` has the same
+   * claims object.
+   */
   readonly #checked = new WeakSet<object>();
 
   /**
-   * Creates the checks. `issuers` contains the issuers by name.
+   * The keys of `issuers` are the names of the trusted issuers.
    *
    * @throws {TypeError} if `schema` is not a schema.
    */
@@ -28,16 +31,15 @@ export class TypedClaims {
     this.#issuers = issuers;
     if (schema === undefined) return;
     this.#schema = compileSchema(withJson(schema), { use: "input", place: "the claims of oauth()" });
-    // Load the code for JSON Schema now, because `read` must check the claims of another process's caller
-    // synchronously.
+    // Load the code for JSON Schema now, because `read` checks claims from other processes synchronously.
     if (this.#schema.isRaw) void Promise.resolve(this.#schema.validate({})).catch(() => {});
   }
 
   /**
-   * Returns the claims of a token as the schema outputs them.
+   * Returns the output of the schema for the claims of a token.
    *
-   * @throws {InvalidToken} (as a rejection) if the claims do not match the schema. Its `detail` contains the reason;
-   * its message does not.
+   * @throws {InvalidToken} (as a rejection) if the claims do not match the schema. Only the `detail` of the error
+   * contains the reason.
    */
   async check(claims: Claims): Promise<Claims> {
     const checked = await this.#schema?.validate(claims) ?? { value: claims };
@@ -45,17 +47,19 @@ export class TypedClaims {
       throw new InvalidToken("the claims of the token are not accepted", checked.problem);
     }
     if (isObject(checked.value) && isJson(checked.value)) return checked.value;
-    throw new TypeError("Cannot use the claims of a token: the schema did not return a JSON object; return an object");
+    throw new TypeError(
+      "Cannot use the claims of a token: the schema did not return a JSON object; make the schema return a JSON object",
+    );
   }
 
-  /** Marks the claims of a principal as checked. */
+  /** Marks the claims of a principal as checked, so that `read` does not check them again. */
   add({ claims }: OAuthPrincipal): void {
     this.#checked.add(claims);
   }
 
   /**
-   * Returns a principal whose claims match the schema, or `undefined` if its id does not belong to one of these
-   * issuers. Checks the claims again if the principal comes from another process or from a test.
+   * Returns the principal with claims that match the schema. Returns `undefined` if the principal's id does not contain
+   * one of the issuers. Checks the claims again if the principal comes from another process or from a test.
    *
    * @throws {TypeError} if the claims do not match the schema.
    */
@@ -63,22 +67,22 @@ export class TypedClaims {
     const issuer = readIssuer(principal.id);
     if (issuer === undefined || !this.#issuers.has(issuer)) return;
     const { id, claims = {} } = principal;
-    if (isObject(claims) && this.#checked.has(claims)) return principal as OAuthPrincipal; // Safe: from `oauth()`.
+    if (isObject(claims) && this.#checked.has(claims)) return principal as OAuthPrincipal; // The cast is safe, because `oauth()` created the principal.
     const refuse = (state: string) => new TypeError(`Cannot read the claims of ${quote(id)}: ${state}`);
-    if (!isObject(claims)) throw refuse("they are not an object; pass on the claims of ctx.principal");
+    if (!isObject(claims)) throw refuse("the claims are not an object; set claims to an object of claims");
     const checked = this.#schema?.validate(claims) ?? { value: claims };
     if (isPromiseLike(checked)) {
       throw refuse(
-        "their schema is asynchronous, but this check is synchronous; use a synchronous Standard Schema",
+        "the schema is asynchronous, but this check is synchronous; use a synchronous Standard Schema",
       );
     }
-    if (checked.problem !== undefined) throw refuse(`they do not match the schema: ${checked.problem}`);
-    if (!isObject(checked.value)) throw refuse("the schema did not return an object; return an object");
+    if (checked.problem !== undefined) throw refuse(`the claims do not match the schema: ${checked.problem}`);
+    if (!isObject(checked.value)) throw refuse("the schema did not return an object; make the schema return an object");
     return Object.freeze({ ...principal, issuer, claims: checked.value });
   }
 }
 
-// Adds a placeholder for JSON Schema, because clients never see this schema.
+// Adds a placeholder for the schema's JSON Schema: `compileSchema` requires it, but clients never see this schema.
 function withJson(schema: Schema): Schema {
   if (!isStandard(schema) || schema["~standard"].jsonSchema) return schema;
   const { version, vendor, validate } = schema["~standard"];
@@ -96,7 +100,8 @@ function isStandard(schema: Schema): schema is StandardSchema {
   return "~standard" in Object(schema);
 }
 
-// Claims must be JSON, because tasks store them, and because the cache counts their characters.
+// Tests whether claims can be serialized as JSON: tasks store claims, and the token cache counts the characters of
+// their JSON.
 function isJson(claims: Claims): boolean {
   try {
     return JSON.stringify(claims) !== undefined;

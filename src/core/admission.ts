@@ -25,7 +25,7 @@ export interface AdmitFacts {
   readonly client: ClientFacts & { readonly info?: Implementation };
   /**
    * Returns the parameters of the server's path, like `ctx.route` in a handler. To get typed values, pass the schema
-   * of the server's option `params`. Compare them with the principal, because a client chooses its path.
+   * from the server's `params` option. Compare the parameters with the principal, because the client chooses the path.
    *
    * @throws {TypeError} if the path has no parameters.
    */
@@ -62,12 +62,17 @@ export async function admit(core: Core, decide: Admit, entering: Entering): Prom
   }
   if (decided === true) return;
   if (!isRefusal(decided)) {
-    throw core.report(new TypeError("Cannot admit a request: admit returned neither true nor refuseRequest()"), {
-      method,
-    });
+    throw core.report(
+      new TypeError(
+        "Cannot admit a request: admit returned neither true nor a refusal; return true, or the result of refuseRequest()",
+      ),
+      {
+        method,
+      },
+    );
   }
   if (observed) observed.reason = "admission";
-  const { status, reason = "the request is not admitted", challenges = [], retryAfterMs } = decided;
+  const { status, reason = "the server refused the request", challenges = [], retryAfterMs } = decided;
   const data = retryAfterMs === undefined ? undefined : { retryAfterMs };
   const error = new McpError(-31_000 - status, `Cannot serve the request: ${reason}`, data);
   throw Object.assign(error, { [REPLY_HEADERS]: toChallengeHeaders(challenges) });

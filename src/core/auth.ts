@@ -23,7 +23,7 @@ export interface Authentication<P extends Principal = Principal> {
   readonly authenticate: Authenticate;
   /**
    * The headers, cookies and query parameters in which callers send their credentials. The server removes these values
-   * from `ctx.http`, so handlers do not see them. It always removes the `Authorization` header.
+   * from `ctx.http`, so handlers do not see them. The server always removes the `Authorization` header.
    */
   readonly credentials?: Credentials;
   /**
@@ -190,7 +190,7 @@ export const RECHECKS: unique symbol = Symbol.for("mcp.rechecks");
 /** Key of the function that refuses a request if too many callers wait for authentication. */
 export const FIND_PLACE: unique symbol = Symbol.for("mcp.findPlace");
 
-/** Names of the headers, cookies and query parameters that carry credentials. */
+/** Names of the headers, cookies and query parameters that contain credentials. */
 export interface Credentials {
   /** Header names. */
   readonly headers?: readonly string[];
@@ -272,7 +272,7 @@ const REFUSE: KnownOptions<keyof RefuseRequestOptions> = {
   hints: { message: "reason", challenges: "challenge" },
 };
 
-/** Creates the refusal of a request. Return it from `authenticate`. */
+/** Creates the refusal of a request, which `authenticate` and `admit` can return. */
 export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequestOptions = {}): AuthRefusal {
   checkOptions("refuse a request", options, REFUSE);
   const { challenge, reason, detail, cause, retryAfterMs } = options;
@@ -285,7 +285,7 @@ export function refuseRequest(status: AuthRefusal["status"], options: RefuseRequ
 }
 
 /** End of the error message for an invalid challenge. */
-export const CHALLENGE = 'challenge is not a scheme such as { scheme: "Bearer", params: { realm: "notes" } }';
+export const CHALLENGE = 'challenge is invalid; use an object such as { scheme: "Bearer", params: { realm: "notes" } }';
 
 /**
  * Tests whether `value` is a challenge that can be written to a header. With an invalid challenge, writing the header

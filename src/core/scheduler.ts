@@ -462,7 +462,8 @@ export class Scheduler implements Executor {
     try {
       if (isMcpError(error)) {
         if (hasValidCode(error)) return error;
-        const state = `Cannot send code ${error.code}: use an integer outside -32768 to -32000`;
+        const state =
+          `Cannot send code ${error.code}: it is reserved or not an integer; use an integer outside -32768 to -32000`;
         return this.#core.report(new TypeError(state, { cause: error }), call);
       }
     } catch {

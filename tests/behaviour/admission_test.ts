@@ -117,7 +117,7 @@ behaviour("admit may refuse a session, return a promise, or throw", async (conne
   assertEquals((await fails(() => client.callTool("hello"))).code, -32603);
   assertEquals(takeFaults().map(({ error }) => String(error)), [
     "Error: no database",
-    "TypeError: Cannot admit a request: admit returned neither true nor refuseRequest()",
+    "TypeError: Cannot admit a request: admit returned neither true nor a refusal; return true, or the result of refuseRequest()",
   ]);
   if (way.transport === "pipe") return;
   const challenge = { scheme: "Bearer", params: { error: "step_up" } };

@@ -58,7 +58,7 @@ behaviour("a handler whose synchronous part takes over 50 ms is reported once", 
     const place = { prompt: 'prompts/get "prompt"', note: 'resources/read "note://1"' }[name] ?? `tools/call "${name}"`;
     const { [name]: ms = 51 } = times;
     const text = `Cannot serve other calls while ${place} blocks the event loop for ${ms} ms; split the work with ` +
-      "awaits, or move it to a worker thread";
+      "await, or move the work to a worker thread";
     assertEquals(warnings, ["quick", "later"].includes(name) ? [] : [text], name);
   }
   assertEquals(takeFaults().length, 2);

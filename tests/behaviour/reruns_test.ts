@@ -30,10 +30,10 @@ behaviour("work before a question is reported once for each question, in every r
   const call = () => connected.callTool("noisy", {}, { meta: { progressToken: 1 } });
   const warnings = await collectWarnings(async () => void [await call(), await call()]);
   assertEquals(warnings, [
-    'Cannot run tools/call "noisy" without repeating work: before the question "first" it logs a message, reports ' +
+    'Cannot run tools/call "noisy" without repeating work: before the question "first", the handler logs a message, reports ' +
     "progress, and again when the answer arrives; do this work after the last question, or store its result with " +
     "ctx.once(key, make)",
-    'Cannot run tools/call "noisy" without repeating work: before the question "second" it logs a message, and again ' +
+    'Cannot run tools/call "noisy" without repeating work: before the question "second", the handler logs a message, and again ' +
     "when the answer arrives; do this work after the last question, or store its result with ctx.once(key, make)",
   ]);
 }, { perInstance: "observer" });
@@ -67,7 +67,7 @@ behaviour("a slow await before a question is reported, and work in ctx.once is a
   );
   assertEquals(warnings.length, 1, warnings.join("\n"));
   assertStringIncludes(warnings[0], 'Cannot run tools/call "slow" without repeating work: before the question "sure"');
-  assertStringIncludes(warnings[0], "it takes 150 ms, and again");
+  assertStringIncludes(warnings[0], "the handler takes 150 ms, and again");
 }, { perInstance: "observer" });
 
 behaviour("a notification before a question is reported, and a notification after it is accepted", async (join) => {
@@ -91,7 +91,7 @@ behaviour("a notification before a question is reported, and a notification afte
     await connected.callTool("quiet");
   });
   assertEquals(warnings.length, 1, warnings.join("\n"));
-  assertStringIncludes(warnings[0], 'before the question "first" it announces a change, and again');
+  assertStringIncludes(warnings[0], 'before the question "first", the handler announces a change, and again');
   assertEquals((await subscription.take(1)).length, 1);
   await subscription.close();
 }, { perInstance: "observer" });

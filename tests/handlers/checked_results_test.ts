@@ -102,7 +102,7 @@ for (
     });
     assertEquals(answers, [-32603, -32603]);
     for (const one of told) {
-      assertStringIncludes(one, `Cannot send code ${code}: use an integer outside -32768 to -32000`);
+      assertStringIncludes(one, `Cannot send code ${code}: it is reserved or not an integer; use an integer outside -32768 to -32000`);
     }
   });
 }

@@ -160,7 +160,7 @@ const MISTAKES: readonly (readonly [make: () => unknown, message: string])[] = [
   [() => onlyMethods(["tools/call"], untyped("audit")), "the middleware is not a function"],
   [
     () => onlyMethods([], audit),
-    "the list is empty, so the middleware would never run; name a method, or leave the middleware out",
+    "the list is empty, so the middleware would never run; name a method, or omit the middleware",
   ],
   ...([
     ["tool/call", "tools/call"],

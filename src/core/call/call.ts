@@ -147,8 +147,8 @@ export abstract class Call implements ServiceCall, Cancellable {
   /** The handler's own timeout, in milliseconds. */
   declare timeoutMs?: number;
   /**
-   * The value from the server's `session` option. Set if this call has read the value, and the client has no session
-   * that keeps the value.
+   * The value from the server's `session` option. Set if this call has read the value, and the client has no session in
+   * which the value is stored.
    */
   declare data?: readonly [unknown];
   /** Number of questions that the client has not answered. */
@@ -536,8 +536,8 @@ export abstract class Call implements ServiceCall, Cancellable {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     work.then(resolve, reject);
     const stop = (reason: CancelError) => {
-      // Handle the rejection here, because the caller may not handle it, and an unhandled rejection would end the
-      // process.
+      // Handle the rejection here. The code that called this method may not handle the rejection, and an unhandled
+      // rejection would end the process.
       promise.catch(() => {});
       reject(reason);
     };
@@ -567,7 +567,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     }
     const { key, requires, make } = prepare();
     requireCapabilities(this.client.capabilities, requires, "ask the client");
-    if (this.ended) throw this.reason ?? new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended");
+    if (this.ended) {
+      throw this.reason ??
+        new McpError(INVALID_PARAMS, "Cannot ask the client: the call has ended; ask before the handler returns");
+    }
     const { reruns } = this.host;
     const question = make(this.client.capabilities);
     const text = JSON.stringify([question.method, question.params]);

@@ -21,7 +21,7 @@ import type { NoServices, Service, ServiceEnd } from "./service.ts";
  * copy.
  */
 export interface Principal {
-  /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to it. */
+  /** Stable, unique id of the caller. Sessions and the state of elicitations are bound to this id. */
   readonly id: string;
   /**
    * Permissions of the caller. Defaults to no permissions. Use `allScopes` from `@x/mcp/auth` to grant all permissions.
@@ -284,7 +284,7 @@ export interface Context<S = NoServices> {
   readonly server: RunningServer;
   /** Method of the request, such as `tools/call`. */
   readonly method: string;
-  /** Parameters of the request, as the client sent them. */
+  /** Parameters of the request, in the form that the client sent. */
   readonly params: Meta;
   /** The request's `_meta`. */
   readonly meta: Meta;
@@ -390,9 +390,9 @@ export interface Context<S = NoServices> {
    */
   get<T>(service: Service<T>): Promise<T>;
   /**
-   * Reads a resource of this server on behalf of the same caller. The resource's `allow`, scopes, limits, guards and
-   * the middleware apply. Questions from the resource's handler are sent to the client. Resources may read each other
-   * up to 8 levels deep.
+   * Reads a resource of this server for the same caller. The resource's `allow`, scopes, limits, guards and the
+   * middleware apply. Questions from the resource's handler are sent to the client. Resources may read each other up to
+   * 8 levels deep.
    *
    * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks a required
    * scope.

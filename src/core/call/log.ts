@@ -32,7 +32,7 @@ export type ServerLog = { readonly [level in LogLevel]: ((data: unknown, options
 export function toSafeFilter(to: LogFilter, report: (error: unknown) => unknown): LogFilter {
   return (receiver) => {
     try {
-      return readSyncVerdict(to(receiver), "to of a log message");
+      return readSyncVerdict(to(receiver), "the log filter to");
     } catch (error) {
       report(error);
       return false;
@@ -65,7 +65,7 @@ export function createServerLog(
 /** Sends one log message. Resolves when the client is ready to receive further messages. */
 type WriteLog = (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
 
-/** The prototype that all logs share. It has a getter for each level. */
+/** The prototype that all logs share, with a getter for each level. */
 const levels = Object.defineProperties(
   {},
   Object.fromEntries(LOG_LEVELS.map((level) => [level, {
@@ -80,5 +80,5 @@ const levels = Object.defineProperties(
  * property.
  */
 export function createLog(write: WriteLog): Log {
-  return Object.create(levels, { write: { value: write } }); // The prototype has a getter for each level.
+  return Object.create(levels, { write: { value: write } }); // `levels` has a getter for each level.
 }

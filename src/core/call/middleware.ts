@@ -53,7 +53,7 @@ export function onlyMethods(methods: readonly string[], middleware: Middleware):
     throw refuse('the methods are not a list of strings; use a list such as ["tools/call"]');
   }
   if (!methods.length) {
-    throw refuse("the list is empty, so the middleware would never run; name a method, or leave the middleware out");
+    throw refuse("the list is empty, so the middleware would never run; name a method, or omit the middleware");
   }
   if (typeof middleware !== "function") throw refuse("the middleware is not a function");
   const known = listMethods();

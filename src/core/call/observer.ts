@@ -319,8 +319,8 @@ export interface CloseEvent {
 /**
  * Receives the events of a server. Each method is optional, and an event without a method costs nothing.
  *
- * An observer cannot break a server: calls do not wait for it, and errors that it throws are only printed. No event
- * contains credentials, and only `message` contains arguments and results.
+ * An observer cannot break a server: calls do not wait for observers, and errors that an observer throws are only
+ * printed. No event contains credentials, and only `message` contains arguments and results.
  *
  * ```ts
  * import { createServer, type Observer } from "@x/mcp";
@@ -339,13 +339,16 @@ export interface Observer {
   /** Called when a call has ended. */
   call?(event: CallEvent): unknown;
   /**
-   * Runs a call: `run()` runs middleware and the handler, and `around` must return the value that `run()` returns. Use
-   * it to set state for the duration of the call, such as the context of a trace. Called after `start`. If `around`
+   * Runs a call. `run()` runs middleware and the handler, and `around` must return the value that `run()` returns. Use
+   * `around` to set state for the duration of the call, such as the trace context. Called after `start`. If `around`
    * does not call `run`, or returns another value, the server reports the mistake, and the client still receives the
    * result of the call.
    */
   around?<T>(event: StartEvent, run: () => T): T;
-  /** Called when a question of a handler is answered, fails, or is left open for the client's next request. */
+  /**
+   * Called when a handler's question was answered, has failed, or was sent with the response for an answer in the
+   * client's next request.
+   */
   asked?(event: AskedEvent): unknown;
   /** Called for each request that the server rejected before the start of a call. */
   refused?(event: RefusedEvent): unknown;

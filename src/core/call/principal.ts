@@ -70,11 +70,11 @@ function toList(scopes: readonly unknown[]): readonly unknown[] {
 }
 
 function findProblem({ scopes, expiresAt }: Fields): string | undefined {
-  const remedy = 'use names like ["notes:read"], or allScopes for a caller that may do everything';
+  const remedy = 'use names like ["notes:read"], or allScopes for a caller with all permissions';
   if (isStrayPromise(scopes)) return `its scopes are a promise; ${remedy}`;
   if (scopes !== undefined && !isList(scopes)) return `its scopes are not a list of names without spaces; ${remedy}`;
   if (expiresAt === undefined || typeof expiresAt === "number" && Number.isFinite(expiresAt)) return;
-  return "its expiresAt is not a finite number; use milliseconds since 1970, or leave it out";
+  return "its expiresAt is not a finite number; use milliseconds since 1970, or omit expiresAt";
 }
 
 function isList(scopes: unknown): scopes is readonly string[] {

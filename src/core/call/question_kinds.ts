@@ -78,7 +78,7 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
         throw new TypeError(
           `Cannot sample ${
             quote(key)
-          }: messages[${wrong.at}] must contain exactly one result for each tool use in the message before`,
+          }: messages[${wrong.at}] is invalid; a user message must contain exactly the results for the tool uses in the previous message`,
         );
       }
       const isKept = includeContext === "none" || isObject(sampling?.context);

@@ -93,7 +93,7 @@ export class RunWatch {
         const state = `${place} blocks the event loop for ${ms} ms`;
         this.#warn(
           `block ${place}`,
-          `Cannot serve other calls while ${state}; split the work with awaits, or move it to a worker thread`,
+          `Cannot serve other calls while ${state}; split the work with await, or move the work to a worker thread`,
         );
       }
     }

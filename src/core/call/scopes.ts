@@ -92,7 +92,7 @@ export function covers(
  */
 export function hasScopes(ctx: Pick<Context, "principal" | "client">, ...names: readonly string[]): boolean {
   if (!names.length || !names.every(isScope)) {
-    const state = names.length ? `not all of ${names.map(quote).join(", ")} are scopes` : "no scope is named";
+    const state = names.length ? `not all of ${names.map(quote).join(", ")} are valid scopes` : "no scope was passed";
     throw new TypeError(`Cannot test scopes: ${state}; use names without spaces like "notes:read"`);
   }
   const test: unknown = Reflect.get(ctx, HAS_SCOPES);

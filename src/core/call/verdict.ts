@@ -27,7 +27,7 @@ export function readVerdict(decided: unknown, asked: string): boolean | Promise<
  */
 export function readSyncVerdict(decided: unknown, asked: string): boolean {
   if (typeof decided === "boolean") return decided;
-  throw new TypeError(`Cannot decide by ${asked}: it returned ${toKind(decided)}; return true or false`);
+  throw new TypeError(`Cannot use the result of ${asked}: it is ${toKind(decided)}; return true or false`);
 }
 
 function toKind(value: unknown): string {

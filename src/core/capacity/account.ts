@@ -687,7 +687,7 @@ export class Accounts {
 /** Maximum number of clients whose holdings one eviction tries. */
 const MAX_TRIES = 64;
 
-/** Maximum number of holdings per client that one eviction tries. */
+/** Maximum number of holdings of each client that one eviction tries. */
 const MAX_HOLDINGS = 256;
 
 function toId(key: string, tenant: string | undefined): string {

@@ -35,7 +35,7 @@ const WORDS: Readonly<Record<Lifetime, string>> = {
   call: "lives for one call",
 };
 
-/** The services of a handler, and whether all of them live as long as the server. */
+/** The services of a handler, and whether all these services live as long as the server. */
 export interface Needs {
   readonly list: readonly (readonly [name: string, service: Service])[];
   readonly isLasting: boolean;
@@ -60,7 +60,7 @@ export class ServiceContainer implements Container {
     scope: this.#scope,
   });
   readonly #parts: ContainerParts;
-  /** Server-wide services of handlers, and of other services. */
+  /** Services that live as long as the server. Handlers or other services use them. */
   readonly #lasting = new Map<Definition, Service>();
   readonly #added = new Set<Definition>();
   readonly #entries = new Map<Definition, Entry>();
@@ -84,7 +84,10 @@ export class ServiceContainer implements Container {
     this.#parts = parts;
   }
 
-  /** Adds services of a handler, and the services that they use. `ready` creates those that are server-wide. */
+  /**
+   * Adds a handler's services, and the services that these services use. `ready` creates the services that live as long
+   * as the server.
+   */
   add(services: readonly Service[]): void {
     for (const service of services) {
       const definition = toDefinition(service);

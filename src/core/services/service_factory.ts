@@ -44,9 +44,9 @@ export interface ServiceOptions<T> {
    */
   readonly dispose?: (value: T, end: ServiceEnd) => unknown;
   /**
-   * The services that `make` gets. The server creates the services in this list that live as long as the server when it
-   * starts, like the services of handlers. A service that is not in the list is created on first use. Defaults to an
-   * empty list.
+   * The services that `make` gets. When the server starts, it creates the services in this list that live as long as
+   * the server, like the services of handlers. A service that is not in the list is created on first use. Defaults to
+   * an empty list.
    */
   readonly uses?: readonly Service[];
 }

@@ -67,7 +67,7 @@ export class Registry {
    */
   hasList(name: string): boolean {
     if (!LISTS.includes(name)) {
-      throw new TypeError(`Cannot announce that ${quote(name)} have changed: the lists are ${LISTS.join(", ")}`);
+      throw new TypeError(`Cannot announce a changed list: ${quote(name)} is not a list; use ${LISTS.join(", ")}`);
     }
     return !!this.#compiled.get(name)?.capabilities[name]?.listChanged;
   }

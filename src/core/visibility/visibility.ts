@@ -144,7 +144,9 @@ export function applyRules(handler: Handler, rules: readonly Rule[]): Handler {
     const { isShown, callers } = rule;
     const apply = (applies: boolean) => applies ? isShown && decideAlone(call, subject) : decide(call, subject, at - 1);
     // If `callers` throws, the error hides the handler, even if the rule enables the handler.
-    const applies = callers ? readVerdict(callers(call), isShown ? "enable" : "disable") : true;
+    const applies = callers
+      ? readVerdict(callers(call), isShown ? "callers in enable()" : "callers in disable()")
+      : true;
     return typeof applies === "boolean" ? apply(applies) : applies.then(apply);
   };
   const allow: BoundAllow = (call, subject) => decide(call, subject, rules.length - 1);

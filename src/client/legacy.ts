@@ -185,7 +185,9 @@ class LegacyProtocol implements Protocol {
     const { protocolVersion: version } = result;
     if (typeof version !== "string" || (recovers && !versions.includes(version))) {
       throw new Error(
-        `Cannot connect: the server chose revision ${version}, but this client supports ${versions.join(", ")}`,
+        `Cannot connect: the server supports ${version ?? "no revision"}, but this client supports ${
+          versions.join(", ")
+        }`,
       );
     }
     this.#codec.version = version;

@@ -1,5 +1,5 @@
 /**
- * Checks the structured content of results against the output schemas of the tools that were listed.
+ * Validates the structured content of results with the output schemas of the listed tools.
  *
  * @see specification/2026-07-28/server/tools (Output Schema)
  * @module
@@ -10,25 +10,25 @@ import { type Issue, toText } from "../schema/json_schema.ts";
 
 type Check = (value: unknown) => readonly Issue[];
 
-/** The output schemas of a server's tools, from its latest list. */
+/** The output schemas of a server's tools, from the latest `listTools`. */
 export class OutputChecks {
   #schemas = new Map<unknown, Params>();
   readonly #checks = new WeakMap<Params, Check>();
 
-  /** Replaces all schemas with the schemas of a complete list of tools. */
+  /** Replaces all schemas with the output schemas in a complete list of tools. */
   learn(tools: readonly Params[]): void {
     this.#schemas = new Map(
       tools.flatMap(({ name, outputSchema }) => isObject(outputSchema) ? [[name, outputSchema]] : []),
     );
   }
 
-  /** Forgets all schemas. Called when the list of tools has changed. */
+  /** Removes all schemas. Called when the server's list of tools has changed. */
   forget(): void {
     this.#schemas.clear();
   }
 
   /**
-   * Checks a result of a tool. The result is not checked if no output schema of the tool is known.
+   * Validates the result of a tool call. Accepts any result if no output schema of the tool is known.
    *
    * @throws {McpError} with code 0 if the structured content is missing or does not match the schema.
    */
@@ -54,8 +54,8 @@ export class OutputChecks {
   }
 }
 
-// Ignores patterns, because a pattern from a server could block this process. A schema that cannot be compiled, for
-// example because it refers to another document, accepts every result.
+// Compiles a schema. Ignores `pattern`, because evaluating a server's regular expression could block this process.
+// Accepts every result if the schema cannot be compiled, for example because it refers to another document.
 async function compile(schema: Params): Promise<Check> {
   const { compileJsonSchema } = await import("../schema/json_check.ts");
   try {

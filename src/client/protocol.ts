@@ -10,52 +10,55 @@ import type { Notification } from "./message.ts";
 import type { Outcome, SentRequestOptions } from "./rpc.ts";
 import type { SubscriptionFilter, Watch } from "./subscription.ts";
 
-/** The server, and the protocol revision in use. */
+/** Facts about the server, and the protocol revision in use. */
 export interface ServerFacts {
-  /** `"modern"` if each request describes its client, or `"legacy"` if client and server have a handshake. */
+  /**
+   * `"modern"` if each request contains the client's name and capabilities, or `"legacy"` if the connection began with
+   * a handshake.
+   */
   readonly era: "modern" | "legacy";
   /** The protocol revision, such as `2026-07-28`. */
   readonly version: string;
-  /** The name and version of the server, as the server states them. They are not verified. */
+  /** The name and version that the server reports. They are not verified. */
   readonly info?: Implementation;
-  /** The capabilities of the server. */
+  /** The capabilities that the server declares. */
   readonly capabilities: Params;
-  /** Instructions for a model that uses the server. */
+  /** The server's instructions for models that use it. */
   readonly instructions?: string;
 }
 
 /** The protocol of one era on one connection. */
 export interface Protocol {
   readonly server: ServerFacts;
-  /** The session id, over HTTP. */
+  /** The session id. `undefined` without a session, and over transports other than HTTP. */
   readonly sessionId?: string;
   /** The result of the handshake, if there was one. */
   readonly handshake?: Result;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
-  /** Subscribes to changes. Calls `onChange` with each notification. */
+  /** Subscribes to changes, and calls `onChange` with each notification of the subscription. */
   watch(filter: SubscriptionFilter, onChange: (notification: Notification) => void): Promise<Watch>;
   setLogLevel(level: LogLevel): Promise<void>;
   /** Sends a notification. */
   notify(method: string, params?: Params): Promise<void>;
-  /** Ends the subscriptions and the session. */
+  /** Ends all subscriptions and the session, but not the connection. */
   close(): Promise<void>;
 }
 
-/** How the client describes itself. */
+/** What the client tells servers about itself. */
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;
-  /** The least severe log level that the client wants. */
+  /** The least severe level of log messages that the server should send. */
   readonly logLevel?: LogLevel;
-  /** The extensions that `capabilities` declares and that the client implements itself. */
+  /** The extensions that the client implements. `capabilities` declares their settings. */
   readonly extensions?: readonly ClientExtension[];
 }
 
-/** The options that the protocols of both eras have. */
+/** Options of the protocols of both eras. */
 export interface ProtocolOptions extends ClientIdentity {
-  /** Called with each problem that the client works around. */
+  /** Called with the description of each problem that does not fail a request. */
   readonly onWarning: (text: string) => void;
-  /** Whether to recover from a lost stream, a lost session, or a refused protocol revision. Tests switch this off. */
+  /** Whether to recover from a lost stream, a lost session, or a rejected protocol revision. `false` in tests. */
   readonly recovers: boolean;
 }
 

@@ -1,11 +1,11 @@
 /**
- * Sends HTTP requests and follows redirects within their origin only. Another origin must not receive the user's
- * credentials, the session id or the body.
+ * Sends HTTP requests, and follows redirects only within the same origin, because another origin must not receive the
+ * user's credentials, the session id or the body.
  *
  * @module
  */
 
-/** One HTTP request. Not a `Request`, because the body of a `Request` can be sent only once. */
+/** An HTTP request that can be sent several times. A `Request` cannot, because its body can be read only once. */
 export interface HttpMessage {
   readonly url: string | URL;
   /** Defaults to `GET`. */
@@ -15,18 +15,18 @@ export interface HttpMessage {
   readonly signal?: AbortSignal;
 }
 
-/** The error for a redirect that is not followed. */
+/** The error for a redirect that the client does not follow. */
 export class RedirectError extends Error {
   override readonly name = "RedirectError";
 }
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 const MAX_REDIRECTS = 5;
-/** Maximum length of a redirect's target in an error message, in characters. */
+/** Maximum number of characters of a redirect's target in an error message. */
 const MAX_CHARACTERS = 200;
 
 /**
- * Sends a request and follows redirects within its origin.
+ * Sends a request, and follows redirects within the request's origin.
  *
  * @throws {RedirectError} if a redirect leads to another origin or would change the method, or if there are too many
  * redirects.
@@ -47,7 +47,7 @@ export async function fetchSameOrigin(
     url = target;
   }
   throw new RedirectError(
-    `Cannot follow the redirects of ${sending.url}: there are more than ${MAX_REDIRECTS} redirects; connect to their target`,
+    `Cannot follow the redirects of ${sending.url}: the server sent more than ${MAX_REDIRECTS} redirects; connect to the final URL`,
   );
 }
 
@@ -60,7 +60,9 @@ async function send(fetch: (request: Request) => Promise<Response>, request: Req
   }
 }
 
-/** Returns the message of the first cause, because the error of Deno itself only says that the request failed. */
+/**
+ * Returns the message of the innermost cause, because the outer error on Deno says only that the request has failed.
+ */
 function toReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? toReason(error.cause) : error.message;
@@ -68,16 +70,16 @@ function toReason(error: unknown): string {
 
 /** Returns the target of a redirect, or `undefined` if the response is not a redirect. */
 function readTarget({ type, status, headers }: Response, from: URL, method: string): URL | undefined {
-  // Browsers and some other runtimes do not reveal the status and the target of a redirect.
+  // Browsers, and some other runtimes, hide the status and the target of a redirect.
   if (type === "opaqueredirect") {
     throw new RedirectError(
-      `Cannot follow the redirect of ${from.href}: this runtime does not reveal its target; connect to the target`,
+      `Cannot follow the redirect of ${from.href}: this runtime hides the target of the redirect; connect to the target's URL`,
     );
   }
   const location = headers.get("location");
   if (!REDIRECTS.includes(status) || location === null) return;
   if (!URL.canParse(location, from)) {
-    throw new RedirectError(`Cannot follow the redirect of ${from.href} (${status}): its target is not a URL`);
+    throw new RedirectError(`Cannot follow the redirect of ${from.href} (${status}): the target is not a URL`);
   }
   const target = new URL(location, from);
   target.username = target.password = "";
@@ -85,20 +87,20 @@ function readTarget({ type, status, headers }: Response, from: URL, method: stri
   if (target.origin !== from.origin) {
     throw new RedirectError(
       `Cannot follow the redirect (${status}) from ${from.origin} to ${toOrigin(target)}: another origin must not ` +
-        `receive headers, session and messages; if you trust it, connect to ${place}`,
+        `receive headers, session and messages; if you trust this origin, connect to ${place}`,
     );
   }
-  // Clients follow every other redirect with a GET request without the body.
+  // After any other redirect status, clients send a GET request without the body.
   if (method !== "GET" && status !== 307 && status !== 308) {
     throw new RedirectError(
-      `Cannot follow the redirect (${status}) from ${from.href} to ${place}: it would turn ${method} into GET; ` +
-        `connect to ${place}, or have the server answer with 307 or 308`,
+      `Cannot follow the redirect (${status}) from ${from.href} to ${place}: this status turns ${method} into GET; ` +
+        `connect to ${place}, or let the server respond with 307 or 308`,
     );
   }
   return target;
 }
 
-// The origin of a URL such as `file:` is "null".
+// For URLs such as `file:`, whose `origin` is "null", returns the protocol.
 function toOrigin({ origin, protocol }: URL): string {
   return origin === "null" ? protocol : origin;
 }

@@ -1,15 +1,15 @@
 /**
- * Functions that wrap the requests of a client.
+ * Middleware that wraps a client's requests.
  *
  * @module
  */
 import { isObject, type Params, type Result } from "../protocol/jsonrpc.ts";
 
-/** A request before it is sent. */
+/** A request that middleware receives and can change. */
 export interface ClientRequest {
   /** The method, such as `tools/call`. */
   readonly method: string;
-  /** The parameters, without the fields that the protocol revision adds. */
+  /** The parameters, without the fields that the client adds for the protocol revision. */
   readonly params: Params;
   /** Additional HTTP headers. `null` removes a header. */
   readonly headers: Readonly<Record<string, string | null>>;
@@ -18,15 +18,15 @@ export interface ClientRequest {
 }
 
 /**
- * A function that wraps a request. `next` sends the request that it is called with, which may be a changed request. It
- * may be called several times. The function returns the result.
+ * A function that wraps a request, and returns the result. `next(request)` sends the request, which may be changed, and
+ * returns the server's result. The function can call `next` several times, for example to retry.
  */
 export type ClientMiddleware = (
   request: ClientRequest,
   next: (request?: ClientRequest) => Promise<Result>,
 ) => Result | Promise<Result>;
 
-/** Runs the functions that wrap a request. The first function is the outermost. */
+/** Runs middleware around a request. The first function is the outermost. */
 export async function runMiddleware(
   use: readonly ClientMiddleware[],
   request: ClientRequest,
@@ -37,6 +37,6 @@ export async function runMiddleware(
   const result: unknown = await first(request, (changed = request) => runMiddleware(rest, changed, send));
   if (isObject(result)) return result;
   throw new TypeError(
-    `Cannot finish ${request.method}: a function of use returned no result; return the result of next()`,
+    `Cannot finish ${request.method}: a function in the option use returned no result; return the result of next()`,
   );
 }

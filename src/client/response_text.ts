@@ -1,5 +1,5 @@
 /**
- * Reads the body of a response as text.
+ * Reads the bodies of HTTP responses as text, and describes responses in error messages.
  *
  * @module
  */
@@ -7,34 +7,34 @@
 import { MAX_CHARACTERS } from "../kit/event_stream.ts";
 import { toPrintableLine } from "../kit/printable.ts";
 
-/** Returns the body of a response as text. Throws if the text is longer than a message may be. */
+/** Returns the body of a response as text. Throws if the text exceeds the maximum length of a message. */
 export async function readText({ body }: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const bytes of body ?? []) {
     text += decoder.decode(bytes, { stream: true });
     if (text.length > MAX_CHARACTERS) {
-      throw new RangeError(`Cannot read the response: it is longer than ${MAX_CHARACTERS} characters`);
+      throw new RangeError(`Cannot read the response: the text is longer than ${MAX_CHARACTERS} characters`);
     }
   }
   return text + decoder.decode();
 }
 
-/** A response that is not a JSON-RPC message. On a channel without HTTP, it has only text. */
+/** A response that is not a JSON-RPC message. Without HTTP, only `text` is set. */
 export interface ReceivedText {
   readonly status?: number;
   readonly headers?: Headers;
   readonly text?: string;
 }
 
-/** Maximum length, in characters, of a response's text in an error message. */
+/** Maximum number of characters of a response's text in an error message. */
 const MAX_SHOWN = 200;
-/** Length, in characters, of the beginning of an HTML page in which its title is searched. */
+/** Number of characters at the beginning of an HTML page that are searched for the title. */
 const MAX_HEAD = 10_000;
 
 /**
- * Describes a response for an error message: its status, its type and its first line, such as `got 502 text/html: Bad
- * Gateway`. For an HTML page, shows only the title.
+ * Describes a response for an error message: the status, the content type and the first line, or the title of an HTML
+ * page, such as `got 502 text/html: Bad Gateway`.
  */
 export function describeResponse({ status, headers, text = "" }: ReceivedText): string {
   const [type] = (headers?.get("content-type") ?? "").split(";");

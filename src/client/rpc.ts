@@ -18,56 +18,57 @@ import { describeResponse } from "./response_text.ts";
 import type { ClientCapabilities } from "../protocol/types.ts";
 import type { Held } from "./subscription.ts";
 
-/** The progress of a request. */
+/** A progress report for a request. */
 export interface Progress {
-  /** A value that grows with every report. */
+  /** A value that increases with every report. */
   readonly progress: number;
-  /** The value of `progress` at the end of the work, if it is known. */
+  /** The value that `progress` will have at the end of the work, if this value is known. */
   readonly total?: number;
   /** A message to show to the user. */
   readonly message?: string;
 }
 
 /**
- * Options of a request. Its own `onElicit`, `onElicitUrl`, `onSample` and `roots` replace the functions of the
- * connection for questions of this request. In a session, the server knows only the capabilities that were declared
- * when the session began.
+ * Options of a request. `onElicit`, `onElicitUrl`, `onSample` and `roots` replace the callbacks of `connect` while the
+ * server processes this request. In a session, the server knows only the capabilities that the client declared when the
+ * session began.
  */
 export interface RequestOptions extends AnswerOptions {
-  /** Called with each progress report. Without it, the client requests no progress. */
+  /** Called with each progress report. Without this option, the client does not request progress. */
   readonly onProgress?: (progress: Progress) => void;
   /** Called with each notification that belongs to this request, or that may belong to it. */
   readonly onNotification?: (notification: Notification) => void;
   /** Cancels the request. */
   readonly signal?: AbortSignal;
   /**
-   * Timeout of the request in milliseconds, whatever it waits for: the server, a user who answers, or an extension that
-   * finishes the result. Defaults to `timeoutMs` of `connect`.
+   * Timeout of the request in milliseconds. It includes the time for which the request waits for the server, for a user
+   * who answers an elicitation, and for an extension that finishes the result. Defaults to `timeoutMs` of `connect`.
    */
   readonly timeoutMs?: number;
-  /** Additional HTTP headers, which replace headers of the same name. `null` removes a header. */
+  /** Additional HTTP headers, which replace headers with the same name. `null` removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Additional fields of `_meta`. */
+  /** Additional fields for `_meta` of the request. */
   readonly meta?: Params;
   /**
-   * Whether extensions convert results of their types to final results. Defaults to `true`. With `false`, `request`
-   * returns the result unchanged, such as the handle of a task.
+   * Whether extensions convert the results that they define to final results. Defaults to `true`. With `false`,
+   * `request` returns such a result unchanged, for example the task that the server has created.
    */
   readonly finish?: boolean;
   /**
-   * Whether to answer questions and send the request again. Defaults to `true`. With `false`, the method returns the
-   * result of the first response: its `resultType` is `input_required` if the server asks a question, and extensions do
-   * not finish it. In a session, the server asks with requests of its own, which the client still answers.
+   * Whether the client answers input requests and sends the request again with the answers. Defaults to `true`. With
+   * `false`, `request` returns the first result unchanged, even if its `resultType` is `input_required` or belongs to
+   * an extension. In a session, the client still answers elicitation, sampling and roots requests, because the server
+   * sends them as separate requests.
    */
   readonly rounds?: boolean;
   /**
-   * A result that an earlier request returned with `finish: false`, such as the handle of a task. The client does not
-   * send the request. Instead, the extension finishes this result, even in another process.
+   * A result that an earlier request with `finish: false` returned, possibly in another process, such as a task. The
+   * client does not send the request again. Instead, the extension finishes this result.
    */
   readonly resume?: Result;
 }
 
-/** The names of {@linkcode RequestOptions}. */
+/** The names and types of {@linkcode RequestOptions}, for {@linkcode checkOptions}. */
 export const REQUEST: KnownOptions<keyof RequestOptions> = {
   names: {
     ...ANSWER,
@@ -84,55 +85,58 @@ export const REQUEST: KnownOptions<keyof RequestOptions> = {
   hints: { timeout: "timeoutMs", _meta: "meta", progress: "onProgress" },
 };
 
-/** Options of a request in the test kit. */
+/** Options of a request that a client of the test kit sends. */
 export interface TestRequestOptions extends RequestOptions {
   /** The id of the request. Defaults to the next number. */
   readonly id?: Id;
 }
 
-/** Options of a request as the protocols get them. */
+/** Options of a request that the client passes to its protocol. */
 export interface SentRequestOptions extends TestRequestOptions {
-  /** Answers the questions of the request. Defaults to the function of the connection. */
+  /** Answers requests from the server that belong to this request. Defaults to the connection's function. */
   readonly answer?: RequestHandler;
   /**
-   * Capabilities that this request declares in addition to the capabilities of the connection. Has no effect in a
-   * session.
+   * Capabilities that this request declares in addition to the connection's capabilities. Has no effect in a session.
    */
   readonly capabilities?: ClientCapabilities;
 }
 
-/** A request from the server: elicitation, sampling or roots. */
+/** An elicitation, sampling or roots request from the server. */
 export interface ServerRequest {
   /** The method, such as `elicitation/create`. */
   readonly method: string;
   /** The parameters. */
   readonly params: Params;
   /**
-   * The server's key of the question: the key that the handler chose, or in a session the id of the server's request.
+   * Identifies the server's request. In a session, the id of the request; otherwise the key that the handler has
+   * chosen.
    */
   readonly key?: string;
-  /** The request during which the server asks. `undefined` if this is not known. */
+  /**
+   * The client's request that the server needs the answer for. `undefined` if the client cannot tell which of its
+   * requests this is.
+   */
   readonly request?: AskingRequest;
 }
 
 /**
- * Answers a request from the server with a result, or throws an `McpError`. `signal` aborts when the request is
- * cancelled.
+ * Answers a request from the server: returns the result, or throws an `McpError`. `signal` aborts when the server's
+ * request is cancelled.
  */
 export type RequestHandler = (request: ServerRequest, signal: AbortSignal) => unknown;
 
-/** Adds to messages the fields that a protocol revision requires. */
+/** Adds the parameters and headers that a protocol revision requires to messages. */
 export interface Codec {
   toParams(params: Params): Params;
   toHeaders(message: Message): Readonly<Record<string, string>>;
   /**
-   * Whether there is a session. In a session, the server may send requests, streams can be resumed, and a request is
-   * cancelled with a notification even if it has its own stream.
+   * Whether the protocol has sessions. In a session, the server can send requests, the client can resume streams, and
+   * the client cancels a request with a notification even if the request has its own stream.
    */
   readonly hasSession: boolean;
 }
 
-/** The result of a request, with the status and headers of its HTTP response. */
+/** The result of a request, and the status and headers of the HTTP response. */
 export interface Outcome {
   readonly result: Result;
   readonly status?: number;
@@ -144,30 +148,33 @@ export interface Rpc {
   readonly channel: Channel;
   /** The default timeout of a request in milliseconds. */
   readonly timeoutMs: number;
-  /** Returns the milliseconds for which requests have waited for a user. Their timeouts do not count this time. */
+  /** Returns the total milliseconds for which requests have waited for a user. Timeouts do not include this time. */
   readonly waitedMs: () => number;
-  /** The codec of the protocol revision. Set when the era is known. */
+  /** The codec of the protocol revision. Replaced when the era is known. */
   codec: Codec;
   /** Called with every notification. */
   readonly listeners: Set<(notification: Notification) => void>;
-  /** The number of characters that wait in all subscriptions of the connection. */
+  /** Counts the characters of unread notifications in all subscriptions of the connection. */
   readonly held: Held;
   request(method: string, params: Params, options?: SentRequestOptions): Promise<Outcome>;
   notify(method: string, params?: Params): Promise<void>;
-  /** Answers a question from the server. If too many questions are open, waits until earlier questions are answered. */
+  /**
+   * Answers a request from the server. If the client is already answering the maximum number of requests, waits until
+   * an earlier request is answered.
+   */
   answer(question: ServerRequest, options: AnswerQuestionOptions): Promise<unknown>;
-  /** Processes a message that is not a response. */
+  /** Processes a request or notification from the server. */
   receive(message: Message): void;
-  /** Aborts all requests in flight. */
+  /** Aborts all requests in flight, and stops answering the server's requests. */
   abort(reason?: unknown): void;
-  /** Settles when all cancellations are sent, or after a second. */
+  /** Resolves when all cancellations have been sent, but at the latest after a second. */
   settle(): Promise<void>;
 }
 
-/** Options for answering a question. */
+/** Options for answering a request from the server. */
 export interface AnswerQuestionOptions {
   readonly signal: AbortSignal;
-  /** Answers the question. Defaults to the function of the connection. */
+  /** The function that answers the request. Defaults to the connection's function. */
   readonly answer?: RequestHandler;
 }
 
@@ -176,12 +183,12 @@ export interface RpcOptions {
   readonly codec: Codec;
   readonly answer: RequestHandler;
   readonly timeoutMs: number;
-  /** Functions that wrap each request. The first function is the outermost. */
+  /** Middleware that wraps each request. The first function is the outermost. */
   readonly use?: readonly ClientMiddleware[];
   open(onMessage: (message: Message) => void): Channel;
-  /** Called with errors outside of requests. */
+  /** Called with errors that belong to no request. */
   readonly onError: (error: unknown) => void;
-  /** Whether to send an answer again if a busy server did not accept it. Defaults to `false`. */
+  /** Whether to retry sending an answer if the server rejects it with status 429 or 5xx. Defaults to `false`. */
   readonly repeatsAnswers?: boolean;
 }
 
@@ -189,52 +196,65 @@ export interface RpcOptions {
 interface Running {
   readonly id: Id;
   readonly request: AskingRequest;
-  /** Answers the questions of this request. `undefined` if the request has no function of its own. */
+  /**
+   * Answers requests from the server that belong to this request. `undefined` if the connection's function answers
+   * them.
+   */
   readonly answer?: RequestHandler;
   readonly token: unknown;
   readonly deliver: (notification: Notification) => void;
   readonly stop: AbortController;
   /** Whether the request was sent in a session. */
   readonly hasSession: boolean;
-  /** Set to `true` when the client no longer waits for the response. */
+  /** Whether the client no longer waits for the response. */
   isGivenUp: boolean;
-  /** Stops the timer. Set while the client waits for the result of a request that the server has cancelled. */
+  /** Stops the timer that runs while the client waits for the result of a request that the server has cancelled. */
   stopTimer?: () => void;
 }
 
-/** The `_meta` field of a notification that contains the id of its subscription. */
+/** The `_meta` field in which a notification contains the id of its subscription. */
 export const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 const ENDED = "Cannot get the response: the server cancelled the request";
-const CALL_ENDED = "Cannot answer: the request that asked has ended";
-/** Milliseconds to wait for cancellations to be sent when the connection closes. */
+const CALL_ENDED = "Cannot answer: the request that needed the answer has ended";
+/** Milliseconds for which closing the connection waits until cancellations have been sent. */
 const SETTLE_MS = 1000;
 /** Milliseconds to wait for the result of a request that the server has cancelled. */
 const RESULT_MS = 200;
 /**
- * Maximum number of questions from the server that are answered at the same time. Limited, because each question may
- * involve a user or a model.
+ * Maximum number of server requests that the client answers at the same time. The number is limited, because each
+ * request may involve a user or a model.
  */
 const MAX_ANSWERING = 8;
-/** Maximum number of further questions that wait to be answered. */
+/** Maximum number of server requests that wait to be answered, in addition to {@linkcode MAX_ANSWERING}. */
 const MAX_WAITING = 100;
-/** Maximum length of all open questions together, in characters. A single question may be longer. */
+/**
+ * Maximum number of characters in the parameters of all open server requests together. A single request may be longer.
+ */
 const MAX_QUESTION_CHARACTERS = 16 * 1024 * 1024;
-/** Milliseconds until an answer that the server did not accept is sent again. Doubles each time. */
+/**
+ * Milliseconds before the client retries sending an answer that the server has rejected. The delay doubles with each
+ * retry.
+ */
 const ANSWER_RETRY_MS = 250;
 const ANSWER_RETRIES = 5;
 
-/** The result that is assumed if a message could not be sent. */
+/** The assumed outcome of a message that could not be sent. */
 const FAILED: SendResult = { status: 503 };
 
-/** Maximum number of immediate replies that are being sent at the same time. Further requests get no reply. */
+/**
+ * Maximum number of immediate replies, such as to pings, that the client sends at the same time. The client drops
+ * further replies.
+ */
 const MAX_REPLYING = 100;
 
-/** A request from the server that is being answered, or that waits to be answered. */
+/** A request from the server that the client is answering, or that waits to be answered. */
 interface Question {
   readonly id: Id;
   readonly stop: AbortController;
-  /** The running requests to which the question may belong. When the last of these requests ends, answering stops. */
+  /**
+   * The running requests that may need the answer. When the last of these requests ends, the client stops answering.
+   */
   readonly calls: Set<Running>;
 }
 
@@ -284,7 +304,7 @@ class ChannelRpc implements Rpc {
     );
   }
 
-  /** Sends a request through the functions of `use`. */
+  /** Sends a request through the middleware. */
   async #requestWithin(request: ClientRequest, options: SentRequestOptions): Promise<Outcome> {
     let last: Outcome | undefined;
     const result = await runMiddleware(this.#use, request, async ({ headers, signal, ...changed }) => {
@@ -294,7 +314,7 @@ class ChannelRpc implements Rpc {
     return { ...last, result };
   }
 
-  /** Sends a request once, and cancels it when its signal aborts. */
+  /** Sends a request without middleware, and cancels the request when its signal aborts. */
   async #exchange({ method, params: given }: AskingRequest, options: SentRequestOptions): Promise<Outcome> {
     const { id = ++this.#lastId, signal, answer } = options;
     const params = this.#toParams(id, given, options);
@@ -325,7 +345,7 @@ class ChannelRpc implements Rpc {
 
   receive(message: Message, from?: Running): void {
     const { id, method, params = {} } = message;
-    // This is the response to a cancelled request, so ignore it.
+    // Ignore responses, because here they belong to cancelled requests.
     if (method === undefined) return;
     if (isId(id)) return void this.#respond(id, { method, params }, from).catch(this.#onError);
     const notification = { method, params };
@@ -340,7 +360,9 @@ class ChannelRpc implements Rpc {
     }
   }
 
-  abort(reason: unknown = new DOMException("Cannot go on: the connection was closed", "AbortError")): void {
+  abort(
+    reason: unknown = new DOMException("Cannot continue the request: the connection was closed", "AbortError"),
+  ): void {
     for (const { stop } of [...this.#running]) stop.abort(reason);
     for (const { stop } of [...this.#questions]) stop.abort(reason);
   }
@@ -378,7 +400,7 @@ class ChannelRpc implements Rpc {
     return sending;
   }
 
-  /** Stops answering questions that could belong only to the request that has ended. */
+  /** Stops answering server requests whose answer only the ended request may need. */
   #stopQuestions(running: Running): void {
     for (const { calls, stop } of [...this.#questions]) {
       if (calls.delete(running) && !calls.size) stop.abort(new DOMException(CALL_ENDED, "AbortError"));
@@ -390,8 +412,8 @@ class ChannelRpc implements Rpc {
     const { id, stop, hasSession } = running;
     running.isGivenUp = true;
     this.#stopQuestions(running);
-    // Do not notify the server: a handshake must not be cancelled, and where a request has its own stream, closing the
-    // stream cancels it.
+    // Abort without notifying the server, because a handshake must not be cancelled, and a request with its own stream
+    // is cancelled by closing the stream.
     if (method === "initialize" || (this.channel.openStream && !hasSession)) return stop.abort(reason);
     const why = reason instanceof Error ? reason.message : String(reason);
     const notifying = this.notify("notifications/cancelled", { requestId: id, reason: why }).catch(() => {}).finally(
@@ -404,8 +426,8 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Handles a cancellation from the server. In a session, it cancels a request from the server. Without a session, it
-   * ends a subscription, whose result may follow.
+   * Handles a cancellation from the server. In a session, the server cancels one of its own requests. Without a
+   * session, the server ends a subscription, and may still send the subscription's result.
    */
   #receiveCancelled(id: unknown): void {
     if (this.codec.hasSession) {
@@ -420,15 +442,16 @@ class ChannelRpc implements Rpc {
 
   async #respond(id: Id, request: ServerRequest, from?: Running): Promise<void> {
     if (!this.codec.hasSession) {
-      throw new Error(`Cannot answer ${request.method}: this revision has no requests from the server`);
+      throw new Error(`Cannot answer ${request.method}: in this protocol revision, servers must not send requests`);
     }
     const stop = new AbortController();
-    // Answer a ping at once, because it tests whether the connection works.
+    // Answer a ping without waiting for a slot, because a ping tests whether the connection works.
     if (request.method === "ping") return await this.#reply(id, await this.#toAnswer(request, stop.signal, from));
     const characters = JSON.stringify(request.params).length;
     const isHeavy = this.#questions.size > 0 && this.#questionCharacters + characters > MAX_QUESTION_CHARACTERS;
     if (isHeavy || this.#slots.waiting >= MAX_WAITING) {
-      const message = `Cannot answer ${request.method}: too many requests wait for an answer; ask fewer at a time`;
+      const message =
+        `Cannot answer ${request.method}: too many requests wait for an answer; send fewer requests at the same time`;
       return await this.#reply(id, { error: { code: INTERNAL_ERROR, message } });
     }
     const question: Question = { id, stop, calls: this.#findCalls(request, from) };
@@ -442,8 +465,8 @@ class ChannelRpc implements Rpc {
       this.#questions.delete(question);
       this.#questionCharacters -= characters;
     }
-    // Reply even though the call has ended. If all messages share one channel, the question may belong to another
-    // request, and without a reply the server would wait forever.
+    // Reply even though the call has ended. If all messages share one channel, another request may need the answer, and
+    // without a reply the server would wait forever.
     const hasEnded = stop.signal.reason instanceof DOMException && stop.signal.reason.message === CALL_ENDED;
     if (hasEnded && !from) await this.#reply(id, { error: { code: INTERNAL_ERROR, message: CALL_ENDED } });
   }
@@ -452,12 +475,12 @@ class ChannelRpc implements Rpc {
     const answer = await this.#toAnswer({ ...asked, key: String(id) }, signal, from);
     const message = { jsonrpc: "2.0" as const, id, ...answer };
     if (signal.aborted) return;
-    // Ignore network errors: if the server is gone, the running requests fail anyway. Retry only after a refusal.
+    // Ignore network errors, because the running requests also fail if the server is gone.
     for (let retry = 0; !signal.aborted; retry++) {
       const options = { headers: this.codec.toHeaders(message), signal };
       const { status = 200 } = await this.channel.send(message, options).catch(() => FAILED);
-      // Retry, because the server's call waits for the answer. Another instance may accept the answer, or the same
-      // instance may accept it later.
+      // Retry after status 429 and 5xx, because a handler on the server waits for the answer. Another instance may
+      // accept the answer, or the same instance may accept the answer after a delay.
       const isRefused = status >= 500 || status === 429;
       if (!isRefused || !this.#repeatsAnswers || retry === ANSWER_RETRIES) return;
       await delay(ANSWER_RETRY_MS * 2 ** retry, signal).catch(() => {});
@@ -465,14 +488,14 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Returns the running requests to which a question may belong. If the question did not arrive on the stream of a
-   * request, a request for roots may belong to no running request.
+   * Returns the running requests that may need the answer to a server request. Returns none for a roots request that
+   * did not arrive on the stream of a request, because the server may need roots without a request.
    */
   #findCalls({ method }: ServerRequest, from?: Running): Set<Running> {
     return new Set(from ? [from] : method === "roots/list" ? [] : this.#running);
   }
 
-  /** Sends a reply. Sends nothing if too many earlier replies are still being sent. */
+  /** Sends a reply, unless {@linkcode MAX_REPLYING} replies are already being sent. */
   async #reply(id: Id, reply: Pick<Message, "result" | "error">): Promise<void> {
     if (this.#replying >= MAX_REPLYING) return;
     const message = { jsonrpc: "2.0" as const, id, ...reply };
@@ -497,8 +520,8 @@ class ChannelRpc implements Rpc {
   }
 
   /**
-   * Returns the request to which a question belongs, if that is certain. Throws if an answer could be meant for another
-   * request.
+   * Returns the request that needs the answer, or `undefined` if several requests may need it. Throws if one of several
+   * requests has callbacks of its own, because another request's callback could answer.
    */
   #findAsking({ method }: ServerRequest, from?: Running): Running | undefined {
     if (from || method === "ping") return from;
@@ -507,9 +530,9 @@ class ChannelRpc implements Rpc {
     if (![first, ...others].some(({ answer }) => answer)) return;
     const state = `${
       others.length + 1
-    } requests with functions of their own are running, and the question may belong to any of them`;
+    } requests are running, some with callbacks of their own, and any of these requests may need the answer`;
     throw McpError.internalError(
-      `Cannot answer ${method}: ${state}; send one request at a time, or open one connection for each`,
+      `Cannot answer ${method}: ${state}; send one request at a time, or open a connection for each request`,
     );
   }
 }
@@ -555,7 +578,7 @@ function isProgress(params: Params): params is Params & Progress {
 }
 
 // Tests whether a notification may belong to a request. If all messages share one channel, only progress notifications
-// name their request, and all other notifications may belong to any running request.
+// identify their request. All other notifications may belong to any running request.
 function mayBelong({ method, params }: Notification, { id, token }: Running): boolean {
   const meta = isObject(params._meta) ? params._meta : {};
   if (SUBSCRIPTION in meta) return meta[SUBSCRIPTION] === id;

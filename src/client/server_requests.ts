@@ -1,5 +1,5 @@
 /**
- * Answers requests from a server: elicitation, sampling and roots.
+ * Answers a server's elicitation, sampling and roots requests, and validates the answers.
  *
  * @see specification/2026-07-28/client/elicitation
  * @see specification/2026-07-28/client/sampling
@@ -19,9 +19,9 @@ import type { ClientCapabilities, Root, SamplingRequest, SamplingResult } from "
 import { findFormMisfit } from "../kit/form_answer.ts";
 import type { RequestHandler } from "./rpc.ts";
 
-/** The functions that answer a server, and the capabilities that the client declares. */
+/** The callbacks that answer a server, and the capabilities that the client declares. */
 export interface RequestHandlerOptions extends AnswerOptions {
-  /** The declared capabilities. */
+  /** The capabilities that the client declares in addition to the capabilities of the callbacks. */
   readonly capabilities?: ClientCapabilities;
 }
 
@@ -55,7 +55,7 @@ export function createRequestHandler(options: RequestHandlerOptions): RequestHan
       case "roots/list":
         if (roots) return { roots: checkRoots(typeof roots === "function" ? await roots(context) : roots) };
     }
-    throw McpError.methodNotFound(`Cannot answer ${method}: this client has no function for it`);
+    throw McpError.methodNotFound(`Cannot answer ${method}: this client has no callback for this method`);
   };
 }
 
@@ -66,8 +66,8 @@ function readRequest({ message, requestedSchema, ...more }: Params): ElicitReque
 
 function readUrlRequest({ message, url, ...more }: Params): ElicitUrlRequest {
   if (typeof message !== "string" || typeof url !== "string") throw refuse("message or url is missing");
-  // Allow only http and https, because other schemes could run code or open files.
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("url is neither http nor https");
+  // Allow only http and https, because opening a URL with another scheme could run code or open a file.
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw refuse("url is not an http or https URL");
   return { ...more, message, url };
 }
 
@@ -76,15 +76,16 @@ function readSampling(params: Params, declared: ClientCapabilities["sampling"]):
   if ((params.tools !== undefined || params.toolChoice !== undefined) && !declared?.tools) {
     throw refuse("this client has not declared sampling.tools");
   }
-  // Check only that there are messages. Their content differs between protocol revisions, so `onSample` checks it.
-  return params as unknown as SamplingRequest; // The messages were checked.
+  // Only `messages` is checked, and only that it is an array. `onSample` must validate the content, because the format
+  // of the content differs between protocol revisions.
+  return params as unknown as SamplingRequest;
 }
 
 function refuse(state: string): McpError {
   return McpError.invalidParams(`Cannot answer: ${state}`);
 }
 
-// Adds defaults for missing values, because the user accepted the form with the defaults that it showed.
+// Fills in defaults for missing values, because the form showed the defaults when the user accepted it.
 function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (result.action !== "accept") return result;
   const { properties } = requestedSchema;
@@ -95,37 +96,42 @@ function withDefaults(result: ElicitResult, { requestedSchema }: ElicitRequest):
   return { ...result, content: Object.fromEntries([...defaults, ...given]) };
 }
 
-// Checks the answer here, because the server would reject an invalid answer and ask again, without end.
+// Validates the answer before sending it, because a server might reject an invalid answer and send the same request
+// again and again.
 function checkForm(result: ElicitResult, { requestedSchema }: ElicitRequest): ElicitResult {
   if (!["accept", "decline", "cancel"].includes(result.action)) {
-    throw new TypeError(`Cannot answer the form: the action is ${result.action}; return accept, decline or cancel`);
+    throw new TypeError(
+      `Cannot answer the elicitation: the action is ${result.action}; return accept, decline or cancel from onElicit`,
+    );
   }
   if (result.action !== "accept") return result;
   const misfit = findFormMisfit(requestedSchema, { ...result.content });
   if (misfit === undefined) return result;
-  throw new TypeError(`Cannot answer the form: ${misfit}; correct the content that onElicit returns`);
+  throw new TypeError(`Cannot answer the elicitation: ${misfit}; correct the content that onElicit returns`);
 }
 
-// Checks the answer here, because a server that rejects the answer would respond with an error that does not name the
-// function.
+// Validates the answer before sending it, because the error of a server that rejects the answer would not name
+// `onSample`.
 function checkSample(result: SamplingResult, { tools }: SamplingRequest): SamplingResult {
   const { role, content, model }: Params = Object(result);
   const blocks = [content].flat();
   const problem = role !== "assistant" && role !== "user"
-    ? "role is neither assistant nor user"
+    ? "role is not assistant or user"
     : typeof model !== "string"
     ? "model is not a string"
     : !blocks.every((block) => isObject(block) && typeof block.type === "string")
-    ? "content is neither a block nor an array of blocks"
+    ? "content is not a block or an array of blocks"
     : !tools && blocks.some((block) => isObject(block) && block.type === "tool_use")
-    ? "content uses a tool, but the request offers none"
+    ? "content uses a tool, but the request offers no tools"
     : undefined;
   if (problem === undefined) return result;
-  throw new TypeError(`Cannot answer the sampling request: ${problem}; correct what onSample returns`);
+  throw new TypeError(`Cannot answer the sampling request: ${problem}; correct the result that onSample returns`);
 }
 
 function checkRoots(roots: readonly Root[]): readonly Root[] {
   const wrong = roots.find(({ uri }) => !/^file:\/\//i.test(uri) || !URL.canParse(uri));
   if (!wrong) return roots;
-  throw new TypeError(`Cannot offer the root ${wrong.uri}: it is not a file:// URI; write file:///path/to/folder`);
+  throw new TypeError(
+    `Cannot offer the root ${wrong.uri}: the URI does not begin with file://; use a URI such as file:///path/to/folder`,
+  );
 }

@@ -15,9 +15,10 @@ export interface SseTransportOptions extends Pick<HttpChannelOptions, "url" | "s
 }
 
 /**
- * Opens the stream and waits for the URL. Returns `undefined` if the server has no such stream.
+ * Opens the stream, and waits for the event that contains the URL for messages. Returns `undefined` if the response is
+ * not an event stream.
  *
- * @throws {Error} if the stream does not name a URL, or names a URL of another origin.
+ * @throws {Error} if the stream contains no URL, or a URL with another origin.
  */
 export async function sseTransport(
   { url, sender, headers, signal }: SseTransportOptions,
@@ -29,12 +30,13 @@ export async function sseTransport(
   const response = await sender.send({ url, headers: accept, signal: stop.signal });
   if (!isStream(response)) return void await response.body?.cancel();
   const events = readEvents(response, stop.signal);
-  // The URL is relative to the target of redirects. The response of a server in this process has no URL.
+  // The URL for messages is relative to `response.url`, the URL after redirects. `response.url` is empty if the server
+  // runs in this process.
   const address = new URL(await readAddress(events), response.url || url);
-  // Reject another origin, because messages may carry the user's credentials for this server.
+  // Reject another origin, because messages may contain the user's credentials for this server.
   if (address.origin !== new URL(url).origin) {
     stop.abort();
-    throw new Error(`Cannot use the address that the server names: ${address.origin} is another origin`);
+    throw new Error(`Cannot use the server's URL for messages: ${address.origin} is another origin`);
   }
   signal.removeEventListener("abort", isGivenUp);
 
@@ -74,5 +76,5 @@ async function readAddress(events: AsyncGenerator<StreamEvent>): Promise<string>
     const { type, data = "" } = next.value;
     if (type === "endpoint") return data;
   }
-  throw new Error("Cannot get the address for messages: the stream ended too early");
+  throw new Error("Cannot get the URL for messages: the stream ended before the server sent the URL");
 }

@@ -7,45 +7,46 @@
 import type { Params, Result } from "../protocol/jsonrpc.ts";
 import type { Notification } from "./message.ts";
 
-/** The changes to subscribe to. */
+/** Selects the changes to subscribe to. */
 export interface SubscriptionFilter {
-  /** Whether to subscribe to changes to the list of tools. */
+  /** Whether to subscribe to changes of the list of tools. */
   readonly toolsListChanged?: boolean;
-  /** Whether to subscribe to changes to the list of prompts. */
+  /** Whether to subscribe to changes of the list of prompts. */
   readonly promptsListChanged?: boolean;
-  /** Whether to subscribe to changes to the lists of resources and resource templates. */
+  /** Whether to subscribe to changes of the lists of resources and resource templates. */
   readonly resourcesListChanged?: boolean;
-  /** URIs of the resources to whose changes to subscribe. */
+  /** URIs of resources, to subscribe to changes of their contents. */
   readonly resourceSubscriptions?: readonly string[];
-  /** Keys that extensions define, such as `{ auditIds: ["7"] }`. */
+  /** Additional filters that extensions define, such as `{ auditIds: ["7"] }`. */
   readonly extensions?: Params;
 }
 
-/** An open subscription that calls a function. */
+/** An open subscription that passes each notification to a callback. */
 export interface Watch {
   /** The part of the filter that the server accepted. */
   readonly granted: SubscriptionFilter;
-  /** Settles when the subscription has ended. The value is the result of the server, if the server sent one. */
+  /** Resolves when the subscription has ended, with the server's result if the server has sent a result. */
   readonly ended: Promise<Result | undefined>;
   /** Ends the subscription. */
   close(): Promise<void>;
 }
 
 /**
- * An open subscription. Iterate over it to receive notifications. The subscription keeps the newest 1,000 notifications
- * that were not read yet. If these notifications exceed 16 Mi characters, or 64 Mi characters for all subscriptions of
- * the client, the subscription is closed, and iterating throws a `RangeError`.
+ * An open subscription. Iterate over the subscription to receive notifications. It keeps the newest 1,000 unread
+ * notifications. If the unread notifications exceed 16 Mi characters, or those in all subscriptions of the client
+ * together exceed 64 Mi characters, the client closes the subscription, and iterating throws a `RangeError`.
  */
 export interface Subscription extends Watch, AsyncIterable<Notification>, AsyncDisposable {}
 
-// Maximum number of notifications that wait to be read. A server may send more than the program reads.
+// Maximum number of unread notifications per subscription. If a server sends more notifications than the program reads,
+// the oldest are dropped.
 const MAX_WAITING = 1000;
-/** Maximum total length, in characters, of the notifications that wait in one subscription. */
+/** Maximum number of characters in the unread notifications of one subscription. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
-/** Maximum total length, in characters, of the notifications that wait in all subscriptions of a connection. */
+/** Maximum number of characters in the unread notifications of all subscriptions of a connection. */
 const MAX_ALL_CHARACTERS = 64 * 1024 * 1024;
 
-/** The notifications that the subscriptions of a connection hold together. */
+/** Counts the unread notifications of all subscriptions of a connection. */
 export interface Held {
   characters: number;
 }
@@ -55,7 +56,7 @@ interface Waiting {
   readonly characters: number;
 }
 
-/** Opens a subscription that keeps its notifications until the program reads them. */
+/** Opens a subscription with `open`, and stores its notifications until the program reads them. */
 export async function toSubscription(
   open: (onChange: (notification: Notification) => void) => Promise<Watch>,
   held: Held = { characters: 0 },
@@ -66,7 +67,7 @@ export async function toSubscription(
   let problem: RangeError | undefined;
   let news = Promise.withResolvers<void>();
   let isOver = false;
-  // Wakes all loops that iterate. A loop that finds no notification waits again.
+  // Wakes all loops that iterate over the subscription. A loop that finds no notification waits again.
   const wakeLoops = () => {
     news.resolve();
     news = Promise.withResolvers<void>();
@@ -75,7 +76,7 @@ export async function toSubscription(
     characters += count;
     if (!isReleased) held.characters += count;
   };
-  // After the end, remaining notifications no longer count towards the limit of the connection.
+  // After the subscription has ended, its unread notifications no longer count towards the connection's limit.
   const release = () => {
     if (!isReleased) held.characters -= characters;
     isReleased = true;
@@ -94,7 +95,7 @@ export async function toSubscription(
     if (characters > MAX_CHARACTERS || held.characters > MAX_ALL_CHARACTERS) {
       const most = characters > MAX_CHARACTERS ? MAX_CHARACTERS : MAX_ALL_CHARACTERS;
       problem = new RangeError(
-        `Cannot go on with the subscription: notifications of more than ${most} characters wait; take them faster`,
+        `Cannot continue the subscription: the unread notifications exceed ${most} characters; read notifications faster`,
       );
       waiting.length = 0;
       charge(-characters);
@@ -111,8 +112,8 @@ export async function toSubscription(
 
   async function* iterate(): AsyncGenerator<Notification> {
     while (true) {
-      // Take one notification at a time, so that a loop that ends early leaves the remaining notifications to the next
-      // loop.
+      // Take one notification at a time, so that the next loop receives the remaining notifications if this loop ends
+      // early.
       for (let next = take(); next; next = take()) yield next;
       if (problem) throw problem;
       if (isOver) return;

@@ -1,5 +1,5 @@
 /**
- * Opens a channel to a server: at a URL, in a child process, or in this process.
+ * Opens a channel to a server at a URL, in a child process, or in this process.
  *
  * @module
  */
@@ -19,35 +19,35 @@ import { startTimer } from "../kit/timer.ts";
 import { sseTransport } from "./sse_transport.ts";
 
 /**
- * The server to connect to: an http or https URL, a command that serves on stdio, or a server in this process created
- * by `createServer`.
+ * The server to connect to: an http or https URL, a command that starts a server over stdio, or a server in this
+ * process that `createServer` has returned.
  */
 export type Target = string | URL | CommandTarget | PipeServer;
 
-/** The options of the connection. */
+/** Options of the connection. */
 export interface TargetOptions {
-  /** Replaces the global `fetch`, for example by the `fetch` of a server, for tests without a port. */
+  /** Replaces the global `fetch`. For example, pass a server's `fetch` to test without a port. */
   readonly fetch?: (request: Request) => Promise<Response>;
-  /** Headers of every HTTP request, such as `authorization`. */
+  /** Headers to add to every HTTP request, such as `authorization`. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A source of tokens for HTTP requests, instead of an `authorization` header. */
+  /** Supplies tokens for HTTP requests, instead of a fixed `authorization` header. */
   readonly auth?: ClientAuth;
   /**
-   * Called with the text that a child process writes to standard error. By default, the text goes to standard error of
-   * this process.
+   * Called with the text that the child process writes to standard error. By default, the child process inherits this
+   * process's standard error.
    */
   readonly onStderr?: (text: string) => void;
-  /** Parameters of the path of a server in this process, such as `{ tenant: "acme" }` for `/tenants/:tenant/mcp`. */
+  /** Path parameters for a server in this process, such as `{ tenant: "acme" }` for the path `/tenants/:tenant/mcp`. */
   readonly params?: Readonly<Record<string, unknown>>;
-  /** Aborts the attempt to connect. */
+  /** Aborts connecting. Has no effect after the client is connected. */
   readonly signal?: AbortSignal;
-  /** Timeout of requests in milliseconds, unless a request has its own `timeoutMs`. Defaults to 60,000. */
+  /** Timeout of each request in milliseconds. A request can set its own `timeoutMs`. Defaults to 60,000. */
   readonly timeoutMs?: number;
-  /** Observes everything that is sent and received. */
+  /** Callbacks that observe all messages and HTTP exchanges. */
   readonly trace?: Trace;
 }
 
-/** Opens a channel to a server. */
+/** Opens a channel. `onMessage` receives messages outside of requests, and `onBroken` receives errors. */
 export type Open = (hooks: {
   readonly onMessage: (message: Message) => void;
   readonly onBroken: (error: unknown) => void;
@@ -57,7 +57,7 @@ export type Open = (hooks: {
 export const DEFAULT_TIMEOUT_MS = 60_000;
 
 /**
- * Returns a function that opens a channel.
+ * Returns a function that opens a channel to a target.
  *
  * @throws {TypeError} if the target is invalid.
  */
@@ -65,15 +65,17 @@ export function openTarget(target: Target, options: TargetOptions): Open {
   const { trace } = options;
   if (typeof target === "string" || target instanceof URL) {
     const channel = toHttp(target, options);
-    const toWarning = (error: unknown) => new Error(`Lost the connection, trying again: ${toMessage(error)}`);
+    const toWarning = (error: unknown) => new Error(`The connection was lost, trying to resume: ${toMessage(error)}`);
     return ({ onBroken }) => httpChannel({ ...channel, onLost: (error) => onBroken(toWarning(error)) });
   }
   if (options.auth) {
-    throw new TypeError("Cannot connect: auth is for URLs, and this target has no HTTP requests; remove it");
+    throw new TypeError("Cannot connect: the option auth is only for URLs; remove auth");
   }
   if (INTERNALS in target) return openLines(memoryTransport(target), trace);
   if (typeof target.command !== "string") {
-    throw new TypeError("Cannot connect: give a URL, { command, args }, or a server made by createServer");
+    throw new TypeError(
+      "Cannot connect: the target is invalid; pass a URL, { command, args }, or a server from createServer",
+    );
   }
   checkOptions("start the command", target, COMMAND);
   return (hooks) => openLines(openCommand(target, options, hooks.onBroken), trace)(hooks);
@@ -83,21 +85,22 @@ function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A failed first attempt to connect. */
+/** A failed attempt to connect. */
 export interface Failed extends TargetOptions {
   readonly error: unknown;
-  /** Whether the attempt used only the handshake. */
+  /** Whether the attempt used only legacy revisions. */
   readonly wasLegacy: boolean;
 }
 
 /**
- * Finds another way to connect with a handshake after a failed attempt. Returns `undefined` if there is no other way.
+ * Finds another way to connect to a legacy server after an attempt has failed. Returns `undefined` if there is no other
+ * way.
  */
 export async function findOther(target: Target, { error, wasLegacy, ...options }: Failed): Promise<Open | undefined> {
   if (typeof target === "string" || target instanceof URL) {
     return hasNoEndpoint(error) ? await findStream(toHttp(target, options), options) : undefined;
   }
-  // Some legacy servers exit when they receive an unknown request.
+  // Start the command again, because some legacy servers exit when they receive an unknown request.
   const ended = error instanceof DOMException && error.name === "NetworkError";
   return "command" in target && ended && !wasLegacy ? openTarget(target, options) : undefined;
 }
@@ -106,13 +109,13 @@ function hasNoEndpoint(error: unknown): boolean {
   return isRemoteError(error) && [400, 404, 405].includes(error.status ?? 0) && !isModernRefusal(error);
 }
 
-// In revision 2024-11-05, the stream and the messages have different URLs.
+// Opens the transport of revision 2024-11-05. Returns `undefined` if the server does not support this transport.
 async function findStream(
   channel: HttpChannelOptions,
   { signal, timeoutMs, trace }: TargetOptions,
 ): Promise<Open | undefined> {
   const late = new AbortController();
-  const state = "Cannot get the address for messages: the stream names no address";
+  const state = "Cannot get the URL for messages: the server did not send the URL in time";
   const stopTimer = startTimer(
     timeoutMs ?? DEFAULT_TIMEOUT_MS,
     () => late.abort(new DOMException(state, "TimeoutError")),
@@ -154,7 +157,9 @@ function toHttp(target: string | URL, options: TargetOptions): HttpChannelOption
   }
   const url = String(target);
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-    throw new TypeError(`Cannot connect to ${url}: give an http or https URL; for a command, { command, args }`);
+    throw new TypeError(
+      `Cannot connect to ${url}: the target is not an http or https URL; to start a command, pass { command, args }`,
+    );
   }
   return { url, sender: createSender(url, fetch, auth), headers, trace };
 }

@@ -1,5 +1,5 @@
 /**
- * The type of a client whose methods are typed by the handlers of its server.
+ * The type of a client whose methods have the types of the server's handlers.
  *
  * @module
  */
@@ -10,14 +10,14 @@ import type { PromptMessage, ToolResult } from "../protocol/types.ts";
 import type { Client } from "./calls.ts";
 import type { RequestOptions } from "./rpc.ts";
 
-/** The tools, prompts or templates of a server `S`, by their kind. */
+/** The types of the handlers of server `S` with the kind `Kind`: `tool`, `prompt` or `template`. */
 export type HandlersOf<S, Kind> = S extends Typed<infer H> ? H extends readonly unknown[] ? TypesOf<H[number], Kind>
   : never
   : never;
 
 /**
- * The types of a handler, if it is of this kind. The types of a group are the types of its handlers, with the prefix of
- * the group before each name. Templates keep their names.
+ * The types of a handler with the kind `Kind`. For a group, the types of the group's handlers, with the group's prefix
+ * before each name. Templates keep their names.
  */
 export type TypesOf<T, Kind, Prefix extends string = ""> = T extends Typed<infer X>
   ? X extends { readonly kind: "group"; readonly name: infer G extends string; readonly handlers: readonly (infer M)[] }
@@ -28,35 +28,37 @@ export type TypesOf<T, Kind, Prefix extends string = ""> = T extends Typed<infer
   : never
   : never;
 
-/** The name of a handler. */
+/** The name in a handler's type. */
 export type NameOf<T> = T extends { readonly name: infer N } ? N : never;
 
-/** The arguments of the handler with this name, as a client sends them. */
+/** The type of the arguments that a client sends to the handler with the name `N`. */
 export type InputOf<T, N> = T extends { readonly name: N; readonly input: infer I } ? I : never;
 
-/** The structured content of the handler with this name. */
+/** The type of the structured content from the handler with the name `N`. */
 export type OutputNamed<T, N> = T extends { readonly name: N; readonly output: infer O } ? O : never;
 
-/** The arguments of a call, and its options. The arguments can be omitted if all of them are optional. */
+/**
+ * The parameters `args` and `options` of a method. `args` can be omitted if all arguments of the handler are optional.
+ */
 export type CallArguments<Input> = Record<never, never> extends Input ? [args?: Input, options?: RequestOptions]
   : [args: Input, options?: RequestOptions];
 
-/** The result of a tool, with the type of its structured content, which is `undefined` if the tool failed. */
+/** The result of a tool call, with typed structured content. `structuredContent` is `undefined` if the tool failed. */
 export type TypedToolResult<Output> = ToolResult & Result & { readonly structuredContent?: Output };
 
 /** A client that is connected to a server of the type `S`. */
 export interface TypedClient<S> extends Omit<Client, "callTool" | "getPrompt" | "readTemplate"> {
-  /** Calls a tool, as {@linkcode Client.callTool} does. */
+  /** Calls a tool, like {@linkcode Client.callTool}. */
   callTool<N extends NameOf<HandlersOf<S, "tool">>>(
     name: N,
     ...rest: CallArguments<InputOf<HandlersOf<S, "tool">, N>>
   ): Promise<TypedToolResult<OutputNamed<HandlersOf<S, "tool">, N>>>;
-  /** Gets the messages of a prompt, as {@linkcode Client.getPrompt} does. */
+  /** Gets the messages of a prompt, like {@linkcode Client.getPrompt}. */
   getPrompt<N extends NameOf<HandlersOf<S, "prompt">>>(
     name: N,
     ...rest: CallArguments<{ readonly [K in keyof InputOf<HandlersOf<S, "prompt">, N>]: string }>
   ): Promise<{ readonly description?: string; readonly messages: readonly PromptMessage[] } & Result>;
-  /** Reads a resource of a template, as {@linkcode Client.readTemplate} does. */
+  /** Reads a resource of a template, like {@linkcode Client.readTemplate}. */
   readTemplate<T extends NameOf<HandlersOf<S, "template">>>(
     template: T,
     variables: TemplateVariables<T & string>,

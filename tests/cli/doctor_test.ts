@@ -397,7 +397,7 @@ const broken: readonly Broken[] = [
       },
     })),
     found: [
-      /^problem: lists: Cannot offer the tool d: /,
+      /^problem: lists: Cannot list the tool d: /,
       /^problem: lists: tool 5: its name is not a string$/,
       /^problem: lists: tool "a": it is listed twice$/,
       /^problem: lists: tool "b": it has no inputSchema$/,

@@ -100,8 +100,8 @@ Deno.test("an invalid token is refused before a request is sent, and is not show
 Deno.test("auth is refused where it would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
   const server = createServer({ name: "s", version: "1" });
-  await assertRejects(() => connect(server, { auth }), TypeError, "auth is for URLs");
-  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, "auth is for URLs");
+  await assertRejects(() => connect(server, { auth }), TypeError, "auth is only for URLs");
+  await assertRejects(() => connect({ command: "true" }, { auth }), TypeError, "auth is only for URLs");
   const headers = { Authorization: "Bearer x" };
   await assertRejects(() => connect(url, { auth, headers }), TypeError, "auth and headers both set authorization");
   await server.close();

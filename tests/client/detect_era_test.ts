@@ -113,7 +113,7 @@ Deno.test("a server with no revision in common is refused, and the error lists t
     "the server supports the revisions 2030-01-01, but this client supports 2026",
   );
   const discovering = fakeHttp((heard) => ok(heard, { supportedVersions: ["2030-01-01"] }));
-  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "supports 2030-01-01");
+  await assertRejects(() => connect(url, { fetch: discovering.fetch }), Error, "supports the revisions 2030-01-01");
   const shaking = fakeHttp((heard) =>
     heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
   );
@@ -215,10 +215,10 @@ Deno.test("connecting can be aborted", async () => {
 
 Deno.test("an invalid target is refused", async () => {
   for (const target of ["ftp://a.test/", "file:///a.ts", "node server.js", "", new URL("data:,x")]) {
-    await assertRejects(() => connect(target), TypeError, "give an http or https URL");
+    await assertRejects(() => connect(target), TypeError, "the target is not an http or https URL");
   }
   const nothing = {} as unknown as { command: string };
-  await assertRejects(() => connect(nothing), TypeError, "a server made by createServer");
+  await assertRejects(() => connect(nothing), TypeError, "a server from createServer");
 });
 
 // The HTTP+SSE transport.
@@ -261,10 +261,10 @@ Deno.test("a stream that names no endpoint is closed", async () => {
   await assertRejects(
     () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
     DOMException,
-    "the stream names no address",
+    "the server did not send the URL in time",
   );
   const ending = fakeHttp(({ http }) => http === "GET" ? stream([]) : new Response(null, { status: 405 }));
-  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before the response");
+  await assertRejects(() => connect(url, { fetch: ending.fetch }), Error, "the stream ended before the server sent");
   const none = fakeHttp(() => new Response("nobody", { status: 404, headers: { "content-type": "text/plain" } }));
   const error = await assertRejects(() => connect(url, { fetch: none.fetch }), McpError, "got 404 text/plain: nobody");
   assertEquals(error.status, 404);

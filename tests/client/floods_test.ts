@@ -61,7 +61,7 @@ for (const era of ["modern", "legacy"] as const) {
           await Array.fromAsync(subscription);
         },
         RangeError,
-        "Cannot go on with the subscription: notifications of more than 16777216 characters wait; take them faster",
+        "Cannot continue the subscription: the unread notifications exceed 16777216 characters; read notifications faster",
       );
       // The connection stays usable.
       assertEquals(await client.request("ping"), {});
@@ -90,7 +90,11 @@ Deno.test("all subscriptions of a client share a limit, and notifications that w
   const ended: typeof subscriptions = [];
   for (const each of subscriptions) if (await isEnded(each)) ended.push(each);
   assert(ended.length >= 1 && ended.length <= 2, `${ended.length} of 6 have ended`);
-  await assertRejects(() => Array.fromAsync(ended[0]), RangeError, "notifications of more than 67108864 characters");
+  await assertRejects(
+    () => Array.fromAsync(ended[0]),
+    RangeError,
+    "the unread notifications exceed 67108864 characters",
+  );
 });
 
 /** Sends questions during a call, over each stream that a session has. `end` ends the call. */
@@ -165,7 +169,10 @@ for (const way of ["http", "pipe"] as const) {
     await until(() => running === 8 && asking.answers.length > 50, "the first answers");
     const refusals = asking.answers.filter(({ error }) => error);
     assert(refusals.length > 50);
-    assertStringIncludes(JSON.stringify(refusals[0]), "too many requests wait for an answer; ask fewer at a time");
+    assertStringIncludes(
+      JSON.stringify(refusals[0]),
+      "too many requests wait for an answer; send fewer requests at the same time",
+    );
     release.splice(0).forEach((resolve) => resolve());
     await until(
       () => started === 16 && asking.answers.filter(({ result }) => result).length >= 8,
@@ -239,7 +246,7 @@ Deno.test("a result with more questions than a person can answer fails the call"
   let asked = 0;
   const onElicit = () => ({ action: "decline", asked: asked++ }) as const;
   await using client = await connect(url, { fetch, onElicit });
-  await assertRejects(() => client.callTool("ask"), Error, "the server asks 101 questions at once");
+  await assertRejects(() => client.callTool("ask"), Error, "the server sent 101 input requests at once");
   assertEquals(asked, 0);
 });
 

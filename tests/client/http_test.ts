@@ -112,7 +112,7 @@ Deno.test("a tool with invalid header declarations is not offered over HTTP, wit
   });
   await using client = await connect(url, { fetch: server.fetch, onWarning });
   assertEquals((await client.listTools()).map(({ name }) => name), ["t0"]);
-  assertEquals(warnings.map((text) => text.slice(0, 26)), ["Cannot offer the tool t1: ", "Cannot offer the tool t2: "]);
+  assertEquals(warnings.map((text) => text.slice(0, 25)), ["Cannot list the tool t1: ", "Cannot list the tool t2: "]);
   // Older revisions have no such headers.
   await using older = await connect(url, { fetch: server.fetch, era: "legacy" });
   assertEquals((await older.listTools()).length, 3);
@@ -180,7 +180,7 @@ Deno.test("a result without questions is retried, and the client stops after a l
   });
   await using client = await connect(url, { fetch: server.fetch, roots: [] });
   assertEquals(textOf(await client.callTool("later")), "now");
-  await assertRejects(() => client.callTool("never"), Error, "the server asked 64 times");
+  await assertRejects(() => client.callTool("never"), Error, "the server still requires input after 64 rounds");
   assertEquals(rounds, 65);
 });
 
@@ -193,10 +193,10 @@ Deno.test("a question that the client cannot answer fails the call", async () =>
   };
   const form = { message: "?", requestedSchema: {} };
   const cases: readonly [string, object, string][] = [
-    ["sampling/createMessage", { messages: [] }, "no function for it"],
-    ["tools/call", {}, "no function for it"],
-    ["elicitation/create", { mode: "url", message: "?", url: "javascript:alert(1)" }, "neither http nor https"],
-    ["elicitation/create", { mode: "url", message: "?", url: "file:///etc/passwd" }, "neither http nor https"],
+    ["sampling/createMessage", { messages: [] }, "no callback for this method"],
+    ["tools/call", {}, "no callback for this method"],
+    ["elicitation/create", { mode: "url", message: "?", url: "javascript:alert(1)" }, "not an http or https URL"],
+    ["elicitation/create", { mode: "url", message: "?", url: "file:///etc/passwd" }, "not an http or https URL"],
     ["elicitation/create", { mode: "url", url: "https://a.test" }, "message or url is missing"],
     ["elicitation/create", { message: "?" }, "requestedSchema is missing"],
     ["elicitation/create", form, "tired"],
@@ -215,9 +215,9 @@ Deno.test("onElicit does not handle URL elicitation, and onElicitUrl does not ha
     });
   const accept = () => ({ action: "accept" as const });
   await using one = await connect(url, { onElicit: accept, fetch: ask({ mode: "url", url: "https://a.test" }).fetch });
-  await assertRejects(() => one.callTool("t"), Error, "no function for it");
+  await assertRejects(() => one.callTool("t"), Error, "no callback for this method");
   await using two = await connect(url, { onElicitUrl: accept, fetch: ask({ requestedSchema: {} }).fetch });
-  await assertRejects(() => two.callTool("t"), Error, "no function for it");
+  await assertRejects(() => two.callTool("t"), Error, "no callback for this method");
   const sampling = { q: { method: "sampling/createMessage", params: { maxTokens: 1 } } };
   const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: sampling }));
   await using three = await connect(url, { onSample: () => Promise.reject(new Error("asked")), fetch: server.fetch });
@@ -228,14 +228,14 @@ Deno.test("an invalid question fails the call", async () => {
   for (const question of [5, {}, { method: 1 }]) {
     const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: question } }));
     await using client = await connect(url, { fetch: server.fetch, roots: [] });
-    await assertRejects(() => client.callTool("t"), Error, "Cannot read the question q");
+    await assertRejects(() => client.callTool("t"), Error, "Cannot read the input request q");
   }
 });
 
 Deno.test("a result of an undeclared type is refused", async () => {
   const server = modern((heard) => ok(heard, { resultType: "task", taskId: "1" }));
   await using client = await connect(url, { fetch: server.fetch });
-  await assertRejects(() => client.callTool("t"), Error, "no extension was declared for a task");
+  await assertRejects(() => client.callTool("t"), Error, "the server sent the result type task");
   const extensions = { "io.modelcontextprotocol/tasks": {} };
   await using knowing = await connect(url, { fetch: server.fetch, capabilities: { extensions } });
   assertEquals((await knowing.callTool("t")).taskId, "1");
@@ -535,7 +535,7 @@ Deno.test("a stream that cannot be resumed fails its call", async () => {
     await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning });
     await assertRejects(() => client.callTool("t"), Error, state);
     // The client makes several attempts, and reports one warning.
-    const lost = [`Lost the connection, trying again: Cannot reach ${url}: no network`];
+    const lost = [`The connection was lost, trying to resume: Cannot reach ${url}: no network`];
     assertEquals(warnings, first === place && state.startsWith("stream") ? lost : []);
   }
 });
@@ -589,7 +589,11 @@ Deno.test("a subscription that is refused, or never acknowledged, fails", async 
   assertEquals(error.name, "TimeoutError");
   const ending = modern((heard) => ok(heard, { resultType: "complete" }));
   await using over = await connect(url, { fetch: ending.fetch });
-  await assertRejects(() => over.subscribe({ toolsListChanged: true }), Error, "ended the subscription at once");
+  await assertRejects(
+    () => over.subscribe({ toolsListChanged: true }),
+    Error,
+    "ended the subscription without acknowledging it",
+  );
 });
 
 Deno.test("a subscription works on a server without a GET stream", async () => {

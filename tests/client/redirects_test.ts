@@ -182,7 +182,7 @@ Deno.test("a redirect that would turn POST into GET is refused", async () => {
   for (const status of [301, 302, 303]) {
     await using origins = startOrigins(() => redirect(status, "/there"));
     const { message } = await assertRejects(() => connect(origins.url, { headers }), RedirectError);
-    assertStringIncludes(message, "it would turn POST into GET");
+    assertStringIncludes(message, "this status turns POST into GET");
     assertStringIncludes(message, `connect to ${origins.origin}/there`);
     assertEquals(origins.heard.length, 1);
   }
@@ -193,7 +193,7 @@ Deno.test("a redirect loop ends", async () => {
   await assertRejects(
     () => connect(origins.url),
     RedirectError,
-    "there are more than 5 redirects; connect to their target",
+    "the server sent more than 5 redirects; connect to the final URL",
   );
   assertEquals(origins.heard.length, 6);
 });
@@ -203,9 +203,9 @@ const odd: readonly { readonly what: string; readonly response: () => Response; 
     what: "a runtime does not reveal",
     // A Response of this type cannot be constructed.
     response: () => Object.defineProperty(Response.error(), "type", { value: "opaqueredirect" }),
-    says: "this runtime does not reveal its target",
+    says: "this runtime hides the target of the redirect",
   },
-  { what: "leads to no URL", response: () => redirect(307, "http://"), says: "its target is not a URL" },
+  { what: "leads to no URL", response: () => redirect(307, "http://"), says: "the target is not a URL" },
   { what: "leads to a file", response: () => redirect(307, "file:///etc/passwd"), says: "to file:: another origin" },
   { what: "leads to data", response: () => redirect(307, "data:text/plain,x"), says: "to data:: another origin" },
   { what: "leads to TLS", response: () => redirect(308, "https://localhost/mcp"), says: "to https://localhost: " },

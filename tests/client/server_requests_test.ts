@@ -74,7 +74,7 @@ for (
       await assertRejects(
         ask,
         TypeError,
-        `Cannot answer the form: f: ${misfit}; correct the content that onElicit returns`,
+        `Cannot answer the elicitation: f: ${misfit}; correct the content that onElicit returns`,
       );
     }
   });
@@ -137,7 +137,7 @@ for (const era of ["modern", "legacy"] as const) {
     else {
       await assertRejects(() => client.callTool("ask"));
       assertEquals(warnings, [
-        "Cannot answer the form: age: it must be a number; correct the content that onElicit returns",
+        "Cannot answer the elicitation: age: it must be a number; correct the content that onElicit returns",
       ]);
     }
     assertEquals(answered, 0);
@@ -176,19 +176,19 @@ Deno.test("the result of onSample is checked before it is sent", async () => {
     );
   for (
     const [result, problem] of [
-      [undefined, "role is neither assistant nor user"],
-      [{ role: "system", content: text, model: "m" }, "role is neither assistant nor user"],
+      [undefined, "role is not assistant or user"],
+      [{ role: "system", content: text, model: "m" }, "role is not assistant or user"],
       [{ role: "assistant", content: text }, "model is not a string"],
-      [{ role: "assistant", content: "Hi", model: "m" }, "content is neither a block nor an array of blocks"],
-      [{ role: "assistant", model: "m" }, "content is neither a block nor an array of blocks"],
-      [{ role: "assistant", content: [text, null], model: "m" }, "content is neither a block nor an array of blocks"],
-      [{ role: "assistant", content: [text, use], model: "m" }, "content uses a tool, but the request offers none"],
+      [{ role: "assistant", content: "Hi", model: "m" }, "content is not a block or an array of blocks"],
+      [{ role: "assistant", model: "m" }, "content is not a block or an array of blocks"],
+      [{ role: "assistant", content: [text, null], model: "m" }, "content is not a block or an array of blocks"],
+      [{ role: "assistant", content: [text, use], model: "m" }, "content uses a tool, but the request offers no tools"],
     ] as const
   ) {
     await assertRejects(
       () => ask(result),
       TypeError,
-      `Cannot answer the sampling request: ${problem}; correct what onSample returns`,
+      `Cannot answer the sampling request: ${problem}; correct the result that onSample returns`,
     );
   }
   const fine = { role: "assistant", content: [text, use], model: "m" };
@@ -198,13 +198,13 @@ Deno.test("the result of onSample is checked before it is sent", async () => {
 Deno.test("a root is a file:// URI", async () => {
   const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
   for (const wrong of roots) {
-    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "it is not a file:// URI");
+    assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "the URI does not begin with file://");
     const ask = async () =>
       await createRequestHandler({ roots: () => wrong })(
         { method: "roots/list", params: {} },
         new AbortController().signal,
       );
-    await assertRejects(ask, TypeError, "it is not a file:// URI");
+    await assertRejects(ask, TypeError, "the URI does not begin with file://");
   }
   const fine = [{ uri: "file:///home/me", name: "me" }, { uri: "FILE:///C:/x" }];
   assertEquals(
@@ -226,7 +226,11 @@ Deno.test("an error of the client's answer is not reported as an error of the se
   );
   await using client = await connect(url, { fetch: asking.fetch });
   for (const call of [() => client.callTool("t"), () => client.listTools()]) {
-    const error = await assertRejects(call, Error, "Cannot answer roots/list: this client has no function for it");
+    const error = await assertRejects(
+      call,
+      Error,
+      "Cannot answer roots/list: this client has no callback for this method",
+    );
     assert(!(error instanceof McpError));
     assert(error.cause instanceof McpError);
   }
@@ -258,7 +262,7 @@ Deno.test("a result with a resultType is accepted only from a declared extension
       [null, { "com.example/x": {} }],
     ] as const
   ) {
-    await assertRejects(() => call(resultType, extensions), Error, "no extension was declared");
+    await assertRejects(() => call(resultType, extensions), Error, "has declared no extension");
   }
 });
 

@@ -75,14 +75,18 @@ behaviour("no file is read in advance, and each file is verified when it is read
   assertEquals((await own.read(skill, FORM)).text, texts[FORM]);
   assertEquals(reads, [FORM]);
   const wrong: readonly (readonly [object, Record<string, string>, string])[] = [
-    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "its digest differs from its entry"],
-    [good, { ...texts, [URI]: `${texts[URI]}more` }, "and its entry says"],
+    [good, { ...texts, [URI]: texts[URI].replace("Body", "Evil") }, "its digest differs from the digest in its entry"],
+    [good, { ...texts, [URI]: `${texts[URI]}more` }, "bytes in its entry"],
     [
       { ...good, frontmatter: { ...good.frontmatter, tags: ["a", { b: 2 }] } },
       texts,
-      "its front matter differs from its entry",
+      "its front matter differs from the front matter in its entry",
     ],
-    [{ ...good, frontmatter: { ...good.frontmatter, more: 1 } }, texts, "its front matter differs from its entry"],
+    [
+      { ...good, frontmatter: { ...good.frontmatter, more: 1 } },
+      texts,
+      "its front matter differs from the front matter in its entry",
+    ],
   ];
   for (const [entry, files, words] of wrong) {
     const { client } = await connect({ handlers: serve([entry], files).handlers });
@@ -104,19 +108,19 @@ behaviour("entries that break a rule are omitted", async (connect) => {
   const [own, form] = good.resources;
   const entries = [
     [null, "its entry has no uri"],
-    [{ ...good, uri: "skill://pdf/README.md" }, "not the URI of a SKILL.md"],
-    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "not the URI of a SKILL.md"],
-    [{ ...good, uri: "skill://other/SKILL.md" }, "its folder has another name"],
+    [{ ...good, uri: "skill://pdf/README.md" }, "does not end with /SKILL.md"],
+    [{ ...good, uri: "skill://pdf/SKILL.md\n/SKILL.md" }, "does not end with /SKILL.md"],
+    [{ ...good, uri: "skill://other/SKILL.md" }, "the name of its folder differs"],
     [{ ...good, frontmatter: undefined }, "no front matter"],
-    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "its name is invalid"],
+    [{ ...good, frontmatter: { name: "Pdf", description: "x" } }, "a name has 1 to 64 lower-case letters"],
     [{ ...good, frontmatter: { name: "pdf" } }, "no description"],
     [{ ...good, resources: undefined }, "no resources"],
     [{ ...good, resources: "all" }, "no resources"],
-    [{ ...good, resources: [form] }, "its SKILL.md is not among its files"],
+    [{ ...good, resources: [form] }, "its entry does not list its SKILL.md"],
     [{ ...good, resources: [own, own] }, "listed twice"],
-    [{ ...good, resources: [own, { ...form, uri: "skill://pdfs/a" }] }, "not in its folder"],
-    [{ ...good, resources: [own, { ...form, digest: form.digest.toUpperCase() }] }, "has no digest"],
-    [{ ...good, resources: [own, { ...form, size: -1 }] }, "has no size"],
+    [{ ...good, resources: [own, { ...form, uri: "skill://pdfs/a" }] }, "is not in its folder"],
+    [{ ...good, resources: [own, { ...form, digest: form.digest.toUpperCase() }] }, "has no valid digest"],
+    [{ ...good, resources: [own, { ...form, size: -1 }] }, "has no valid size"],
     [{ ...good, resources: [own, { ...form, size: 16_777_217 }] }, "at most 16777216"],
     [{ ...good, resources: Array(513).fill(own) }, "at most 512"],
   ] as const;

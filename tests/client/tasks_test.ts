@@ -160,7 +160,7 @@ behaviour("a task that is cancelled, failed or unknown rejects the call with a r
   assert(unknown instanceof TaskError);
   assertEquals(
     unknown.message,
-    "Cannot get the result of the task t1: the server does not know it, because it has expired or was lost (Unknown task)",
+    "Cannot get the result of the task t1: the server does not know the task, because the task has expired or was lost (Unknown task)",
   );
 }, modern);
 
@@ -202,7 +202,7 @@ behaviour(
     const calling = started(client.callTool("work"));
     await until(() => clock.waiting > 0, "the task");
     await client.close();
-    const error = await assertRejects(() => calling, TaskError, "the task may go on");
+    const error = await assertRejects(() => calling, TaskError, "the task may still be running");
     assertEquals([error.taskId, count("tasks/cancel")], ["t1", 0]);
   },
   modern,
@@ -266,7 +266,7 @@ behaviour("a question that the client cannot answer ends the call and cancels th
   const { client } = await connect({ handlers }, declared);
   const calling = started(client.callTool("work"));
   await advanceUntil(clock, calling);
-  await assertRejects(() => calling, Error, "Cannot answer shell/run: this client has no function for it");
+  await assertRejects(() => calling, Error, "Cannot answer shell/run: this client has no callback for this method");
   await until(() => count("tasks/cancel") === 1, "the cancellation");
 }, modern);
 
@@ -312,7 +312,7 @@ behaviour("the client stops waiting for a task that far exceeds its ttlMs", asyn
   const { client } = await connect({ handlers }, declared);
   const calling = started(client.callTool("work"));
   await advanceUntil(clock, calling, 66_000);
-  await assertRejects(() => calling, TaskError, "it has not ended within its ttlMs of 5000 ms");
+  await assertRejects(() => calling, TaskError, "the task has not ended within its time to live of 5000 ms");
 }, modern);
 
 behaviour("the client subscribes to a task, and polls immediately after each change", async (connect) => {
@@ -417,9 +417,9 @@ behaviour("a call with an immediate result has a handle with this result", async
   const { client } = await connect({ handlers }, declared);
   for (const tool of ["inline", ...era === "legacy" ? ["work"] : []]) {
     const handle = await startTool(client, tool);
-    assertEquals([handle.id, textOf(handle.result!)], [undefined, tool === "work" ? "without a task" : "inline"]);
+    assertEquals([handle.id, textOf(handle.result!)], [undefined, tool === "work" ? "instead of a task" : "inline"]);
     assertEquals(await handle.wait(), handle.result);
-    await assertRejects(() => handle.get(), TypeError, "without a task");
+    await assertRejects(() => handle.get(), TypeError, "instead of a task");
   }
   if (era === "legacy") {
     await assertRejects(() => resumeTask(client, "t1").wait(), TypeError, "Cannot resume tools/call");

@@ -258,7 +258,7 @@ behaviour("middleware preserves the resultType of a result that it copies", asyn
   const raw = await join({ capabilities: { extensions: { [ID]: {} } } });
   assertEquals((await raw.request("tools/call", { name: "work" })).resultType, "receipt");
   const without = await join({ extensions: [clientExtension({ id: ID })] });
-  await assertRejects(() => without.callTool("work"), Error, "no extension was declared for a receipt");
+  await assertRejects(() => without.callTool("work"), Error, "the server sent the result type receipt");
   const undeclared = await join();
   await assertRejects(() => undeclared.callTool("work"), McpError, "Internal error");
   assert(String(takeFaults()[0].error).includes(`the client did not declare ${ID}; return the result of next()`));

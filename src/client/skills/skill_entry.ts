@@ -1,5 +1,5 @@
 /**
- * Reads the entries with which a server describes its skills, and checks their rules.
+ * Reads and validates the entries with which a server describes its skills.
  *
  * @see SEP-2640 (Skill Entries)
  * @module
@@ -10,59 +10,65 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 export interface SkillFile {
   /** URI of the resource. */
   readonly uri: string;
-  /** `sha256:` and the SHA-256 digest of the file's bytes, in lower-case hexadecimal. */
+  /** SHA-256 digest of the file, as `sha256:` and lower-case hexadecimal digits. */
   readonly digest: string;
   /** Size of the file in bytes. */
   readonly size: number;
 }
 
-/** A skill of a server, as its entry describes it. */
+/** A skill, with the fields of its entry. */
 export interface Skill {
-  /** Key that is unique among the skills of all servers: the label of the server and the URI, as JSON. */
+  /** Key that is unique among the skills of all servers: a JSON array that contains the server's label and the URI. */
   readonly key: string;
-  /** Label of the server. */
+  /** Label of the server, as passed to `skillsOf`. */
   readonly server: string;
   /** URI of the skill's `SKILL.md`. */
   readonly uri: string;
   /** Name of the skill. Other skills may have the same name. */
   readonly name: string;
-  /** Description of what the skill does, and when to use it. */
+  /** What the skill does, and when agents should use it. */
   readonly description: string;
-  /** All fields of the front matter of `SKILL.md`. */
+  /** All fields in the front matter of `SKILL.md`. */
   readonly frontmatter: { readonly [field: string]: unknown };
   /**
-   * All files of the skill, or `"dynamic"` if the server cannot state their digests. The content of dynamic files
-   * cannot be verified.
+   * All files of the skill, or `"dynamic"` if the server generates the files and cannot provide digests. The client
+   * cannot verify dynamic files.
    */
   readonly files: readonly SkillFile[] | "dynamic";
 }
 
-/** The error for a skill whose entry or file breaks a rule. Do not use the skill. */
+/** The error for a skill with an invalid entry or file. Do not use the skill. */
 export class SkillError extends Error {
   /** The class name, `SkillError`. */
   override readonly name = "SkillError";
-  /** URI of the skill or of the file. */
+  /** URI of the invalid skill or file. */
   readonly uri: string;
 
-  /** Creates the error. */
+  /** Creates an error whose message contains the URI and `state`, the reason. */
   constructor(uri: string, state: string) {
     super(`Cannot use ${uri.slice(0, 200)}: ${state}`);
     this.uri = uri;
   }
 }
 
-/** Reads an entry. Throws a {@linkcode SkillError} if the entry breaks a rule of the specification. */
+/** Reads an entry. Throws a {@linkcode SkillError} if the entry violates the specification. */
 export function readEntry(entry: unknown, server: string): Skill {
   const { uri, frontmatter, resources } = isObject(entry) ? entry : {};
   if (typeof uri !== "string") throw new SkillError("a skill", "its entry has no uri");
   const refuse = (state: string) => new SkillError(uri, state);
-  if (!uri.endsWith(END) || /[\0-\x20]/.test(uri)) throw refuse("its uri is not the URI of a SKILL.md");
+  if (!uri.endsWith(END) || /[\0-\x20]/.test(uri)) {
+    throw refuse("its uri does not end with /SKILL.md, or contains spaces");
+  }
   if (!isObject(frontmatter)) throw refuse("its entry has no front matter");
   const { name, description } = frontmatter;
-  if (typeof name !== "string" || !NAME.test(name) || name.length > 64) throw refuse("its name is invalid");
+  if (typeof name !== "string" || !NAME.test(name) || name.length > 64) {
+    throw refuse(
+      `its name is ${JSON.stringify(name)}; a name has 1 to 64 lower-case letters, digits and single hyphens`,
+    );
+  }
   if (typeof description !== "string" || !description) throw refuse("it has no description");
   const folder = uri.slice(0, -END.length);
-  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, and its folder has another name`);
+  if (folder.split("/").at(-1) !== name) throw refuse(`its name is ${name}, but the name of its folder differs`);
   const files = resources === "dynamic" ? resources : readFiles(resources, { uri, folder: `${folder}/` }, refuse);
   return { key: JSON.stringify([server, uri]), server, uri, name, description, frontmatter, files };
 }
@@ -83,23 +89,27 @@ function readFiles(
   }
   const files = resources.map((resource: unknown): SkillFile => {
     const { uri, digest, size } = isObject(resource) ? resource : {};
-    if (typeof uri !== "string" || !uri.startsWith(folder)) throw refuse("one of its files is not in its folder");
-    if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) throw refuse(`${uri} has no digest`);
-    if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) throw refuse(`${uri} has no size`);
+    if (typeof uri !== "string" || !uri.startsWith(folder)) throw refuse("its file ${uri} is not in its folder");
+    if (typeof digest !== "string" || !/^sha256:[\da-f]{64}$/.test(digest)) {
+      throw refuse(`its file ${uri} has no valid digest`);
+    }
+    if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) {
+      throw refuse(`its file ${uri} has no valid size`);
+    }
     return { uri, digest, size };
   });
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   if (bytes > MOST_BYTES) throw refuse(`it has ${bytes} bytes; at most ${MOST_BYTES} are accepted`);
   const uris = new Set(files.map(({ uri }) => uri));
   if (uris.size < files.length) throw refuse("one of its files is listed twice");
-  if (!uris.has(uri)) throw refuse("its SKILL.md is not among its files");
+  if (!uris.has(uri)) throw refuse("its entry does not list its SKILL.md");
   return files;
 }
 
 const END = "/SKILL.md";
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
-/** Maximum number of files of a skill. */
+/** Maximum number of files per skill. */
 const MOST_FILES = 512;
-/** Maximum size of all files of a skill together, in bytes. */
+/** Maximum size in bytes of all files of a skill together. */
 export const MOST_BYTES = 16_777_216;

@@ -1,5 +1,5 @@
 /**
- * Lists the skills of a server, and reads their files.
+ * Lists a server's skills, and reads and verifies their files.
  *
  * @see SEP-2640 (Integrity and Verification)
  * @module
@@ -13,13 +13,11 @@ import { readPages } from "../pagination.ts";
 import type { RequestOptions } from "../rpc.ts";
 import { MOST_BYTES, readEntry, type Skill, SkillError } from "./skill_entry.ts";
 
-/** Options of {@linkcode skillsOf}. All options are optional. */
+/** Options of {@linkcode skillsOf}. */
 export interface SkillsOfOptions {
-  /**
-   * Label of the server, which distinguishes its skills from the skills of other servers. Defaults to an empty string.
-   */
+  /** Label that distinguishes the skills of this server from skills of other servers. Defaults to an empty string. */
   readonly server?: string;
-  /** Called for each entry of a list that breaks a rule. The entry is left out of the list. */
+  /** Called with the error for each invalid entry, which `list` omits. */
   readonly onInvalid?: (error: SkillError) => void;
 }
 
@@ -27,25 +25,25 @@ export interface SkillsOfOptions {
 export interface SkillContent {
   /** URI of the file. */
   readonly uri: string;
-  /** Bytes of the file. Their digest equals the digest in the entry. */
+  /** Bytes of the file. Their digest equals the digest in the entry, unless the skill's files are dynamic. */
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Text of the file, if the bytes are valid UTF-8. */
   readonly text?: string;
 }
 
-/** The skills of a server. Each method sends its requests when it is called, and caches nothing. */
+/** The skills of a server. The methods do not cache results. */
 export interface Skills {
-  /** Lists the skills. A server may leave skills out of its list; `get` also finds skills that are not in the list. */
+  /** Lists the skills. A server may omit skills from its list; `get` also finds omitted skills. */
   list(options?: RequestOptions): Promise<readonly Skill[]>;
   /**
-   * Returns the skill with this URI, for example to read new digests. Throws a {@linkcode SkillError} if the entry
-   * breaks a rule.
+   * Returns the skill with this URI, for example to get new digests. Throws a {@linkcode SkillError} if the entry is
+   * invalid.
    */
   get(uri: string, options?: RequestOptions): Promise<Skill>;
   /**
-   * Reads a file of a skill, by default its `SKILL.md`, and checks its size, its digest and its front matter. Throws a
-   * {@linkcode SkillError} if the size, the digest or the front matter differs from the entry, or if the skill has no
-   * such file. In that case, get the skill again, and ask the user again if its files have changed.
+   * Reads a file of a skill, by default `SKILL.md`. Throws a {@linkcode SkillError} if the skill has no such file, or
+   * if the file's size, digest or front matter differs from the entry. After this error, call `get` to get the skill
+   * again. If the skill's files have changed, ask the user for approval again.
    */
   read(skill: Skill, uri?: string, options?: RequestOptions): Promise<SkillContent>;
 }
@@ -53,7 +51,7 @@ export interface Skills {
 const OPTIONS: KnownOptions<keyof SkillsOfOptions> = { names: { server: true, onInvalid: "function" } };
 
 /**
- * Returns the skills of the server that a client is connected to.
+ * Returns the skills of a client's server. Does not send requests.
  *
  * @throws {TypeError} if an option is unknown or invalid.
  */
@@ -61,7 +59,7 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
   checkOptions("read skills", options, OPTIONS);
   const { server = "", onInvalid } = options;
   if (typeof server !== "string") {
-    throw new TypeError("Cannot read skills: server is not a string; pass the name of the server");
+    throw new TypeError("Cannot read skills: the option server is not a string; pass a label for the server");
   }
   return {
     async list(options = {}) {
@@ -84,7 +82,7 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
     async get(uri, options) {
       const { skill } = await client.request("skills/get", { uri }, options);
       const read = readEntry(skill, server);
-      if (read.uri !== uri) throw new SkillError(uri, "the server returned another skill");
+      if (read.uri !== uri) throw new SkillError(uri, "the server returned the entry of another skill");
       return read;
     },
     async read(skill, uri = skill.uri, options) {
@@ -98,12 +96,15 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
       const [content] = contents;
       if (contents.length !== 1 || content.uri !== uri) throw new SkillError(uri, "the server returned another file");
       const bytes = toBytes(content);
-      if (!bytes || bytes.length > MOST_BYTES) throw new SkillError(uri, "it has no valid content, or too many bytes");
+      if (!bytes) throw new SkillError(uri, "the server returned neither text nor valid Base64");
+      if (bytes.length > MOST_BYTES) {
+        throw new SkillError(uri, `it has ${bytes.length} bytes; at most ${MOST_BYTES} are accepted`);
+      }
       if (file && bytes.length !== file.size) {
-        throw new SkillError(uri, `it has ${bytes.length} bytes, and its entry says ${file.size}`);
+        throw new SkillError(uri, `it has ${bytes.length} bytes, but ${file.size} bytes in its entry`);
       }
       if (file && await toDigest(bytes) !== file.digest) {
-        throw new SkillError(uri, "its digest differs from its entry");
+        throw new SkillError(uri, "its digest differs from the digest in its entry");
       }
       const text = toText(bytes);
       if (uri === skill.uri) checkFrontMatter(skill, text);
@@ -112,7 +113,8 @@ export function skillsOf(client: Client, options: SkillsOfOptions = {}): Skills 
   };
 }
 
-// Compares the front matter with the entry: a model must get exactly what the user has approved.
+// Compares the front matter with the entry, because the model must receive the same front matter that the user has
+// approved.
 function checkFrontMatter({ uri, frontmatter }: Skill, text: string | undefined): void {
   let own: unknown;
   try {
@@ -120,7 +122,9 @@ function checkFrontMatter({ uri, frontmatter }: Skill, text: string | undefined)
   } catch {
     // A file whose front matter cannot be parsed differs from the entry too.
   }
-  if (!isEqual(own, frontmatter)) throw new SkillError(uri, "its front matter differs from its entry");
+  if (!isEqual(own, frontmatter)) {
+    throw new SkillError(uri, "its front matter differs from the front matter in its entry");
+  }
 }
 
 function isEqual(a: unknown, b: unknown): boolean {
@@ -141,5 +145,5 @@ function toBytes({ text, blob }: { readonly text?: unknown; readonly blob?: unkn
   }
 }
 
-/** Timeout of the request for one page of a list, in milliseconds. */
+/** Default timeout for requesting one page of skills, in milliseconds. */
 const TIMEOUT_MS = 60_000;

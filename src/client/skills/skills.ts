@@ -1,5 +1,5 @@
 /**
- * Skills for clients: validated entries, and files that match the digests in their entries.
+ * Skills for clients: lists skills with validated entries, and reads files that match the digests in their entries.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";

@@ -1,5 +1,5 @@
 /**
- * The extension of a client whose calls may become tasks.
+ * The tasks extension for clients.
  *
  * @module
  */
@@ -13,11 +13,11 @@ import { TaskWaiter } from "./task_waiter.ts";
 /** Options of {@linkcode taskClient}. */
 export interface TaskClientOptions {
   /**
-   * Milliseconds for which the client repeats a failing request about a task, for example while the server restarts.
+   * Milliseconds for which the client retries a failing request about a task, for example while the server restarts.
    * Defaults to 60,000.
    */
   readonly giveUpMs?: number;
-  /** The source of time, for tests. Defaults to the system's clock. */
+  /** The clock to use, for tests. Defaults to the system clock. */
   readonly clock?: Clock;
 }
 
@@ -26,14 +26,14 @@ const OPTIONS: KnownOptions<keyof TaskClientOptions> = { names: { giveUpMs: true
 const ID = "io.modelcontextprotocol/tasks";
 const GIVE_UP_MS = 60_000;
 /**
- * Maximum number of tasks that have a subscription at the same time. Each subscription takes a connection. All other
- * tasks are only polled.
+ * Maximum number of tasks to which the client subscribes at the same time. The number is limited, because each
+ * subscription occupies a connection. The client only polls all other tasks.
  */
 const MAX_LISTENERS = 4;
 
 /**
- * Creates the extension for tasks. With it, `callTool` returns the final result even if the server turns the call into
- * a task.
+ * Creates the tasks extension. With this extension, `callTool` waits for the final result if the server turns the call
+ * into a task.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";
@@ -66,7 +66,10 @@ export function taskClient(options: TaskClientOptions = {}): ClientExtension {
         finish(result, call) {
           const { taskId } = result;
           if (call.method !== "tools/call") {
-            throw new TaskError(taskId, `Cannot use the result of ${call.method}: only tool calls become tasks`);
+            throw new TaskError(
+              taskId,
+              `Cannot use the result of ${call.method}: the server sent a task, but only tool calls can become tasks`,
+            );
           }
           const first = call.isResumed ? undefined : readTask({ ...result, result: {} }, taskId);
           return new TaskWaiter(taskId, call, { clock, giveUpMs, takeListener }).wait(first);

@@ -1,5 +1,5 @@
 /**
- * Computes when to request the state of a task, and which failures to retry.
+ * Computes the delays between polls of a task and between retries, and decides which failures to retry.
  *
  * @module
  */
@@ -8,17 +8,17 @@ import { isObject } from "../../protocol/jsonrpc.ts";
 import type { TaskState } from "./task_state.ts";
 
 /**
- * Minimum time between two polls, in milliseconds. Without this limit, the client could flood a server that suggests an
- * interval of zero.
+ * Minimum milliseconds between two polls. Without a minimum, the client would flood a server that suggests an interval
+ * of zero.
  */
 export const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 60_000;
 const DEFAULT_POLL_MS = 1000;
-/** Share of the interval that is added at random, so that the polls of many tasks do not coincide. */
+/** Maximum share of the interval that is added at random, so that polls of many tasks do not coincide. */
 const JITTER = 0.1;
 /**
- * Factor by which the interval grows while the server notifies of changes. Polls are then needed only to find changes
- * whose notification was lost.
+ * Factor by which the interval is multiplied while the client receives notifications of changes. Polls are then needed
+ * only to find changes whose notification was lost.
  */
 const LISTENING_FACTOR = 10;
 const MAX_LISTENING_MS = 30_000;
@@ -33,8 +33,8 @@ export function toPollMs({ pollIntervalMs = DEFAULT_POLL_MS }: Pick<TaskState, "
 }
 
 /**
- * Returns the milliseconds until a failed request is sent again: the time that the server asks for, or twice as long
- * each time.
+ * Returns the milliseconds before a failed request is retried. Uses the delay that the server requests, or else
+ * exponential backoff.
  */
 export function toRetryMs(retry: number, error: unknown): number {
   const data: unknown = isRemoteError(error) ? error.data : undefined;
@@ -42,12 +42,12 @@ export function toRetryMs(retry: number, error: unknown): number {
   return Math.min(MAX_RETRY_MS, Math.max(RETRY_MS, wanted));
 }
 
-/** Whether a request may succeed later: the connection was lost, or the server is restarting, busy or failing. */
+/** Tests whether a retry may succeed, because the connection was lost, or the server is restarting, busy or failing. */
 export function isTransient(error: unknown): boolean {
   if (isMcpError(error)) return false;
   if (!isRemoteError(error)) return true;
   const { code, status = 200 } = error;
   if (status >= 500 || status === 429 || status === 408) return true;
-  // Code 0 means that the response was cut off.
+  // Code 0 means that the response is not a complete message.
   return status < 400 && [0, INTERNAL_ERROR, BUSY, RATE_LIMITED].includes(code);
 }

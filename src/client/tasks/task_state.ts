@@ -1,5 +1,5 @@
 /**
- * Reads the state of a task from the messages of a server.
+ * Reads and validates the state of a task in a server's messages.
  *
  * @see ext-tasks/specification/draft/tasks (Tasks)
  * @module
@@ -7,10 +7,10 @@
 import { INTERNAL_ERROR, McpError } from "../../protocol/errors.ts";
 import { isObject, type Params, type Result } from "../../protocol/jsonrpc.ts";
 
-/** The status of a task. A task that is `completed`, `failed` or `cancelled` has ended. */
+/** The status of a task. `completed`, `failed` and `cancelled` are final. */
 export type TaskStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
 
-/** A question of a task: an elicitation, a sampling or a roots request. */
+/** An elicitation, sampling or roots request of a task. */
 export interface TaskQuestion {
   /** The method, such as `elicitation/create`. */
   readonly method: string;
@@ -18,25 +18,26 @@ export interface TaskQuestion {
   readonly params: Params;
 }
 
-/** The state of a task at one moment. */
+/** The state of a task, as the server last reported it. */
 export interface TaskState {
   /** The id of the task. */
   readonly taskId: string;
   /** The status of the task. */
   readonly status: TaskStatus;
-  /** Description of the current work, or of the reason why the task has ended. */
+  /** Describes the current work, or why the task has ended. */
   readonly statusMessage?: string;
   /** Time at which the task was created, in ISO 8601. */
   readonly createdAt?: string;
   /** Time at which the task last changed, in ISO 8601. */
   readonly lastUpdatedAt?: string;
   /**
-   * Time to live of the task in milliseconds, counted from its creation. `undefined` if the server does not state it.
+   * Milliseconds after its creation for which the server keeps the task. `undefined` if the server does not send this
+   * time.
    */
   readonly ttlMs?: number;
-  /** Milliseconds between two polls, as the server suggests. */
+  /** Milliseconds between two polls that the server suggests. */
   readonly pollIntervalMs?: number;
-  /** The open questions by key, if the task waits for answers. Pass the answers to `answer`. */
+  /** The open input requests by key, if the task waits for answers. Pass the answers to `answer`. */
   readonly inputRequests: Readonly<Record<string, TaskQuestion>>;
   /** The result of a completed task. */
   readonly result?: Result;
@@ -44,14 +45,14 @@ export interface TaskState {
   readonly error?: McpError;
 }
 
-/** The error for a task that has ended without a result, or whose state the client could not get. */
+/** The error if a task has ended without a result, or if the client could not get the task's state. */
 export class TaskError extends Error {
   /** The class name, `TaskError`. */
   override readonly name = "TaskError";
-  /** The id of the task. Pass it to `resumeTask` to try again. */
+  /** The id of the task. Pass the id to `resumeTask` to wait for the task again. */
   readonly taskId: string;
 
-  /** Creates an error that names a task. */
+  /** Creates an error for the task with the id `taskId`. */
   constructor(taskId: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.taskId = taskId;
@@ -59,20 +60,20 @@ export class TaskError extends Error {
 }
 
 const STATUSES: readonly TaskStatus[] = ["working", "input_required", "completed", "failed", "cancelled"];
-/** Maximum number of questions in one state. */
+/** Maximum number of input requests in one state. */
 const MAX_QUESTIONS = 100;
-/** Maximum length of a status message in characters. */
+/** Maximum number of characters in a status message. */
 const MAX_MESSAGE = 10_000;
 
-/** Whether a task has ended. */
+/** Tests whether a task has ended. */
 export function hasEnded({ status }: Pick<TaskState, "status">): boolean {
   return status !== "working" && status !== "input_required";
 }
 
 /**
- * Reads a result of `tasks/get`.
+ * Reads the result of `tasks/get`.
  *
- * @throws {TaskError} if it is not the state of this task.
+ * @throws {TaskError} if the result is not a valid state of the task with this id.
  */
 export function readTask(value: Params, taskId: string): TaskState {
   const refuse = (problem: string) => new TaskError(taskId, `Cannot read the state of the task ${taskId}: ${problem}`);
@@ -90,8 +91,7 @@ export function readTask(value: Params, taskId: string): TaskState {
     ...isPositive(ttlMs) && { ttlMs },
     ...isPositive(pollIntervalMs) && { pollIntervalMs },
     inputRequests: status === "input_required" ? readQuestions(value.inputRequests, refuse) : {},
-    // Always set `resultType`, because no extension finishes or validates this result, so the server may not choose
-    // another type.
+    // Always set `resultType` to `complete`, because no extension would finish or validate a result with another type.
     ...status === "completed" && isObject(value.result) && { result: { ...value.result, resultType: "complete" } },
     ...status === "failed" && { error: readError(value.error, statusMessage) },
   };
@@ -99,9 +99,11 @@ export function readTask(value: Params, taskId: string): TaskState {
 
 function readQuestions(value: unknown, refuse: (problem: string) => TaskError): TaskState["inputRequests"] {
   const questions = Object.entries(isObject(value) ? value : {});
-  if (questions.length > MAX_QUESTIONS) throw refuse(`it asks ${questions.length} questions at once`);
+  if (questions.length > MAX_QUESTIONS) {
+    throw refuse(`the task has ${questions.length} open input requests; at most ${MAX_QUESTIONS} are accepted`);
+  }
   return Object.fromEntries(questions.map(([key, asked]) => {
-    if (!isObject(asked) || typeof asked.method !== "string") throw refuse(`the question ${key} has no method`);
+    if (!isObject(asked) || typeof asked.method !== "string") throw refuse(`the input request ${key} has no method`);
     return [key, { method: asked.method, params: isObject(asked.params) ? asked.params : {} }];
   }));
 }

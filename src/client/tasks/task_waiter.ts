@@ -1,5 +1,5 @@
 /**
- * Waits until a task has ended: polls it, subscribes to its changes, and answers its questions.
+ * Waits until a task has ended: polls the task, subscribes to changes of the task, and answers its input requests.
  *
  * @see ext-tasks/specification/draft/tasks (Task Polling, Task Update Requests, Task Cancellation)
  * @module
@@ -14,26 +14,29 @@ import { hasEnded, readTask, TaskError, type TaskQuestion, type TaskState } from
 /** Options for waiting for tasks. */
 export interface WaitOptions {
   readonly clock: Clock;
-  /** Milliseconds for which failing requests are repeated. */
+  /** Milliseconds for which a failing request is retried. */
   readonly giveUpMs: number;
   /**
-   * Takes one of the subscriptions that tasks may have at the same time. Returns a function that frees the
-   * subscription, or `undefined` if the maximum number is in use.
+   * Reserves one of the limited number of subscriptions. Returns a function that releases the subscription, or
+   * `undefined` if all subscriptions are in use.
    */
   readonly takeListener: () => (() => void) | undefined;
 }
 
 /**
- * Maximum number of questions that one task may ask. Limited, because a server could ask without end if the client
- * answers without a user, as it does for roots.
+ * Maximum number of input requests of one task. The number is limited, because a server could send an endless number of
+ * requests that the client answers without a user, such as roots requests.
  */
 const MAX_QUESTIONS = 1000;
-/** Milliseconds after the expiry of a task at which the client gives up if the server has not deleted the task. */
+/**
+ * Milliseconds after a task has expired for which the client still waits, in case the clocks differ or the server is
+ * slow.
+ */
 const EXPIRY_MS = 60_000;
-/** Timeout for cancelling a task, in milliseconds. */
+/** Milliseconds that cancelling a task may take, including retries. */
 const CANCEL_MS = 5000;
 
-/** Waits for one task. */
+/** Waits for the result of one task. */
 export class TaskWaiter {
   readonly #id: string;
   readonly #call: UnfinishedCall;
@@ -41,7 +44,7 @@ export class TaskWaiter {
   readonly #since: number;
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
-  /** The questions by key. Aborting a controller withdraws the question. */
+  /** The task's input requests by key. Aborting a controller withdraws the input request. */
   readonly #questions = new Map<string, AbortController>();
   #answering: Promise<void> = Promise.resolve();
   #unanswered?: { readonly error: unknown };
@@ -50,7 +53,7 @@ export class TaskWaiter {
   #message?: string;
   #reports = 0;
 
-  /** Creates the waiter for the task that a call has become. */
+  /** `id` is the id of the task that `call` has become. */
   constructor(id: string, call: UnfinishedCall, options: WaitOptions) {
     this.#id = id;
     this.#call = call;
@@ -60,13 +63,16 @@ export class TaskWaiter {
     this.#signal.addEventListener("abort", () => this.#wake(), { once: true });
   }
 
-  /** Returns the result of the task. `first` is the first state of the task, if it is known. */
+  /**
+   * Resolves with the result of the task. `first` is the task's initial state, if the client already knows this state.
+   */
   async wait(first?: TaskState): Promise<Result> {
     try {
       return await this.#follow(first);
     } catch (error) {
       const { signal, closed, isResumed } = this.#call;
-      // Cancel the task, because no other program waits for it, unless the id was stored before.
+      // Cancel the task, because no other program waits for it. A resumed task is not cancelled, because other programs
+      // may know its id.
       if (!isResumed && (signal.aborted || this.#unanswered)) await this.#cancel();
       throw closed.aborted && !signal.aborted ? this.#toLost(closed.reason) : error;
     } finally {
@@ -102,9 +108,9 @@ export class TaskWaiter {
   }
 
   /**
-   * Sends a request until it succeeds.
+   * Sends a request, and retries after temporary failures.
    *
-   * @throws {TaskError} if the request cannot succeed, or takes too long.
+   * @throws {TaskError} if the failure is not temporary, or if the request still fails after `giveUpMs` milliseconds.
    */
   async #repeat<T>(
     send: (params: Params) => Promise<T>,
@@ -125,7 +131,7 @@ export class TaskWaiter {
     }
   }
 
-  /** Passes a new status message on as progress. */
+  /** Reports a new status message as progress. */
   #report({ statusMessage }: TaskState): void {
     if (statusMessage === undefined || statusMessage === this.#message) return;
     this.#message = statusMessage;
@@ -133,20 +139,20 @@ export class TaskWaiter {
   }
 
   /**
-   * Throws if the task should have expired. The time counts from the moment when the client learned of the task, which
-   * is never earlier than the creation of the task.
+   * Throws if the task should have expired long ago. The time is counted from when the client learned of the task,
+   * which is never before the task was created.
    */
   #checkExpiry({ ttlMs = Infinity }: TaskState): void {
     if (this.#options.clock.now() - this.#since <= ttlMs + EXPIRY_MS) return;
     throw new TaskError(
       this.#id,
-      `Cannot get the result of the task ${this.#id}: it has not ended within its ttlMs of ${ttlMs} ms`,
+      `Cannot get the result of the task ${this.#id}: the task has not ended within its time to live of ${ttlMs} ms`,
     );
   }
 
   /**
-   * Answers new questions, one after another because there is only one user. Withdraws questions that are no longer
-   * open.
+   * Answers new input requests one after another, because there is only one user. Withdraws input requests that are no
+   * longer open.
    */
   #ask({ inputRequests }: TaskState): void {
     for (const [key, question] of Object.entries(inputRequests)) {
@@ -155,7 +161,7 @@ export class TaskWaiter {
       if (this.#questions.size >= MAX_QUESTIONS) {
         throw new TaskError(
           this.#id,
-          `Cannot finish the task ${this.#id}: it asked more than ${MAX_QUESTIONS} questions`,
+          `Cannot finish the task ${this.#id}: the task has sent more than ${MAX_QUESTIONS} input requests`,
         );
       }
       this.#questions.set(key, withdrawal);
@@ -168,7 +174,7 @@ export class TaskWaiter {
     }
     for (const [key, withdrawal] of this.#questions) {
       if (!Object.hasOwn(inputRequests, key)) {
-        withdrawal.abort(new DOMException("The question is closed", "AbortError"));
+        withdrawal.abort(new DOMException("The input request was withdrawn", "AbortError"));
       }
     }
   }
@@ -185,7 +191,7 @@ export class TaskWaiter {
         this.#call.request("tasks/update", { ...params, inputResponses: { [key]: answer } }, { signal });
       await this.#repeat(send, { signal, giveUpMs: this.#options.giveUpMs });
     } catch (error) {
-      // Ignore the error, because the next poll reports a task that no longer exists.
+      // Ignore the error if the task no longer exists, because the next poll reports this.
       if (!isUnknown(error)) throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -194,8 +200,8 @@ export class TaskWaiter {
   }
 
   /**
-   * Subscribes to changes to the task, and polls at once after each notification. If the server has no such
-   * subscription, the task is only polled.
+   * Subscribes to changes of the task, and triggers a poll after each notification. If the server does not support the
+   * subscription, the client only polls the task.
    */
   async #listen(): Promise<void> {
     const free = this.#options.takeListener();
@@ -217,14 +223,14 @@ export class TaskWaiter {
     }
   }
 
-  /** Waits for a time, or until a notification arrives. */
+  /** Waits `ms` milliseconds, or until a notification arrives. */
   async #pause(ms: number): Promise<void> {
     const { clock } = this.#options;
     const begin = clock.now();
     const stopTimer = clock.start(() => this.#wake(), ms);
     await this.#news.promise;
     stopTimer();
-    // Wait at least for the minimum time, because a server could send notifications without end.
+    // Wait at least for the minimum time, because a server could send an endless stream of notifications.
     const elapsedMs = clock.now() - begin;
     if (elapsedMs < MIN_POLL_MS && !this.#unanswered) await this.#sleep(MIN_POLL_MS - elapsedMs, this.#signal);
     this.#news = Promise.withResolvers();
@@ -257,13 +263,13 @@ export class TaskWaiter {
   #toLost(cause: unknown): TaskError {
     const problem = cause instanceof Error ? cause.message : String(cause);
     const state = isUnknown(cause)
-      ? `the server does not know it, because it has expired or was lost (${problem})`
-      : `${problem}; the task may go on, so resume it with its id`;
+      ? `the server does not know the task, because the task has expired or was lost (${problem})`
+      : `${problem}; the task may still be running, so call resumeTask with its id`;
     return new TaskError(this.#id, `Cannot get the result of the task ${this.#id}: ${state}`, { cause });
   }
 }
 
-/** Whether an error means that the task does not exist on the server. */
+/** Tests whether an error means that the server does not know the task. */
 function isUnknown(error: unknown): boolean {
   const cause = error instanceof TaskError ? error.cause : error;
   return isRemoteError(cause) && cause.code === INVALID_PARAMS;

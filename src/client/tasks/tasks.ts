@@ -1,6 +1,6 @@
 /**
- * The tasks extension for clients: `callTool` waits for the result of a task, and another process can resume a task by
- * its id.
+ * The tasks extension for clients: `callTool` waits for the result of a task, and another process can continue to wait
+ * for a task by its id.
  *
  * ```ts
  * import { connect } from "@x/mcp/client";

@@ -1,5 +1,5 @@
 /**
- * Handles of tasks, for programs that do not wait for a call, or that wait for it in another process.
+ * Starts calls without waiting for the result, and waits for tasks that another process has started.
  *
  * @module
  */
@@ -9,26 +9,29 @@ import type { Client } from "../calls.ts";
 import type { RequestOptions } from "../rpc.ts";
 import { hasEnded, readTask, type TaskState } from "./task_state.ts";
 
-/** A call of a tool that the server may have turned into a task. */
+/** A tool call that the server may have turned into a task. */
 export interface ToolTask {
-  /** The id of the task, to store for `resumeTask`. `undefined` if the server responded to the call without a task. */
+  /**
+   * The id of the task. Store the id to call `resumeTask` in another process. `undefined` if the server has responded
+   * with a result instead of a task.
+   */
   readonly id?: string;
-  /** The last state that `startTool` or `get` has received. */
+  /** The latest state that `startTool` or `get` has received. */
   readonly state?: TaskState;
   /**
-   * The result of the call. `undefined` until the result is known. If the server responded without a task, the result
-   * is known at once.
+   * The result of the call. `undefined` until the result is known. If the server has responded with a result instead of
+   * a task, the result is known immediately.
    */
   readonly result?: ToolResult & Result;
   /**
-   * Waits for the result, and answers questions with the functions of `options`, of `startTool` or of the client.
-   * Throws the same errors as `callTool`. Neither `signal` nor `timeoutMs`, which defaults to `Infinity`, cancels the
-   * task.
+   * Waits for the result. Answers input requests with the callbacks in `options`, or else with the callbacks of
+   * `startTool` or of the client. Throws the same errors as `callTool`. `signal` and `timeoutMs` end the waiting, but
+   * do not cancel the task. `timeoutMs` defaults to `Infinity`.
    */
   wait(options?: RequestOptions): Promise<ToolResult & Result>;
-  /** Gets the state of the task. */
+  /** Requests the current state of the task. */
   get(options?: RequestOptions): Promise<TaskState>;
-  /** Answers open questions of the state by their keys: `{ name: { action: "accept", content: { name: "Ada" } } }`. */
+  /** Answers open input requests by key, such as `{ name: { action: "accept", content: { name: "Ada" } } }`. */
   answer(responses: Params, options?: RequestOptions): Promise<void>;
   /** Asks the server to cancel the task. The task may still complete. */
   cancel(options?: RequestOptions): Promise<void>;
@@ -36,14 +39,13 @@ export interface ToolTask {
 
 /** Options of {@linkcode resumeTask}. */
 export interface ResumeTaskOptions extends RequestOptions {
-  /** The name of the tool. If `listTools` was called before, the result must match the output schema of this tool. */
+  /** The name of the tool. After `listTools`, the client validates the result with the output schema of this tool. */
   readonly tool?: string;
 }
 
 /**
- * Calls a tool. Returns when the server has turned the call into a task, or has responded with a result.
- *
- * The client must have the extension `taskClient()`. Without it, the server always responds with a result.
+ * Calls a tool. Resolves when the server has turned the call into a task, or has responded with a result. The client
+ * needs the extension `taskClient()`. Without this extension, the server always responds with a result.
  */
 export async function startTool(
   client: Client,
@@ -55,17 +57,19 @@ export async function startTool(
   if (result.resultType !== "task") return new AnsweredCall(result);
   const { signal: _signal, timeoutMs: _timeoutMs, finish: _finish, rounds: _rounds, ...kept } = options;
   const { taskId } = result;
-  if (typeof taskId !== "string" || !taskId) throw new TypeError(`Cannot start ${name}: the task has no id`);
+  if (typeof taskId !== "string" || !taskId) {
+    throw new TypeError(`Cannot start ${name}: the server sent a task without an id`);
+  }
   const first = readTask({ result: {}, ...result }, taskId);
   return new StartedTask(client, { id: taskId, name, options: kept, first: hasEnded(first) ? undefined : first });
 }
 
-/** Returns the handle of a task by its id, in any process. It sends no request. */
+/** Returns a handle for the task with this id, which any process may have started. Sends no request. */
 export function resumeTask(client: Client, id: string, { tool = "", ...options }: ResumeTaskOptions = {}): ToolTask {
   return new StartedTask(client, { id, name: tool, options });
 }
 
-/** A call that the server answered without creating a task. */
+/** A call to which the server responded with a result instead of a task. */
 class AnsweredCall implements ToolTask {
   readonly result: ToolResult & Result;
 
@@ -85,19 +89,21 @@ class AnsweredCall implements ToolTask {
     return Promise.reject(this.#refuse("answer"));
   }
 
-  // Nothing to cancel, because the call has ended.
+  // Does nothing, because the call has already ended.
   async cancel(): Promise<void> {}
 
   #refuse(verb: string): TypeError {
-    return new TypeError(`Cannot ${verb} the task: the server answered the call without a task; use result`);
+    return new TypeError(
+      `Cannot ${verb} the task: the server responded with a result instead of a task; use the property result`,
+    );
   }
 }
 
 interface StartedTaskOptions {
   readonly id: string;
-  /** The name of the tool, or an empty string. */
+  /** The name of the tool, or an empty string if the name is not known. */
   readonly name: string;
-  /** Options of all requests about the task. */
+  /** Default options for all requests about the task. */
   readonly options: RequestOptions;
   readonly first?: TaskState;
 }
@@ -135,7 +141,7 @@ class StartedTask implements ToolTask {
 
   async get(options?: RequestOptions): Promise<TaskState> {
     const state = readTask(await this.#request("tasks/get", {}, options), this.id);
-    // Keep the known state if the task had ended, because it cannot change any more.
+    // Keep the known state if the task has ended, because a final state cannot change.
     return this.#state = this.#state && hasEnded(this.#state) ? this.#state : state;
   }
 

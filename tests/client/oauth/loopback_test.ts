@@ -103,6 +103,6 @@ Deno.test("a port can be chosen, and a port in use is an error", async () => {
   assertEquals(chosen.redirectUri, `http://127.0.0.1:${port}/callback`);
   await chosen.end();
   for (const wrong of [-1, 65_536, 1.5, NaN]) {
-    assertThrows(() => loopback({ port: wrong, open: () => {} }), TypeError, "is not a port");
+    assertThrows(() => loopback({ port: wrong, open: () => {} }), TypeError, "pass a whole number from 1 to 65535");
   }
 });

@@ -172,7 +172,7 @@ const evil = { resource: "https://evil.example.com/mcp" };
 refuses(
   "resource metadata of another server",
   { resourceMetadata: (right) => ({ ...right, ...evil }) },
-  "another resource",
+  "names the resource",
 );
 for (
   const resource of [
@@ -185,24 +185,28 @@ for (
     null,
   ]
 ) {
-  refuses(`the resource ${resource}`, { resourceMetadata: (right) => ({ ...right, resource }) }, "another resource");
+  refuses(`the resource ${resource}`, { resourceMetadata: (right) => ({ ...right, resource }) }, "names the resource");
 }
-refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, "names no resource");
+refuses("no resource", { resourceMetadata: ({ resource: _, ...right }) => right }, "contains no resource");
 for (const list of [[], "https://login.example.com", undefined, [5]]) {
   const name = `the authorization servers ${JSON.stringify(list)}`;
   refuses(
     name,
     { resourceMetadata: (right) => ({ ...right, authorization_servers: list }) },
-    "names no authorization server",
+    "contains no authorization server",
   );
 }
 refuses(
   "metadata of another issuer",
   { metadata: (right) => ({ ...right, issuer: "https://evil.example.com" }) },
-  "and not of",
+  "not to https://login.example.com",
 );
 for (const issuer of ["https://login.example.com/", "https://LOGIN.example.com", "https://login.example.com:443"]) {
-  refuses(`the issuer ${issuer} in another spelling`, { metadata: (right) => ({ ...right, issuer }) }, "and not of");
+  refuses(
+    `the issuer ${issuer} in another spelling`,
+    { metadata: (right) => ({ ...right, issuer }) },
+    "not to https://login.example.com",
+  );
 }
 refuses(
   "metadata that is named but does not exist",
@@ -212,10 +216,10 @@ refuses(
 refuses(
   "metadata that responds with an error",
   { metadata: () => new Response("", { status: 503 }) },
-  "has status 503",
+  "the status is 503",
 );
-refuses("an authorization server over http", { issuer: "http://login.example.com" }, "is not https");
-refuses("a server over http", { server: "http://mcp.example.com/mcp" }, "is not https");
+refuses("an authorization server over http", { issuer: "http://login.example.com" }, "uses http;");
+refuses("a server over http", { server: "http://mcp.example.com/mcp" }, "uses http;");
 for (
   const host of [
     "localhost",
@@ -267,7 +271,7 @@ refuses("huge metadata", { metadata: (right) => ({ ...right, filler: "x".repeat(
 refuses(
   "an authorization server without client registration",
   { metadata: ({ registration_endpoint: _, ...right }) => right },
-  "clients cannot register themselves there",
+  "does not support registration by clients",
 );
 for (const registration of [{}, { client_id: 5 }, { client_id: "" }]) {
   refuses(`the registration ${JSON.stringify(registration)}`, { registration: () => registration }, "no client_id");
@@ -276,7 +280,7 @@ refuses("a registration that is refused", {
   registration: () =>
     Response.json({ error: "invalid_redirect_uri", error_description: "not\u001b[31m here" }, { status: 400 }),
 }, "invalid_redirect_uri not\\u{1b}[31m here");
-refuses("a client of another authorization server", {}, "the client belongs to https://other.example.com", {
+refuses("a client of another authorization server", {}, "the client is registered at https://other.example.com", {
   client: { id: "a", issuer: "https://other.example.com" },
 });
 
@@ -440,7 +444,7 @@ Deno.test("an invalid refresh token leads to a new sign-in, and a failing author
 
 Deno.test("a token that is refused right after it was issued is an error, without a second sign-in", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });
-  await assertRejects(() => use(bed), Error, "refuses the token that https://login.example.com has just issued");
+  await assertRejects(() => use(bed), Error, "rejects a token that https://login.example.com has just issued");
   assertEquals(bed.visits.length, 1);
 });
 
@@ -662,7 +666,7 @@ for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.exam
     const error = await assertRejects(
       () => use(bed, { userAgent }),
       Error,
-      "neither an https URL nor a URL of this machine",
+      "not an https URL or an http URL on loopback",
     );
     assertStringIncludes(error.message, redirectUri);
     assertEquals([bed.visits.length, bed.seen.filter(({ url }) => url.endsWith("/register")).length], [0, 0]);

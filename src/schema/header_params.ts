@@ -37,13 +37,13 @@ export function findHeaderParams(schema: JsonSchema): readonly HeaderParam[] {
       const refuse = (state: string) => new TypeError(`Cannot use the x-mcp-header of "${name}": ${state}`);
       const type = TYPES.find((type) => type === node.type);
       if (!path?.length) {
-        throw refuse("a keyword other than properties leads to the property; move the property to a plain object");
+        throw refuse("only properties may lead to the property; move it to a plain object");
       }
       if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]+$/.test(header)) {
         throw refuse(`${JSON.stringify(header)} is not a header name; use letters, digits and -`);
       }
       if (!type) {
-        throw refuse(`its type is ${JSON.stringify(node.type)}; change the type to string, integer or boolean`);
+        throw refuse(`its type is ${JSON.stringify(node.type)}; use string, integer or boolean`);
       }
       if (found.some((other) => other.header.toLowerCase() === header.toLowerCase())) {
         throw refuse(`"${header}" is already used by another property; choose another name`);

@@ -120,13 +120,13 @@ export function inspectJsonSchema(
       throw refuse(`${place} leads to ${show(sub)}, which is not a schema; use an object, true or false`);
     }
     if (open.get(sub)) {
-      throw refuse(`${place} leads back to itself; reference a schema of a property or an item instead`);
+      throw refuse(`${place} leads back to itself; reference a property or an item instead`);
     }
     if (open.has(sub)) return;
     open.set(sub, true);
     if (depth > MAX_DEPTH || open.size > MAX_SUBSCHEMAS) {
       throw refuse(
-        `it has more than ${MAX_DEPTH} levels or ${MAX_SUBSCHEMAS} subschemas; use fewer levels or subschemas`,
+        `it has more than ${MAX_DEPTH} levels or ${MAX_SUBSCHEMAS} subschemas; reduce the schema`,
       );
     }
     if (sub.$id !== undefined && depth) throw refuse(`${place} has an $id; use $anchor instead`);

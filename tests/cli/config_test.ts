@@ -297,7 +297,7 @@ for (const { name, program } of runtimes) {
         assert(wrong.code !== 0);
         assertMatch(
           wrong.stderr,
-          /Cannot use the x-mcp-header of "a": its type is "number"; change the type to string, integer or/,
+          /Cannot use the x-mcp-header of "a": its type is "number"; use string, integer or/,
         );
       });
     },

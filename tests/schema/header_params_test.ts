@@ -77,7 +77,7 @@ Deno.test("header params: an invalid annotation is refused with the name of the 
     const { message } = assertThrows(
       () => findHeaderParams(schema),
       TypeError,
-      "other than properties leads to the property",
+      "only properties may lead to the property",
     );
     assert(message.includes("; "), message);
   }

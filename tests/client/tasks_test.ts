@@ -417,7 +417,7 @@ behaviour("a call with an immediate result has a handle with this result", async
   const { client } = await connect({ handlers }, declared);
   for (const tool of ["inline", ...era === "legacy" ? ["work"] : []]) {
     const handle = await startTool(client, tool);
-    assertEquals([handle.id, textOf(handle.result!)], [undefined, tool === "work" ? "instead of a task" : "inline"]);
+    assertEquals([handle.id, textOf(handle.result!)], [undefined, tool === "work" ? "without a task" : "inline"]);
     assertEquals(await handle.wait(), handle.result);
     await assertRejects(() => handle.get(), TypeError, "instead of a task");
   }

@@ -1,5 +1,5 @@
 /**
- * An MCP server library for Deno and Bun. One file serves MCP over HTTP and stdio, to clients of every protocol
+ * An MCP server library for Deno and Bun. A single file serves MCP over HTTP and stdio, to clients of every protocol
  * revision.
  *
  * ```ts

@@ -29,7 +29,6 @@ export { guardConsole } from "./transports/stdio/stdout_guard.ts";
 /** A server and its path. A mount has one endpoint for each of its servers. */
 export interface Endpoint {
   readonly server: Server;
-  /** Name of the server. */
   readonly name: string;
   /** The path of the HTTP endpoint, such as `/mcp` or `/tenants/:tenant/mcp`. */
   readonly path: string;
@@ -74,7 +73,7 @@ export async function loadSchemaCompiler(): Promise<typeof import("./schema/json
   return (await import("./schema/json_check.ts")).compileJsonSchema;
 }
 
-/** Returns the warnings of extensions about handlers, with the location of each handler. */
+/** Returns the warnings that extensions give about handlers, each with the name of its handler. */
 export function listWarnings(server: Server): readonly { readonly place: string; readonly state: string }[] {
   return server[INTERNALS].engine.registry.handlers.flatMap(({ [INTERNALS]: { feature, key, extensions } }) => {
     const place = `${feature.name.replace(/s$/, "")} ${key}`;
@@ -82,7 +81,7 @@ export function listWarnings(server: Server): readonly { readonly place: string;
   });
 }
 
-/** Returns the endpoints of a server. For `mount`, returns the endpoints of all its servers. */
+/** Returns the endpoint of a server, or the endpoints of all servers in a mount. */
 export function listEndpoints(server: Server): readonly Endpoint[] {
   return (server[INTERNALS].servers ?? [server]).map(toEndpoint);
 }
@@ -95,7 +94,7 @@ export interface UsedStore extends Pick<StoreInternals, "isShared" | "timeoutMs"
   canListen(): Promise<boolean>;
 }
 
-/** Returns the stores of a server. For `mount`, returns the stores of all its servers. */
+/** Returns the store of a server, or the stores of all servers in a mount. */
 export function listStores(server: Server): readonly UsedStore[] {
   const servers = server[INTERNALS].servers ?? [server];
   const named = servers.flatMap(({ [INTERNALS]: { name, engine: { store } } }) => store ? [{ name, store }] : []);

@@ -22,9 +22,9 @@ import { addStats } from "./server/stats.ts";
 export interface MountOptions {
   /** Handlers to add to several servers. */
   readonly handlers?: readonly {
-    /** The tools, resources and prompts. */
+    /** The tools, resources and prompts to add. */
     readonly handlers: readonly Handler[];
-    /** Names of the servers that get the handlers. Defaults to all servers. */
+    /** Names of the servers to which the handlers are added. Defaults to all servers. */
     readonly to?: readonly string[];
   }[];
   /**
@@ -127,7 +127,7 @@ function openRoutes(
 
 const NOT_FOUND = { status: 404, message: "Cannot serve the request: there is no endpoint at this path" };
 
-/** Returns a function that finds the server of a URL. */
+/** Returns a function that finds the server for a URL. Throws if two servers have the same path. */
 function createRouter(servers: readonly Server[]): (url: string) => Server | undefined {
   if (!servers.length) throw new TypeError("Cannot mount: the list of servers is empty; add a server");
   const byPath = new Map<string, Server>();

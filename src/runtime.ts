@@ -92,7 +92,7 @@ export interface DenoCommandOptions {
   readonly stderr: "piped" | "inherit";
 }
 
-/** A child process. Reading a stream that is not piped throws. */
+/** A child process. The getter of a stream that is not piped throws. */
 export interface DenoChild {
   readonly stdin: WritableStream<Uint8Array>;
   readonly stdout: Bytes;
@@ -213,7 +213,7 @@ export interface BunServeOptions {
   readonly hostname: string;
   readonly port: number;
   readonly fetch: RuntimeFetch;
-  /** Idle timeout in seconds. */
+  /** Idle timeout of a connection in seconds. */
   readonly idleTimeout?: number;
 }
 
@@ -382,7 +382,7 @@ export interface FsFile {
   close(): Promise<void>;
 }
 
-/** The global scope of a worker thread. */
+/** The parts of a worker thread's global scope that the library uses. */
 export interface ThreadGlobal {
   /** The name that was passed to the constructor of the worker. */
   readonly name?: string;

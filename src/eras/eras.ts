@@ -31,7 +31,7 @@ export function createEras(engine: Engine, revisions: readonly Revision[], loadO
   const first = older.length < revisions.length ? modernEra(engine) : undefined;
   const second = older.length ? new LazySessionEra(() => loadOlder(engine, older)) : undefined;
   const era = first && second ? chooseEra(first, second) : first ?? second;
-  if (!era) throw new RangeError("Cannot create a server without a revision"); // Unreachable: the list is not empty.
+  if (!era) throw new RangeError("Cannot create a server without a revision"); // Unreachable, because `readRevisions` rejects an empty list.
   return revisions.length === REVISIONS.length ? era : narrowEra(engine, era, revisions);
 }
 

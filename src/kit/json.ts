@@ -1,5 +1,5 @@
 /**
- * Values that were parsed from JSON.
+ * Tests of values that were parsed from JSON.
  *
  * @module
  */

@@ -4,7 +4,7 @@
  * @module
  */
 
-// Control characters can start escape sequences and forge log lines. Invisible format characters reorder the
+// Control characters can start escape sequences and forge log lines. Invisible format characters can reorder the
 // surrounding text, or hide content from people. Lone surrogates are not valid text.
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/u;
 const PICTURE = String.raw`\p{Extended_Pictographic}\ufe0f?\p{Emoji_Modifier}?`;
@@ -16,8 +16,8 @@ const PIECES = new RegExp(
 );
 
 /**
- * Escapes control characters and invisible characters, such as `\u{1b}`. Line feeds, tabs and the parts of emoji are
- * kept.
+ * Escapes control characters and invisible characters, for example as `\u{1b}`. Keeps line feeds, tabs and the parts of
+ * emoji.
  */
 export function toPrintable(text: unknown): string {
   return escapeUnprintable(String(text), "\n\t", (code) => `\\u{${code.toString(16)}}`);

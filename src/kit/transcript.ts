@@ -20,7 +20,7 @@ export class Transcript {
   readonly #values = new Map<string, string>();
   readonly #counts = new Map<string, number>();
 
-  /** Records the head of an HTTP request. */
+  /** Records the method and headers of an HTTP request. */
   request(method: string, headers: Headers): void {
     const session = headers.get("mcp-session-id");
     const shown = [...headers].filter(([name]) => SHOWN.test(name)).map(([name, value]) => {
@@ -31,7 +31,7 @@ export class Transcript {
     this.lines.push([`→ ${method}`, ...shown].join(" | "));
   }
 
-  /** Records the head of an HTTP response. */
+  /** Records the status and headers of an HTTP response. */
   response({ status, headers }: Response): void {
     const session = headers.get("mcp-session-id");
     const shown = [`← ${status}`];

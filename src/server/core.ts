@@ -87,10 +87,14 @@ function readAuth({ auth }: CommonOptions): Authentication | undefined {
     ? auth[0]?.[SCHEME]?.combine(auth)
     : auth;
   if (typeof read?.authenticate === "function") return read;
-  throw new TypeError("Cannot create a server: auth has no authenticate(); use a function, apiKey() or [apiKey(), …]");
+  throw new TypeError(
+    "Cannot create a server: auth has no authenticate(); set auth to a function, apiKey() or [apiKey(), …]",
+  );
 }
 
-/** Reports an unexpected error, and returns the error for the client. */
+/**
+ * Reports an unexpected error to the observer, and returns the error for the client, which contains only an error id.
+ */
 function report(core: Core, error: unknown, { method, subject }: Parameters<Core["report"]>[1] = {}): McpError {
   const id = crypto.randomUUID().slice(0, 8);
   const event = { id, error, server: core.info.name, method, subject };

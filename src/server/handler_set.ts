@@ -1,5 +1,5 @@
 /**
- * The handlers of a running server.
+ * Creates the public handler set of a server.
  *
  * @module
  */
@@ -20,7 +20,7 @@ export interface Followers {
 }
 
 export interface HandlerPlace {
-  /** The servers of the concrete paths, once they are loaded. */
+  /** The router to the servers of concrete paths. `undefined` until its code is loaded. */
   readonly router?: Followers;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The names of the options of `createServer`.
+ * The names of the options of `createServer`, and the rules for their values.
  *
  * @module
  */

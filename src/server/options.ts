@@ -56,7 +56,7 @@ export interface RouteServerOptions<P extends Schema = TextParams, H extends rea
 export interface ServerOptions {
   /** Name of the server for programs, such as `weather`. */
   readonly name: string;
-  /** Version of the server, such as `1.0.0`. */
+  /** The server's version, such as `1.0.0`. */
   readonly version: string;
   /** Name of the server that clients show to people. */
   readonly title?: string;
@@ -160,7 +160,7 @@ export interface ServerOptions {
    * synchronous, and its value can have at most 2048 characters of JSON.
    */
   readonly session?: (ctx: Context) => unknown;
-  /** Limits that differ from the defaults. */
+  /** The limits to change. All other limits keep their defaults. */
   readonly limits?: LimitOptions;
   /** Milliseconds for which clients may cache lists, and resources that do not set their own `ttlMs`. Defaults to 0. */
   readonly ttlMs?: number;

@@ -15,7 +15,7 @@ import type { ServerStats } from "./stats.ts";
 export interface Route {
   /** Path of the endpoint, without parameters. */
   readonly path: string;
-  /** Responds to a request with any HTTP method. If the function throws, the response is HTTP 500 without details. */
+  /** Responds to requests with any HTTP method. If the function throws, the client gets HTTP 500 without details. */
   readonly fetch: (request: Request, facts: RouteFacts) => Response | Promise<Response>;
 }
 
@@ -42,7 +42,7 @@ export interface RoutedParts {
   readonly server: RouteFacts["server"];
   /** Paths of the MCP endpoints, which routes cannot use. */
   readonly paths: readonly string[];
-  /** Handles all other requests. */
+  /** Handles the requests that are not for a route. */
   readonly fetch: Fetch;
 }
 

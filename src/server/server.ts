@@ -101,7 +101,7 @@ export interface ServerInternals {
   readonly openPipe?: OpenPipe;
   /** The engine and the era that serve a channel. */
   readonly served: Served;
-  /** The HTTP endpoint, for other HTTP transports. */
+  /** The parts of the HTTP endpoint that other HTTP transports use. */
   readonly http: HttpEntry;
   /** The object with the service container, if a handler uses services. */
   readonly host: ContainerHost;
@@ -147,7 +147,7 @@ interface Site {
   readonly hasParams: boolean;
   /** Set if this is the server of a concrete path. */
   readonly branch?: Branch;
-  /** The servers of the concrete paths, once they are loaded. */
+  /** The router to the servers of concrete paths. `undefined` until its code is loaded. */
   router?: PathRouter;
   /** Settles when the server has closed. Set when the server starts to close. */
   closed?: Promise<void>;
@@ -303,7 +303,6 @@ function openServices(handlers: readonly Handler[], host: CallHost): void {
   }
 }
 
-/** The parts from which an endpoint is created. */
 interface EndpointParts extends Served {
   readonly allows: (origin: string) => Grant | undefined;
 }
@@ -429,7 +428,7 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
   });
   await Promise.race([scheduler.idle(), promise]);
   scheduler.cancelAll();
-  // Wait for one turn of the event loop, because the results of the canceled calls reach their streams only after a few
+  // Wait for one turn of the event loop, because the results of the cancelled calls reach their streams only after a few
   // microtasks.
   await new Promise((resolve) => setTimeout(resolve));
   await end();
@@ -450,7 +449,7 @@ async function closeServer({ core, scheduler, host }: Engine, { stop, end }: End
  */
 function withServices(host: CallHost, fetch: Fetch): Fetch {
   if (!findRoot(host).container && !host.lives) return fetch;
-  // Declare both parameters, because Deno passes the request only to a function that declares parameters.
+  // Declare both parameters, because Deno passes arguments only if the function declares parameters.
   return (request, info) => {
     // Look up the container for each request, because `mount` replaces the container.
     findRoot(host).container?.start();

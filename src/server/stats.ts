@@ -19,7 +19,7 @@ export interface ServerStats {
   readonly running: number;
   /** Number of calls that wait for a slot. */
   readonly waiting: number;
-  /** Number of handlers that continue after their response, such as the handlers of tasks. */
+  /** Number of handlers that continue after the response to their call, such as the handlers of tasks. */
   readonly detached: number;
   /** Number of open event streams for sessions, subscriptions and WebSockets. */
   readonly streams: number;

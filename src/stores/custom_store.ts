@@ -113,7 +113,7 @@ const DEFAULTS = {
 /** Maximum length of a key in characters. */
 const KEY_CHARACTERS = 256;
 
-/** Maximum number of entries in one read. */
+/** Maximum number of entries per read. */
 const PAGE_ENTRIES = 1000;
 
 /** Maximum time to live: a year, in milliseconds. */
@@ -128,10 +128,10 @@ const REPEAT_MS = [5, 10, 20, 40];
 /** Timeout of an attempt to connect, as a multiple of `timeoutMs`. */
 const CONNECT_TIMES = 5;
 
-/** Maximum number of values in one list. */
+/** Maximum number of values that one call of `list` returns. */
 const LIST_VALUES = 1000;
 
-/** Properties of the engine of a store. */
+/** Facts about a store's engine. */
 export interface EngineFacts {
   /** Whether other processes can use the same engine. Each server then needs a `secret`. */
   readonly isShared: boolean;
@@ -139,7 +139,6 @@ export interface EngineFacts {
   readonly isReplaceable: boolean;
 }
 
-/** An operation on an engine. */
 type Operation<T> = (engine: StoreEngine, options: EngineOptions) => Awaitable<T>;
 
 /** A store that uses an engine. Operations return synchronously if the engine's method does. */
@@ -592,7 +591,10 @@ function checkSize(operation: string, value: string, { valueBytes = Infinity }: 
   );
 }
 
-/** Returns a whole number of milliseconds, because some engines reject or misread fractions. */
+/**
+ * Rounds a time to live up to whole milliseconds, because some engines reject or misread fractions. Throws if it is out
+ * of range.
+ */
 function toWholeTtl(operation: string, ttlMs: number): number {
   if (ttlMs > 0 && ttlMs <= MAX_TTL_MS) return Math.ceil(ttlMs);
   throw new RangeError(`Cannot ${operation}: ttlMs is ${ttlMs}; use a number above 0, up to ${MAX_TTL_MS}`);

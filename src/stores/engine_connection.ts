@@ -8,7 +8,7 @@ import { systemClock } from "../core/capacity/timers.ts";
 import type { Awaitable, EngineOptions, StoreEngine } from "../core/store.ts";
 import { isPromiseLike } from "../protocol/promises.ts";
 
-/** A function that connects to an engine. */
+/** Connects to an engine. */
 export type Connect = (options: EngineOptions) => Awaitable<StoreEngine>;
 
 export interface EngineConnectionOptions {
@@ -83,7 +83,7 @@ export class EngineConnection {
 
   /** Records that an operation has failed or timed out. `engine` is `undefined` if no engine was connected. */
   fail(engine: StoreEngine | undefined): void {
-    // Ignore failures of an engine that was replaced, because the current engine may work.
+    // Ignore failures of a replaced engine, because the current engine may work.
     if (engine && engine !== this.#engine) return;
     if (++this.#failures < LOST_AFTER) return;
     this.#retryAt = systemClock.now() + RETRY_MS;

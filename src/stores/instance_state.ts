@@ -86,7 +86,7 @@ function findPots(accounts: Accounts, limits: Bounds): Pots {
 
 const RELAY_MS = 10_000;
 
-/** The facts about a session from which its record is created. */
+/** What is needed to create a session's record. */
 export interface SessionFacts {
   /** Hash of the session id. */
   readonly key: string;
@@ -127,18 +127,18 @@ export interface InformedRules extends SharedRules {
   close(): Promise<number>;
 }
 
-/** The parts from which {@linkcode InstanceState} is created. */
+/** The parts that {@linkcode InstanceState} needs. */
 export interface StateParts {
   readonly store: Store;
   /** Creates the record of a session. */
   readonly createSession: (state: InstanceState, facts: SessionFacts) => InformedSession;
-  /** Creates the record of the rules of `enable` and `disable`. */
+  /** Creates the record of the `enable` and `disable` rules. */
   readonly createRules: (state: InstanceState, ruled: Ruled, trunk?: SharedRules) => InformedRules;
   /** Closes the store, unless another server in this process uses the store. */
   readonly closeStore: () => Promise<void>;
 }
 
-/** The state that one server shares through a store. */
+/** The state that a server shares with its other instances through a store. */
 export class InstanceState implements SharedState {
   readonly #store: Store;
   readonly #host: SharingHost;

@@ -11,7 +11,7 @@
 import type { SharedChange } from "../core/store.ts";
 
 export class OwnChanges {
-  /** Number of changes, by resource URI. */
+  /** The number of listed changes for each resource URI. */
   readonly #counts = new Map<string, number>();
 
   /** Adds a change that this instance announces. Ignores changes of lists. */

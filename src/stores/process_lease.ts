@@ -11,7 +11,7 @@ import { toBase64Url } from "../kit/base64.ts";
 /** Number of renewals per time to live of a lease. */
 export const RENEWALS = 3;
 
-/** The lease of this process in one store. */
+/** The lease of this process in a store. Renewed only while a caller of `hold` needs the lease. */
 export class ProcessLease implements Lease {
   readonly ms: number;
   readonly #store: Pick<Store, "get" | "set">;

@@ -233,7 +233,7 @@ export class RuleRecord implements InformedRules {
       if (known?.isShown === isShown && known.at > (isShown ? last.hidden : last.shown)) continue;
       at = Math.max(at + 1, systemClock.date());
       last[isShown ? "shown" : "hidden"] = at;
-      // Delete the rule first, so that the newest rule is the last one in the map.
+      // Delete the rule first, so that the newest rule is the last rule in the map.
       rules.delete(key);
       rules.set(key, { key, isShown, at });
     }
@@ -288,7 +288,9 @@ export class RuleRecord implements InformedRules {
   #toTooLarge(key: string, isShown: boolean): string {
     const known = groupByKey(this.#handlers);
     const unused = this.#list?.find((rule) => !known.has(rule.key));
-    const remedy = unused ? `enable ${unused.key}, which this server does not have` : "enable some, or use a tag";
+    const remedy = unused
+      ? `enable ${unused.key}, because this server does not have this handler`
+      : "enable some handlers, or disable a tag instead of single handlers";
     return `${toRefusal(key, isShown)}: the rules would take more than ${MAX_BYTES} bytes; ${remedy}`;
   }
 }

@@ -32,9 +32,9 @@ export class SessionRecord implements InformedSession {
    * Whether another instance changed the session before `join` was called. The first read may have missed the change.
    */
   #isOutdated = false;
-  /** Ends the charge for the last written state. */
+  /** Ends the charge for the state that was last written. */
   #replaceState?: () => void;
-  /** Ends the charge for the last written mark of use. */
+  /** Ends the charge for the mark of use that was last written. */
   #replaceUse?: () => void;
 
   constructor(instances: InstanceState, { key, id, ms, mark, account }: SessionFacts) {
@@ -146,7 +146,7 @@ export class SessionRecord implements InformedSession {
           try {
             next = change(state);
           } catch (error) {
-            // The known state may be outdated, so read the state before rejecting the change.
+            // The known state may be outdated, so read the stored state before rejecting the change.
             if (known) continue;
             this.#stored = { state, version };
             return void (refused = { error });

@@ -181,7 +181,7 @@ export class StreamLog {
     // If the stream has ended, all of its events are in the log, so the client cannot have received a later event.
     // While the call runs, the client may have received events that are not in the log yet.
     if (isOver && after > written) return;
-    // The process that wrote the stream has ended, so the remaining events will never be written.
+    // Nothing follows, because the process that wrote the stream has ended before the stream.
     if (isDead && !isOver && !texts.length) return;
     const place = { cursor, epoch: known, last: after + texts.length, isOwn, writer };
     const follow: FoundStream["follow"] = (onEvent, onEnd) => this.#follow(log, place, onEvent, onEnd);
@@ -211,7 +211,7 @@ export class StreamLog {
     const take = (value: unknown) => {
       const batch = toBatch(value);
       if (!batch || isOver) return;
-      // End the stream at a gap, because the client would take the event after the gap for the next event.
+      // End the stream at a gap, because the client could not tell that events are missing.
       if (batch.first > last + 1) return end();
       for (const text of batch.texts.slice(last + 1 - batch.first)) onEvent(text, ++last);
       if (batch.isOver || batch.isDead) end();

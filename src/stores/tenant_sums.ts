@@ -15,7 +15,7 @@ import type { Account, Accounts, Limit, Pot } from "../core/capacity/account.ts"
 import { systemClock } from "../core/capacity/timers.ts";
 import { RENEWALS } from "./process_lease.ts";
 
-/** The parts of {@linkcode InstanceState} that the sums need. */
+/** The parts of {@linkcode InstanceState} that {@linkcode TenantSums} needs. */
 export interface SumsHost extends Pick<SharedLogs, "append" | "attempt" | "hash"> {
   /** A random id of this instance. */
   readonly instance: string;
@@ -37,7 +37,7 @@ type Share = readonly [held: number, isShort: number];
 /** A tenant, followed by its share of each pot in the order of {@linkcode listPots}. */
 type Sum = readonly [tenant: string, ...shares: Share[]];
 
-/** The last sums of another instance. */
+/** The last sums that another instance has published. */
 interface Known {
   /** Sequence number of the entry, which increases with each entry from the instance. */
   readonly turn: number;

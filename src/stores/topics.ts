@@ -85,7 +85,7 @@ export class Topics {
     this.#poll();
   }
 
-  /** Ends a subscription. */
+  /** Stops and removes a subscription. */
   remove(topic: string, subscription: Subscription): void {
     subscription.stop();
     this.#waiting.delete(subscription);

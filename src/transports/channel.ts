@@ -50,14 +50,14 @@ export interface Pipe {
   readonly unanswered: number;
   /** Settles when at most `count` messages are unanswered. */
   untilAnswered(count: number): Promise<void>;
-  /** Ends subscriptions. Settles when all messages are answered. */
+  /** Ends all subscriptions. Settles when all messages are answered. */
   idle(): Promise<void>;
   /** Closes the channel: cancels all calls, and writes no more messages. */
   close(): void;
 }
 
 /**
- * Opens the server's end of a channel.
+ * A function that opens the server's end of a channel.
  *
  * @internal
  */
@@ -96,7 +96,7 @@ export interface PipeServer {
 }
 
 /**
- * The parts of a server that serve a channel.
+ * The parts of a server that serve the messages of a channel.
  *
  * @internal
  */

@@ -150,7 +150,7 @@ export class Outbox {
  * Length in characters up to which a queue is not charged, because even thousands of such queues take little memory.
  */
 const FREE = 16_384;
-/** Step in bytes by which the charge grows and shrinks. */
+/** Size in bytes of the steps in which the charge grows and shrinks. */
 const STEP = 65_536;
 
 // Moves the end of a piece if it would split a surrogate pair, because the client would receive two invalid characters.

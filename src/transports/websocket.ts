@@ -38,7 +38,7 @@ export interface SocketServer extends PipeServer {
   /** Handles all requests that are not for the WebSocket endpoint. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Opens channels and checks requests.
+   * The parts that open channels and check requests.
    *
    * @ignore
    */
@@ -227,7 +227,7 @@ class SocketEndpoint {
     } catch {
       // The request lacks a header of the upgrade.
     }
-    if (!upgraded) return this.#giveBack(owner, 400, "the upgrade request is incomplete");
+    if (!upgraded) return this.#giveBack(owner, 400, "the headers of the upgrade request are incomplete");
     const { socket, response } = upgraded;
     this.#open(socket, owner);
     socket.addEventListener("message", ({ data }) => this.receive(socket, data));

@@ -579,7 +579,7 @@ Deno.test("rules without an effect are not stored, and stored rules are bounded 
     for (; added < 100_000; added++) server.handlers.disable({ tool: `gone${added}` });
   };
   const error = assertThrows(add, RangeError, `Cannot disable tool "gone`);
-  assertStringIncludes(error.message, 'enable tool "gone0", which this server does not have');
+  assertStringIncludes(error.message, 'enable tool "gone0", because this server does not have this handler');
   assert(added > 500, `${added}`);
   assertThrows(() => server.handlers.disable({ tag: "x".repeat(100_000) }), RangeError, "32768 bytes");
   // The rules have not changed, and there is room again.

@@ -12,7 +12,7 @@ import { refuse, refuseBusy, toFacts } from "./error_replies.ts";
 import type { Session } from "./session_state.ts";
 import { hasBatches } from "./versions.ts";
 
-/** A message of a batch that could be parsed. */
+/** A valid message in a batch. */
 type Readable = Exclude<Incoming, Batch | Broken>;
 
 export interface ReceivedBatch {
@@ -23,13 +23,16 @@ export interface ReceivedBatch {
   readonly serve: (message: Readable) => Reply | Promise<Reply>;
 }
 
-/** Serves the messages of a batch. Returns their responses in one array. */
+/**
+ * Serves the messages in a batch. Returns their responses as one JSON array, or an empty reply if there are no
+ * responses.
+ */
 export async function serveBatch(received: ReceivedBatch): Promise<Reply> {
   const { core, session, link, batch } = received;
   const { request } = core.limits;
   const { items } = batch;
   const problem = !hasBatches(session.client.version)
-    ? "send one message at a time"
+    ? "the session's revision does not allow batches; send one message at a time"
     : !items.length
     ? "the batch is empty"
     : items.length > request.batchMessages

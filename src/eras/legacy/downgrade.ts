@@ -86,8 +86,8 @@ function downgradeToolResult(result: Result, version: Version): Result {
   const { structuredContent } = result;
   if (isNew && (structuredContent === undefined || isJsonObject(structuredContent))) return result;
   const { structuredContent: _, ...rest } = restoreText(result);
-  // If the result has no content, copy the structured content to it. Otherwise the client would receive an empty
-  // result.
+  // If the result has only structured content, copy it to `content` as text. Otherwise the client would receive an
+  // empty result.
   const isBare = structuredContent !== undefined && Array.isArray(rest.content) && !rest.content.length;
   const content = isBare ? [{ type: "text", text: JSON.stringify(structuredContent) }] : rest.content;
   return { ...rest, content: mapObjects(content, (block) => downgradeContent(block, version)) };

@@ -26,7 +26,7 @@ export interface Refusal extends RefusedRequest {
   readonly reason: RefusalReason;
 }
 
-/** The refusal of a session id that this server did not create, or whose session has ended. */
+/** The refusal of a request whose session id is unknown, or whose session has ended. */
 export const UNKNOWN_SESSION = {
   status: 404,
   state: "the session is unknown or has ended; initialize again",
@@ -52,7 +52,10 @@ export function refuseBusy(core: Core, link: Link, refused: RefusedRequest, erro
   return { text: toFailure(toId(refused), error), status: 503, headers: RETRY_AFTER };
 }
 
-/** Returns the reply to a request that failed. */
+/**
+ * Creates the reply to a failed request, and reports the error to the observer. The HTTP status is 429 if a limit was
+ * reached.
+ */
 export function toErrorReply(
   { id, method }: { readonly id: Id; readonly method: string },
   error: McpError,

@@ -17,8 +17,8 @@ import { isVersion, type Version, VERSIONS } from "./versions.ts";
 const MAX_CAPABILITIES = 4096;
 
 /**
- * Reads the parameters of `initialize`. If the client requests an unknown version, the server offers its newest
- * version.
+ * Reads the parameters of `initialize`. If the server does not serve the requested revision, offers its newest
+ * revision. Throws an `McpError` if a parameter is invalid.
  */
 export function readOffer(params: Params = {}, versions: readonly Version[] = VERSIONS): SessionFacts {
   const { protocolVersion, capabilities, clientInfo } = params;
@@ -26,7 +26,7 @@ export function readOffer(params: Params = {}, versions: readonly Version[] = VE
   if (capabilities !== undefined && !isObject(capabilities)) throw invalid("capabilities is not an object");
   if (clientInfo !== undefined && !isObject(clientInfo)) throw invalid("clientInfo is not an object");
   if (JSON.stringify(capabilities ?? {}).length > MAX_CAPABILITIES) {
-    throw invalid(`capabilities are longer than ${MAX_CAPABILITIES} characters of JSON`);
+    throw invalid(`capabilities exceed ${MAX_CAPABILITIES} characters of JSON`);
   }
   const { name, version, title } = clientInfo ?? {};
   return {
@@ -47,7 +47,7 @@ function copyStart(text: string, length: number): string {
   return text.length <= length ? text : JSON.parse(JSON.stringify(text.slice(0, length)));
 }
 
-/** Returns the result of `initialize`. */
+/** Returns the result of `initialize` for a negotiated session. */
 export function toAgreement({ core, registry }: Engine, { version }: SessionFacts): Result {
   return {
     protocolVersion: version,

@@ -23,7 +23,7 @@ interface Received {
   readonly link: Link;
 }
 
-/** A session over HTTP, or the reply if the session is not found. */
+/** A session, or the reply to the client if the session was not found. */
 type FoundSession =
   | { readonly session: HttpSession; readonly refusal?: undefined }
   | { readonly session?: undefined; readonly refusal: Reply };
@@ -75,7 +75,7 @@ export class HttpSessions {
     if (this.#sessions.loaded?.isWrapped(link)) link.release(retryMs === undefined ? undefined : { retry: retryMs });
   }
 
-  /** Opens a standalone stream. */
+  /** Serves a GET request, which opens the standalone stream or resumes a stream. */
   async attach(link: Link): Promise<Reply> {
     const { session, refusal } = await this.#find(link);
     if (!session) return refusal;
@@ -106,7 +106,7 @@ export class HttpSessions {
     }
   }
 
-  /** Ends a session for its client. */
+  /** Serves a DELETE request, which ends a session. */
   async detach(link: Link): Promise<Reply> {
     const { headers, version } = link;
     const id = headers?.get("mcp-session-id");
@@ -140,7 +140,7 @@ export class HttpSessions {
     });
   }
 
-  /** Serves a message with this session id, or without a session id. */
+  /** Serves a message. `id` is the session id in the request, if any. */
   accept(id: string | null | undefined, message: Readable, link: Link): Reply | Promise<Reply> {
     if (typeof id !== "string") return this.#acceptBare(message, link);
     const { loaded } = this.#sessions;
@@ -194,7 +194,7 @@ export class HttpSessions {
       return refuse(this.#parts.engine.core, link, {
         ...rejected,
         status: 400,
-        state: "it has no Mcp-Session-Id; initialize first",
+        state: "the Mcp-Session-Id header is missing; initialize first",
       });
     }
     const state = "without an Mcp-Session-Id, use POST";

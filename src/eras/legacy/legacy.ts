@@ -61,7 +61,7 @@ class LegacyEra implements Era {
     }
     if (typeof version === "string" && !isVersion(version, this.#versions)) {
       const supported = this.#versions.join(", ");
-      const state = `MCP-Protocol-Version must be one of ${supported}`;
+      const state = `the MCP-Protocol-Version header must be one of ${supported}`;
       return refuse(this.#engine.core, link, { message, version, status: 400, state, reason: "revision" });
     }
     const isFirst = message.kind === "request" && message.method === "initialize";

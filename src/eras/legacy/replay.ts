@@ -21,7 +21,7 @@ const ENDED = "Cannot open the stream: the session has ended";
 function toUnknown(): McpError {
   return new McpError(
     INVALID_REQUEST,
-    "Cannot resume the stream: events after Last-Event-ID are no longer kept, or the instance that sent them has ended",
+    "Cannot resume the stream: the events after Last-Event-ID are no longer kept, or the instance that sent the stream has ended",
   );
 }
 
@@ -79,7 +79,7 @@ export class Stream implements WrittenStream {
     return !this.isOver && !this.isOwn && !this.isForeign;
   }
 
-  /** Returns the texts of the events after the event with the number `place`. */
+  /** Returns the texts of the kept events after event `place`. */
   textsAfter(place: number): string[] {
     return this.events.slice(Math.max(0, place + 1 - this.first)).map(({ text }) => text);
   }
@@ -151,7 +151,7 @@ export class Stream implements WrittenStream {
 }
 
 export class Streams {
-  /** Whether each stream starts with an empty event that has an id. */
+  /** Whether each stream starts with an empty event, whose id lets clients reconnect early. */
   readonly hasPriming: boolean;
   /**
    * Sends a notification outside of any request. The notification is lost if the client has never opened a standalone
@@ -213,7 +213,7 @@ export class Streams {
     while (this.#events > replay.events && this.#dropOldest());
   }
 
-  /** Writes the events of a stream to the store, so that other instances can send them. */
+  /** Writes the events of a stream to the store, so that other instances can resume the stream. */
   share(stream: Stream): void {
     if (!stream.isForeign) this.#shared?.write(stream);
   }
@@ -245,7 +245,7 @@ export class Streams {
     return this.#own ??= this.create({ isOwn: true });
   }
 
-  /** Drops expired events. */
+  /** Drops events that are older than `replay.ms`. */
   sweep(now: number): void {
     const before = this.#events;
     for (const stream of this.#streams.values()) {

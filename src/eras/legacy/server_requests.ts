@@ -44,7 +44,10 @@ export class ServerRequests {
 
   #id: Promise<string> = Promise.resolve("");
 
-  /** Sends a request over the stream of the call, and waits for the response. */
+  /**
+   * Sends a request over the call's stream, and waits for the response. Throws if the client returns an error or an
+   * invalid answer, or does not answer in time.
+   */
   async ask(call: Call, question: Question): Promise<unknown> {
     const { client, link, signal } = call;
     const { params, restore = (answer: unknown) => answer } = downgradeQuestion(question, client);

@@ -33,7 +33,7 @@ import {
 } from "./session_state.ts";
 import { hasPriming, type Version } from "./versions.ts";
 
-/** A session with an id and resumable streams. */
+/** An HTTP session, which has an id and resumable streams. */
 export interface HttpSession extends Session {
   /** The mark that the server stores when the session ends. */
   readonly mark: Mark;
@@ -74,11 +74,11 @@ class SessionTable {
   readonly known: Map<string, HttpSession> = new Map();
   /** Counts the sessions in memory, per client. */
   readonly places: Pot;
-  /** Marks of sessions that have ended. */
+  /** The marks of ended sessions. */
   readonly ended: KnownMarks;
   /** Ids of sessions that a request is ending. Other requests cannot open these sessions. */
   readonly ending: Set<string> = new Set();
-  /** Ids that stay valid although a cut-off of `ended` covers them. */
+  /** Ids that stay valid even if they are older than a cut-off in `ended`. */
   readonly recent: RecentIds = new RecentIds();
   /** The most recently used session. Using this session again does not change the order of use. */
   newest?: HttpSession;
@@ -376,7 +376,7 @@ export class Sessions {
     return this.#table.known.size || this.#table.recent.size || this.#table.ended.size ? SWEEP_MS : undefined;
   }
 
-  // Do not end an idle session on other instances, because another instance may have used it in the meantime.
+  // Do not end an idle session on other instances, because another instance may have used the session recently.
   #retire(session: HttpSession, why: "idle" | "expired"): void {
     if (!session.shared || why === "expired") return this.end(session, why);
     this.#forget(session, why);

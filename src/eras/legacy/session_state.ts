@@ -30,7 +30,7 @@ export interface Session {
   readonly transport: TransportName;
   /** Whether the observer has received the end of the session. */
   hasEnded?: boolean;
-  /** Id of the principal that owns the session. */
+  /** The id of the principal that owns the session. */
   readonly principal?: string;
   /** The principal of the latest request. Its permissions can change during the session. */
   caller?: Principal;
@@ -72,7 +72,7 @@ export function createSession(
 ): Session {
   const { account, notify, caller, inFlight = new InFlight(), transport, shared } = known;
   return {
-    // This level applies until the client sets another level.
+    // The log level is `info` until the client sets another level.
     client: core.can.logging ? { logLevel: "info", ...client } : client,
     transport,
     principal: caller?.id,

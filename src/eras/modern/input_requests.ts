@@ -127,7 +127,7 @@ export class InputRequests {
     return this.#once.get(key, make);
   }
 
-  /** Returns the result that sends the open questions to the client. */
+  /** Returns the result with the open questions and the sealed state. */
   async toResult(): Promise<Result> {
     const questions = [...this.#open].map(([key, { method, params }]) => [key, { method, params }] as const);
     const { core } = this.#engine;

@@ -97,7 +97,10 @@ export function endsWithResult({ why }: Call): boolean {
   return why === undefined || why === "closing";
 }
 
-/** Opens a subscription. Settles with its result if the server ends it, and with `undefined` if the client ends it. */
+/**
+ * Opens a subscription. Resolves when the subscription ends: to its result if the server ends it, and to `undefined` if
+ * the client ends it.
+ */
 async function open(engine: Engine, call: Call): Promise<Result | undefined> {
   const { link } = call;
   const wanted = call.params.notifications;

@@ -35,7 +35,7 @@ export function loadedEra(engine: Engine): Era {
   return new ModernEra(engine);
 }
 
-/** A message that is rejected before it becomes a call. */
+/** The error for a message that is rejected before it becomes a call. */
 interface Refused {
   readonly id?: Id;
   readonly code: number;

@@ -51,7 +51,7 @@ export async function openState(core: Core, call: Call): Promise<{ answers: Para
   if (text === undefined) return;
   if (typeof text !== "string") throw refuse("requestState is not a string");
   const { sealer, limits: { calls }, ticker } = core;
-  // The cast is safe, because only this server seals values for this purpose, and each value is a `State`.
+  // The cast is safe, because only this server can seal values for `PURPOSE`, and each such value is a `State`.
   const state = (text.length <= calls.stateBytes * 2 ? await openVersioned(sealer, PURPOSE, text) : undefined) as
     | State
     | undefined;

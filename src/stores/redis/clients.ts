@@ -164,7 +164,7 @@ function connected(
   start: (onReady: () => void) => void,
 ): Promise<void> {
   let last: unknown;
-  // An error event without a listener would end the process.
+  // Listen to `error`, because an error event without a listener would end the process.
   client.on("error", (error) => last = error);
   if (isReady) return Promise.resolve();
   return new Promise((resolve, reject) => {

@@ -87,7 +87,7 @@ export function checkCaller(
   if (!known && (options.hosts.length || isLocal(request, info))) {
     return {
       status: 403,
-      state: `host ${quote(host)} is not allowed; to allow it, set hosts: [${quote(authority.name)}]`,
+      state: `host ${quote(host)} is not allowed; to allow this host, set hosts: [${quote(authority.name)}]`,
       reason: "host",
     };
   }
@@ -96,7 +96,9 @@ export function checkCaller(
     if (!origin || known || isAddress(authority.name) || isDeployed()) return;
     return {
       status: 403,
-      state: `a page at ${quote(host)} is not allowed; to allow it, set hosts: [${quote(authority.name)}]`,
+      state: `pages from host ${quote(host)} are not allowed; to allow this host, set hosts: [${
+        quote(authority.name)
+      }]`,
       reason: "origin",
     };
   }
@@ -108,7 +110,7 @@ export function checkCaller(
   const remedy = isUpgrade ? `origins: [${quote(origin)}]` : `cors: { origins: [${quote(origin)}] }`;
   return {
     status: 403,
-    state: `origin ${quote(origin)} is not allowed${grant ? " with cookies" : ""}; to allow it, set ${remedy}`,
+    state: `origin ${quote(origin)} is not allowed${grant ? " with cookies" : ""}; to allow this origin, set ${remedy}`,
     reason: "origin",
   };
 }

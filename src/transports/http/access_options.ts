@@ -7,7 +7,7 @@
 import { quote } from "../../protocol/errors.ts";
 import { parseAuthority, toAddress, toOrigin } from "./address.ts";
 
-/** Normalizes the option `hosts`. */
+/** Normalizes the option `hosts`. Throws if the list is empty or an item is not a host. */
 export function readHosts(hosts?: readonly string[]): readonly string[] {
   if (!hosts) return [];
   // Throw for an empty list, because it would allow every host, as if the option were not set.
@@ -16,8 +16,8 @@ export function readHosts(hosts?: readonly string[]): readonly string[] {
 }
 
 /**
- * Normalizes the option `origins`. Accepts the custom schemes of browser extensions, and `null`, which pages without an
- * origin send.
+ * Normalizes the option `origins`. Accepts the custom schemes of browser extensions, and `null`, which browsers send
+ * for pages without an origin.
  */
 export function readOrigins(origins: readonly string[] = []): readonly string[] {
   return origins.map((each) =>
@@ -41,7 +41,7 @@ export function isPlainPath(path: string): boolean {
 
 /**
  * Returns a path with parameters, such as `/tenants/:tenant/mcp`, unchanged. Throws if a parameter is not a whole
- * segment.
+ * segment, or if two parameters have the same name.
  */
 export function readTemplate(path: string): string {
   const names = path.match(/:\w+/g) ?? [];
@@ -53,7 +53,7 @@ export function readTemplate(path: string): string {
   );
 }
 
-/** Normalizes the option `proxies`. */
+/** Normalizes the option `proxies`. Throws if an item is not an IP address. */
 export function readProxies(proxies: readonly string[] = []): readonly string[] {
   return proxies.map((each) =>
     /^[0-9a-f]*[.:][0-9a-f.:]+$/.test(toAddress(each))

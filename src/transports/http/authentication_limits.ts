@@ -6,7 +6,7 @@
 import type { Account, Accounts, Pot, PotName, PotOptions } from "../../core/capacity/account.ts";
 import type { Core } from "../../core/core.ts";
 
-/** A request whose caller is not yet known. */
+/** The client of a request whose caller is not known yet. */
 export interface Entering {
   /** The client's address, if known. */
   readonly peer?: string;
@@ -17,7 +17,7 @@ export interface Entering {
 /** The error for work that takes longer than `auth.timeoutMs`. */
 export const TOO_SLOW = new Error("Cannot authenticate a caller: the authentication took too long");
 
-/** The error for work that has not ended when the server closes. */
+/** The error for work that is still in progress when the server closes. */
 export const CLOSED = new Error("Cannot authenticate a caller: the server is closing");
 
 /** Applies the `auth` limits to asynchronous work, such as authentications. */
@@ -26,7 +26,7 @@ export class AuthenticationLimits {
   readonly #accounts: Accounts;
   /** The pot that counts the requests whose work is in progress. */
   readonly #pot: Pot;
-  /** Functions that end each wait with an error. */
+  /** For each wait, a function that ends the wait with an error. */
   readonly #stops = new Set<(error: Error) => void>();
   #isClosed = false;
 

@@ -34,7 +34,7 @@ export interface CallersOptions extends AccessOptions {
 /** A caller, or the response to a rejected request. */
 export type Identified<P extends Place = Place> = Caller<P> | Response;
 
-/** Identifies the callers of a server. */
+/** Identifies the callers of all HTTP endpoints of a server. */
 export class Callers {
   readonly #core: Core;
   readonly #options: CallersOptions;

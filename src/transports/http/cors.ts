@@ -23,7 +23,7 @@ export interface CorsOptions {
  */
 export type Cors = "none" | CorsOptions | ((origin: string) => boolean | { readonly credentials: boolean });
 
-/** Permissions of web pages from one origin. */
+/** The permissions of web pages from an allowed origin. */
 export interface Grant {
   readonly credentials: boolean;
 }
@@ -48,7 +48,7 @@ export function corsRule(
         if (granted === false) return;
         if (typeof Object(granted).credentials === "boolean") return { credentials: granted.credentials };
         const state = isStrayPromise(granted) ? "a promise" : "neither a boolean nor { credentials }";
-        throw new TypeError(`Cannot decide by cors: it returned ${state}; return true or false`);
+        throw new TypeError(`Cannot apply cors: the function returned ${state}; return true or false`);
       } catch (error) {
         report(error);
       }

@@ -23,7 +23,6 @@ const encoder = new TextEncoder();
 /** The default heartbeat: a comment, which clients ignore. */
 export const COMMENT = ":\n\n";
 
-/** Options of a stream. */
 export interface EventStreamOptions {
   /** Returns the account of the client. */
   readonly account: () => Account;
@@ -35,7 +34,7 @@ export interface EventStreamOptions {
   readonly transport?: TransportName;
 }
 
-/** The reason why a stream ended. */
+/** Why a stream ended. */
 type Why = StreamEvent["why"];
 
 /** All open streams of a server. A single timer sends heartbeats and closes stalled streams. */

@@ -1,5 +1,5 @@
 /**
- * The link of a message that arrived in an HTTP request.
+ * The link of a message in an HTTP request.
  *
  * @module
  */
@@ -31,7 +31,7 @@ export interface ExchangeParts {
   readonly waiting: Aging<Exchange>;
   /** Returns the account of the client. */
   account(caller: Caller): Account;
-  /** Returns the address of the client. */
+  /** Returns the client's address, if known. */
   peer(caller: Caller): string | undefined;
 }
 

@@ -179,10 +179,10 @@ export class Endpoint {
     }
   }
 
-  // Checks the method and headers of a GET or DELETE request.
+  // Checks a request whose method is not POST. Returns a refusal unless the era serves this method.
   #checkGetOrDelete(method: string, headers: Headers, accepts: Accepts): Refusal | undefined {
     if (!this.#era.attach || (method !== "GET" && method !== "DELETE")) {
-      const message = toMessage(`for ${method.slice(0, 20)} use ${this.#allow}`);
+      const message = toMessage(`method ${method.slice(0, 20)} is not allowed; use ${this.#allow}`);
       return { status: 405, message, headers: { allow: this.#allow }, reason: "verb" };
     }
     if (method === "GET" && !(accepts.stream && /text\/event-stream/i.test(headers.get("accept") ?? ""))) {

@@ -106,7 +106,7 @@ export class LargeBodies {
         buffer.write(value, from);
       }
     } catch (error) {
-      // After the reader is canceled, some runtimes report the end of the body, and others throw an error.
+      // After the reader is cancelled, some runtimes report the end of the body, and others throw an error.
       if (body.refusal) return body.refusal;
       throw error;
     } finally {
@@ -120,7 +120,7 @@ export class LargeBodies {
     }
   }
 
-  /** Stops reading all bodies. */
+  /** Stops reading all bodies, and rejects their requests. */
   close(refusal: Refusal): void {
     for (const body of this.#reading) stop(body, refusal);
   }

@@ -206,7 +206,8 @@ export class PathRouter {
     const entry = this.#open(place, account);
     if (!entry) throw toBusy(TOO_MANY);
     const { ticker } = this.#options.engine.core;
-    // Mark the path as in use until the channel opens, because the path could otherwise be evicted before.
+    // Mark the path as in use until the channel opens, because the path could otherwise be evicted while the channel
+    // opens.
     const release = toRelease(entry);
     let server: BranchServer | undefined;
     try {
@@ -231,7 +232,7 @@ export class PathRouter {
     return { [INTERNALS]: { ...server[INTERNALS], openPipe: openCounted } };
   }
 
-  /** The servers that are in memory. */
+  /** Returns the servers that are in memory. */
   list(): readonly BranchServer[] {
     return [...this.#entries.values()].flatMap(({ server }) => server ?? []);
   }
@@ -453,7 +454,7 @@ function toRelease(entry: Entry): () => void {
   };
 }
 
-/** Describes work for a path that took too long. */
+/** Work for a path that took too long, for error messages. */
 interface Slow {
   readonly verb: string;
   readonly part: string;

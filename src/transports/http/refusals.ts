@@ -77,7 +77,7 @@ export function toOverload(message: string): Refusal {
   return { status: 503, message, headers: RETRY_AFTER, reason: "limit", code: BUSY };
 }
 
-/** The refusal of a request while the server is closing. */
+/** The refusal of a request that arrives while the server is closing. */
 export const CLOSING: Refusal = {
   status: 503,
   message: toMessage("the server is closing; try again later"),
@@ -92,7 +92,7 @@ export const INCOMPLETE: Refusal = {
   reason: "body",
 };
 
-/** The refusal of a body while too many bytes are arriving. */
+/** The refusal of a body if too many bytes are arriving on all connections, or if a memory limit is reached. */
 export const TOO_MUCH_ARRIVING: Refusal = {
   status: 503,
   message:
@@ -101,7 +101,7 @@ export const TOO_MUCH_ARRIVING: Refusal = {
   reason: "body",
 };
 
-/** The refusal of a body over the limit. */
+/** The refusal of a body that is larger than `request.bodyBytes`. */
 export const TOO_LARGE: Refusal = {
   status: 413,
   message: "Cannot read the body: the body is larger than the limit (request.bodyBytes)",
@@ -115,7 +115,7 @@ export const TOO_SMALL_PIECES: Refusal = {
   reason: "body",
 };
 
-/** Creates the refusal of a body that did not arrive in time. */
+/** Creates the refusal of a body that did not arrive within `bodyMs` milliseconds. */
 export function tooSlow(bodyMs: number): Refusal {
   return {
     status: 408,

@@ -1,5 +1,5 @@
 /**
- * Reads request bodies within the limits.
+ * Reads request bodies. Applies the limits on their size and time.
  *
  * @module
  */

@@ -75,7 +75,7 @@ export interface SseServer extends PipeServer {
   /** Handles requests for all other paths. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Opens channels, checks requests and creates streams.
+   * The parts that open channels, check requests and create streams.
    *
    * @ignore
    */

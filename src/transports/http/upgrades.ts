@@ -19,7 +19,7 @@ export interface HttpParts {
   account(caller: Caller): Account;
   /** Returns the client's address, if known. */
   peer(caller: Caller): string | undefined;
-  /** Reads bodies within the server's limits. */
+  /** Reads request bodies, with the limits of the server. */
   readonly bodies: RequestBodies;
   readonly streams: EventStreams;
 }

@@ -23,7 +23,7 @@ export function readNodeStream(stream: NodeReadable): ReadableStream<Uint8Array<
       });
       stream.on("error", (error) => end(() => controller.error(error)));
       stream.on("end", () => end(() => controller.close()));
-      // A stream that was destroyed emits "close", but no "end".
+      // Listen to "close" too, because a destroyed stream emits no "end".
       stream.on("close", () => end(() => controller.close()));
       stream.pause();
     },

@@ -112,7 +112,7 @@ async function servePipe(server: PipeServer, options: StdioOptions): Promise<voi
     const timer = setTimeout(resolve, drainMs);
     await Promise.race([pipe.idle(), writer.lost, grace]);
     // This timer must keep the process alive. The input has ended, and a call may wait for something that does not keep
-    // the process alive. Without the timer, the process could exit before the call is canceled and its error is
+    // the process alive. Without the timer, the process could exit before the call is cancelled and its error is
     // written.
     clearTimeout(timer);
   } finally {

@@ -172,9 +172,9 @@ export interface ServerOptions {
    */
   readonly cacheScope?: "public" | "private";
   /**
-   * Receives events for metrics, logs and traces. If several observers are needed, pass a list. `observer.fault`
-   * receives each unexpected error, and the client receives only an error id. Without a `fault` method, the server
-   * prints unexpected errors with `console.error`.
+   * Receives events for metrics, logs and traces. Can be a list of observers. `observer.fault` receives each unexpected
+   * error, and the client receives only an error id. Without a `fault` method, the server prints unexpected errors with
+   * `console.error`.
    */
   readonly observer?: Observer | readonly Observer[];
   /**

@@ -510,7 +510,7 @@ async function repeat<T>(
   return await result;
 }
 
-// Tests whether an error is one that a retry cannot fix, although the engine works.
+// Tests whether an error comes from a working engine, so that a retry would fail too.
 function isFinal(error: unknown): boolean {
   return error instanceof RangeError || error instanceof TypeError;
 }

@@ -119,8 +119,8 @@ const LATE_MS = 500;
  */
 const SWEEP_MS = 60_000;
 /**
- * Milliseconds added to each time to live that Deno KV applies. Expired values are ignored by their `due` time, so Deno
- * KV need not remove them exactly on time.
+ * Milliseconds by which Deno KV keeps a value longer than its time to live. The engine ignores a value after its `due`
+ * time.
  */
 const SLACK_MS = 60_000;
 

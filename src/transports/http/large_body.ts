@@ -106,7 +106,7 @@ export class LargeBodies {
         buffer.write(value, from);
       }
     } catch (error) {
-      // After the reader is cancelled, some runtimes report the end of the body, and others throw an error.
+      // After the reader is cancelled, a runtime either reports the end of the body or throws an error.
       if (body.refusal) return body.refusal;
       throw error;
     } finally {

@@ -60,7 +60,7 @@ export class LazyEndpoint {
     return await (await this.load()).serve(caller);
   }
 
-  /** Stops accepting requests, even if the endpoint is loaded only afterwards. */
+  /** Stops accepting requests. An endpoint whose code loads after this call accepts no requests. */
   close(): void {
     this.#isClosing = true;
     this.loaded?.close();

@@ -299,7 +299,7 @@ export class PathRouter {
     if (checked.problem !== undefined) return;
     const convert = async (values: PathValues) => schema ? await this.#check(schema, values, entering) : checked;
     if (schema && !await isCanonical(values, checked.value, convert)) return;
-    // The cast is safe enough: a schema may return any value, but the router only passes the value to handlers.
+    // A schema may return any value. The cast is safe, because the router only passes the value on to handlers.
     const params = checked.value as RouteParams;
     const route = (wanted?: Schema) => {
       if (wanted === undefined || wanted === source) return params;

@@ -29,7 +29,7 @@ export class LineSplitter {
     const lines: Line[] = [];
     const end = bytes.lastIndexOf(10) + 1;
     let from = end && (this.#size || this.#skips) ? this.#cut(bytes, 0, lines) : 0;
-    // Fast path: decode whole lines together, unless one of them is invalid.
+    // Fast path: decode all whole lines together, unless a line is invalid.
     const isRead = end - from <= this.#limit && this.#read(bytes.subarray(from, end), lines);
     while (!isRead && from < end) from = this.#cut(bytes, from, lines);
     if (end < bytes.length) this.#take(bytes.slice(end));

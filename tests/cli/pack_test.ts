@@ -267,7 +267,7 @@ for (const { name, program } of runtimes) {
       ],
       [
         ["server.ts", ...author, ...registry, "greeter"],
-        /^Cannot describe greeter for the registry: it is not a name/m,
+        /^Cannot describe greeter for the registry: it is not a registry name/m,
       ],
       [["server.ts", ...author, ...registry, "ada/greeter"], /^Cannot describe ada\/greeter for the registry: /m],
       [["server.ts", ...author, ...registry, "io.github.ada/a/b"], /for the registry: it is not a registry name; /],

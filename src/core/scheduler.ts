@@ -76,7 +76,7 @@ export class Scheduler implements Executor {
     if (middleware.length) this.invoke = compose(middleware, (call, runner: Runner) => runner.run(call));
   }
 
-  /** Runs all later calls inside `watch`. Has an effect only once. */
+  /** Runs all later calls inside `watch`. A second call of this method has no effect. */
   watch(watch: RunWatch): void {
     if (this.#isWatched) return;
     this.#isWatched = true;

@@ -1,4 +1,5 @@
-// Sampling requests: only with capabilities that the client declared, and in an order that every provider accepts.
+// Sampling requests. The server sends them only if the client declared the capability, and only with messages in an
+// order that every provider accepts.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type ClientCapabilities, type SamplingMessage, tool } from "../../mod.ts";
 import type { SamplingContent } from "../../src/types.ts";
@@ -43,7 +44,7 @@ const BAD: readonly (readonly [at: number, messages: readonly SamplingMessage[]]
   [1, [assistant(use("a")), user()]],
 ];
 
-behaviour("a sampling request with tool uses but without their results is refused", async (connect) => {
+behaviour("a sampling request that has tool uses without their results is refused", async (connect) => {
   let messages: readonly SamplingMessage[] = [];
   const asked: unknown[] = [];
   const ask = tool({
@@ -62,7 +63,11 @@ behaviour("a sampling request with tool uses but without their results is refuse
     messages = each;
     assertEquals((await client.callTool("ask")).isError, true, JSON.stringify(messages));
     const [{ error }] = takeFaults();
-    assertStringIncludes(String(error), `TypeError: Cannot sample "q": messages[${at}] must`, JSON.stringify(messages));
+    assertStringIncludes(
+      String(error),
+      `TypeError: Cannot sample "q": messages[${at}] is invalid`,
+      JSON.stringify(messages),
+    );
   }
   assertEquals(asked.length, GOOD.length);
 });
@@ -87,7 +92,7 @@ behaviour(
 );
 
 behaviour(
-  "a context of servers is requested only from a client that declared the sampling capability for context",
+  "server context is requested only from a client that declared the sampling.context capability",
   async (connect) => {
     const contexts = ["none", "thisServer", "allServers", undefined] as const;
     const ask = tool({

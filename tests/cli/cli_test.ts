@@ -249,7 +249,7 @@ for (const { name, program, file } of runtimes) {
       },
       {
         words: ["strange.ts"],
-        expected: /^Cannot serve strange\.ts: Cannot add a handler: it was not made by tool\(\)/,
+        expected: /^Cannot serve strange\.ts: Cannot add a handler: it was not created by tool\(\)/,
       },
       {
         words: ["syntax.ts"],

@@ -24,8 +24,8 @@ const wrong = (limits: unknown) => limits as LimitOptions; // Not type-checked, 
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   ["none", ": limits is not an object; use an object such as { calls: { running: 100 } }"],
-  [null, ": they are not an object"],
-  [[], ": they are not an object"],
+  [null, ": limits is not an object"],
+  [[], ": limits is not an object"],
   [
     { bodyBytes: 1000 },
     ".bodyBytes: there is no such limit; use request, calls, connections, memory, perTenant",
@@ -97,7 +97,10 @@ behaviour("a refusal because of a limit asks the client to try again later", asy
     open();
     await Promise.all(calls);
     for (const message of messages) {
-      assertMatch(message, /^Cannot (?:run the call|read the body): too [^;]*; (?:try again later|send it again)$/);
+      assertMatch(
+        message,
+        /^Cannot (?:run the call|read the body): too [^;]*; (?:try again later|send the request again later)$/,
+      );
     }
   }
 }, { perInstance: "limits" });

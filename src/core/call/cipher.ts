@@ -50,7 +50,8 @@ export class Cipher {
     return this.#keys[index] ??= toKey(this.#toBytes(this.#secrets[index]));
   }
 
-  // Create the random key on first use, because Workers do not allow random values at module load.
+  // Create the random key on first use, because Cloudflare Workers does not allow random values while a module is
+  // loading.
   #toBytes(secret: string | undefined): Uint8Array<ArrayBuffer> {
     return secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
   }

@@ -19,7 +19,7 @@ export interface DevelopmentListener extends Partial<RunReports> {
 export class Development implements RunReports {
   /** Detects work that a handler repeats after an answer. */
   readonly reruns: RerunWatch;
-  /** Detects handlers that block the event loop or hang. */
+  /** Detects questions that a handler does not await, and handlers that block the event loop. */
   readonly runs: RunWatch;
   readonly #listeners: ReadonlySet<DevelopmentListener>;
 

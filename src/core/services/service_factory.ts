@@ -34,7 +34,7 @@ export interface KeyedServiceScope extends ServiceScope {
   readonly key: string | undefined;
 }
 
-/** Options of a service. Other lifetimes have further options. */
+/** Options of a service that lives as long as the server. */
 export interface ServiceOptions<T> {
   /** Lifetime of a value. Defaults to `"server"`. */
   readonly per?: "server";

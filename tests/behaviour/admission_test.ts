@@ -1,5 +1,4 @@
-// Admission before sessions and calls, events of a connection for observers, log messages of the server, and
-// capabilities that are switched off.
+// Tests of `admit`, connection events for observers, server log messages, and disabled capabilities.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
@@ -17,7 +16,7 @@ async function fails(run: () => Promise<unknown>): Promise<McpError> {
   return error;
 }
 
-behaviour("admit decides on each request with the facts known at that time", async (connect, way) => {
+behaviour("admit decides on each request, with the facts known at the time of the request", async (connect, way) => {
   const facts: AdmitFacts[] = [];
   const refused: RefusedEvent[] = [];
   const seen: string[] = [];
@@ -56,7 +55,7 @@ behaviour("admit decides on each request with the facts known at that time", asy
   assertEquals(refused.map(({ reason, status }) => [reason, status]), Array(3).fill(["admission", status]));
 });
 
-Deno.test("admit reads the parameters of the path, and refuses a caller of another tenant", async () => {
+Deno.test("admit gets the path parameters, and can refuse a caller of another tenant", async () => {
   const params = z.object({ tenant: z.string() });
   const server = createServer({
     name: "tenants",
@@ -89,7 +88,7 @@ Deno.test("admit reads the parameters of the path, and refuses a caller of anoth
   await server.close();
 });
 
-Deno.test("admit that reads parameters of a path without parameters refuses every request, and is reported", async () => {
+Deno.test("if admit reads path parameters but the path has none, every request is refused, and the error is reported", async () => {
   const faults: unknown[] = [];
   const server = createServer({
     name: "plain",
@@ -104,7 +103,7 @@ Deno.test("admit that reads parameters of a path without parameters refuses ever
   await server.close();
 });
 
-behaviour("admit may refuse a session, return a promise, or throw", async (connect, way) => {
+behaviour("admit can refuse a session, return a promise, or throw", async (connect, way) => {
   let decide: () => Promise<unknown> = () => Promise.resolve(true);
   // The types do not allow this return value.
   const { client, join, takeFaults } = await connect({ handlers: [hello], admit: async () => await decide() as true });
@@ -130,7 +129,7 @@ behaviour("admit may refuse a session, return a promise, or throw", async (conne
 });
 
 behaviour(
-  "an observer is notified of initialize, of notifications, and of the end of a session",
+  "an observer is notified of initialize, of notifications, and when a session ends",
   async (connect, way) => {
     const calls: CallEvent[] = [];
     const heard: NotificationEvent[] = [];
@@ -153,7 +152,7 @@ behaviour(
       "notifications/roots/list_changed",
       `notifications/${"x".repeat(230)}`.slice(0, 200),
     ]);
-    // Without metadata or a session, a notification does not state a revision.
+    // A notification without metadata or a session states no revision.
     const revision = way.transport === "pipe" && !isLegacy ? undefined : way.version;
     assertEquals(heard.map(({ revision }) => revision), heard.map(() => revision));
     if (isLegacy) {
@@ -212,7 +211,7 @@ behaviour(
   { perInstance: "log" },
 );
 
-behaviour("capabilities that are switched off are neither declared nor served", async (connect, way) => {
+behaviour("disabled capabilities are neither declared nor served", async (connect, way) => {
   const handlers = [
     tool({ name: "log", run: async (_, { log }) => void await log.error("loud") }),
     resource({ uri: "x://r", name: "r", read: () => "r" }),
@@ -248,13 +247,14 @@ behaviour("capabilities that are switched off are neither declared nor served", 
   for (const method of unknown) {
     assertEquals((await fails(() => client.request(method, { level: "info", uri: "x://r" }))).code, -32601);
   }
-  // Announcements are sent on a timer, and would otherwise arrive before a response.
+  // The server sends announcements on a timer. Without this advance of the clock, an announcement would arrive before
+  // the response.
   await clock.advance(1000);
   await client.listTools();
   assertEquals(client.received, []);
 });
 
-Deno.test("an invalid value of a capability switch is refused", () => {
+Deno.test("an invalid value for a capability is refused", () => {
   const options = { name: "x", version: "1" };
   // The types do not allow these values.
   for (

@@ -1,5 +1,5 @@
-// Requests to the client during a call: one handler serves both eras, and an answer is accepted only for its own
-// question.
+// Requests to the client during a call. One handler serves both eras, and the server accepts an answer only for the
+// question that was asked.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool, ToolError } from "../../mod.ts";
@@ -16,7 +16,7 @@ import { testLimits } from "../support/limits.ts";
 const yesNo = z.object({ ok: z.boolean() });
 const accept = <C>(content: C) => ({ action: "accept", content }) as const;
 
-/** The number of requests that the client sent. */
+/** Returns the number of requests that the client sent. */
 function countCalls({ transcript }: { readonly transcript: readonly string[] }, method = "tools/call"): number {
   return transcript.filter((line) => line.startsWith("→ {") && line.includes(`"method":"${method}"`)).length;
 }
@@ -82,7 +82,7 @@ behaviour("a handler requests sampling, roots, and URL elicitation", async (conn
   });
 });
 
-/** Uses every method of a context after destructuring it. */
+/** Destructures a context, and calls each of its methods. */
 async function useParts({ progress, log, once, elicit, elicitUrl, sample, roots, server, closeStream }: Context) {
   const { info } = log;
   const { resourceUpdated, listChanged } = server;
@@ -108,13 +108,13 @@ const everything = {
   onSample: () => ({ role: "assistant" as const, content: { type: "text" as const, text: "!" }, model: "m" }),
 };
 
-behaviour("every method of a context works after destructuring", async (connect) => {
+behaviour("every method of a context works after destructuring the context", async (connect) => {
   const parts = tool({ name: "parts", run: (_input, ctx) => useParts(ctx) });
   const { client } = await connect({ handlers: [parts] }, everything);
   assertEquals(textOf(await client.callTool("parts")), "7 accept decline m 1");
 });
 
-Deno.test("every method of a fake context works after destructuring", async () => {
+Deno.test("every method of a fake context works after destructuring the context", async () => {
   const [form, url] = [accept({ ok: true }), { action: "decline" }];
   const { model, role, content } = { ...everything.onSample() };
   const answers = { form, visit: url, joke: { model, role, content }, roots: { roots: everything.roots } };
@@ -123,7 +123,7 @@ Deno.test("every method of a fake context works after destructuring", async () =
 });
 
 behaviour(
-  "questions asked in parallel are sent together, and later questions in further rounds",
+  "questions asked in parallel are sent together, and further questions are sent in further rounds",
   async (connect, { era }) => {
     let runs = 0;
     const made: string[] = [];
@@ -180,7 +180,7 @@ behaviour(
   },
 );
 
-behaviour("an answer is accepted only for a question identical to the one it answers", async (connect) => {
+behaviour("an answer is accepted only for a question identical to the question it answers", async (connect) => {
   let price = 10;
   const paid: number[] = [];
   const pay = tool({
@@ -204,61 +204,64 @@ behaviour("an answer is accepted only for a question identical to the one it ans
   assertEquals([asked, paid], [["Pay $10?", "Pay $11?", "Pay $12?"], [12]]);
 }, { eras: ["modern"] });
 
-behaviour("a key identifies one question in a run, and asking it again returns the same answer", async (connect) => {
-  const thrown: unknown[] = [];
-  const handlers = [
-    tool({
-      name: "same",
-      async run(_input, ctx) {
-        const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
-        const roots = await Promise.all([ctx.roots(), ctx.roots()]);
-        return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
-          roots.length;
+behaviour(
+  "a key identifies one question in a run: a question asked again with the same key gets the same answer",
+  async (connect) => {
+    const thrown: unknown[] = [];
+    const handlers = [
+      tool({
+        name: "same",
+        async run(_input, ctx) {
+          const ask = () => ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+          const roots = await Promise.all([ctx.roots(), ctx.roots()]);
+          return [await ask(), ...await Promise.all([ask(), ask()])].map(({ content }) => content?.ok).join() +
+            roots.length;
+        },
+      }),
+      tool({
+        name: "other",
+        async run(_input, ctx) {
+          await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
+          try {
+            await ctx.elicit("sure", { message: "Really?", schema: yesNo });
+          } catch (error) {
+            thrown.push(error);
+            throw error;
+          }
+          return "done";
+        },
+      }),
+      tool({
+        name: "roots",
+        run: async (
+          _input,
+          ctx,
+        ) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
+      }),
+    ];
+    const asked: unknown[] = [];
+    const { client, takeFaults } = await connect({ handlers }, {
+      onElicit({ message }) {
+        asked.push(message);
+        return accept({ ok: true });
       },
-    }),
-    tool({
-      name: "other",
-      async run(_input, ctx) {
-        await ctx.elicit("sure", { message: "Sure?", schema: yesNo });
-        try {
-          await ctx.elicit("sure", { message: "Really?", schema: yesNo });
-        } catch (error) {
-          thrown.push(error);
-          throw error;
-        }
-        return "done";
+      roots() {
+        asked.push("roots");
+        return [];
       },
-    }),
-    tool({
-      name: "roots",
-      run: async (
-        _input,
-        ctx,
-      ) => (await ctx.roots(), (await ctx.elicit("roots", { message: "?", schema: yesNo })).action),
-    }),
-  ];
-  const asked: unknown[] = [];
-  const { client, takeFaults } = await connect({ handlers }, {
-    onElicit({ message }) {
-      asked.push(message);
-      return accept({ ok: true });
-    },
-    roots() {
-      asked.push("roots");
-      return [];
-    },
-  });
-  assertEquals(textOf(await client.callTool("same")), "true,true,true2");
-  assertEquals(asked.splice(0), ["roots", "Sure?"]);
-  for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
-  assertEquals(asked, ["Sure?", "roots"]);
-  const told = takeFaults().map(({ error }) => error);
-  const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each question its own key`;
-  assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
-  assertEquals(thrown, [told[0]]);
-});
+    });
+    assertEquals(textOf(await client.callTool("same")), "true,true,true2");
+    assertEquals(asked.splice(0), ["roots", "Sure?"]);
+    for (const name of ["other", "roots"]) assertEquals((await client.callTool(name)).isError, true);
+    assertEquals(asked, ["Sure?", "roots"]);
+    const told = takeFaults().map(({ error }) => error);
+    const refusal = (key: string) => `Cannot ask "${key}" twice: the questions differ; give each question its own key`;
+    assertEquals(told.map((error) => Object(error).message), [refusal("sure"), refusal("roots")]);
+    assertEquals(thrown, [told[0]]);
+  },
+);
 
-behaviour("a question with an unusable answer may be asked again", async (connect) => {
+behaviour("a handler can repeat a question after an unusable answer", async (connect) => {
   const answers: unknown[] = ["no", accept({ ok: true })];
   const order = tool({
     name: "order",
@@ -271,7 +274,7 @@ behaviour("a question with an unusable answer may be asked again", async (connec
   assertEquals(textOf(await client.callTool("order")), "accept");
 }, { eras: ["legacy"] });
 
-behaviour("the server asks again after an answer of the wrong shape", async (connect) => {
+behaviour("the server repeats a question after an answer of the wrong shape", async (connect) => {
   const order = tool({
     name: "order",
     run: async (_input, ctx) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action,
@@ -317,8 +320,7 @@ behaviour(
       } else assertEquals(textOf(await client.callTool("order")), "fallback");
       assertEquals(asked, 5);
     }
-    // Open questions do not count as errors that a handler can catch, although catch blocks of the handler may receive
-    // them.
+    // The handler's `catch` block also receives open questions, so it runs more than twice.
     assert(caught.length >= 2);
   },
   { eras: ["modern"] },
@@ -360,7 +362,7 @@ behaviour(
   { eras: ["legacy"] },
 );
 
-behaviour("an error response of the client to a question does not become the error of the call", async (connect) => {
+behaviour("a client's error response to a question does not become the error of the call", async (connect) => {
   const ask = async (ctx: Context) => (await ctx.elicit("confirm", { message: "Order?", schema: yesNo })).action;
   const handlers = [
     tool({ name: "order", run: (_input, ctx) => ask(ctx) }),
@@ -391,7 +393,7 @@ behaviour("an error response of the client to a question does not become the err
 }, { eras: ["legacy"] });
 
 behaviour(
-  "the server sends a client no request for a capability that it did not declare",
+  "the server sends no request for a capability that the client did not declare",
   async (connect, { era, transport }) => {
     const sampling = { messages: [], maxTokens: 1 };
     const handlers = [
@@ -478,7 +480,7 @@ behaviour("URL elicitation accepts only http and https URLs", async (connect) =>
   assertEquals(asked, good);
 });
 
-behaviour("a question where the server cannot wait for an answer throws an error with the reason", async (connect) => {
+behaviour("if the server cannot wait for an answer, a question throws an error that states why", async (connect) => {
   const asks: Record<string, (ctx: Context) => Promise<unknown>> = {
     form: (ctx) => ctx.elicit("x", { message: "?", schema: yesNo }),
     page: (ctx) => ctx.elicitUrl("x", { message: "?", url: "https://x.example" }),
@@ -522,7 +524,7 @@ behaviour("a question where the server cannot wait for an answer throws an error
       return await next();
     }],
   }, { answer: () => ({ action: "accept", content: { ok: true } }) });
-  // A session in which a question was asked before behaves like any other session.
+  // A question that was asked earlier in the session does not change the result.
   assertEquals(textOf(await client.callTool("asked")), "accept");
   const ref = { type: "ref/resource", uri: "x://{id}" };
   for (ask of Object.values(asks)) {
@@ -546,7 +548,7 @@ behaviour("a question where the server cannot wait for an answer throws an error
   }
 });
 
-behaviour("prompts and resources may ask the client too", async (connect) => {
+behaviour("prompts and resources can ask the client too", async (connect) => {
   const ask = async (ctx: Context) => (await ctx.elicit("x", { message: "?", schema: yesNo })).action;
   const handlers = [
     prompt({ name: "p", run: (_input, ctx) => ask(ctx) }),
@@ -571,7 +573,7 @@ const order = tool({
 const yes = { confirm: accept({ ok: true }) };
 
 behaviour(
-  "the state of a question is refused if it was changed, or belongs to another call or caller",
+  "the state of a question is refused if it was changed, or if it comes from another call or caller",
   async (connect, { transport }) => {
     const other = tool({ name: "other", run: (_input, ctx) => order.run({ item: "tea" }, ctx) as Promise<string> });
     const capabilities = { elicitation: {} };
@@ -607,14 +609,14 @@ behaviour(
       const thief = await join({ capabilities, principal });
       assertEquals((await assertRejects(() => thief.request("tools/call", good), McpError)).code, -32602);
     }
-    // The repeated call may list its arguments in another order.
+    // The repeated call can list its arguments in another order.
     const turned = { ...good, arguments: { more: { b: 2, a: 1 }, item: "tea" } };
     assertEquals((await client.request("tools/call", turned)).content, [{ type: "text", text: "tea accept" }]);
   },
   { eras: ["modern"] },
 );
 
-behaviour("responses without a question are ignored", async (connect) => {
+behaviour("responses that answer no question are ignored", async (connect) => {
   const { client } = await connect({ handlers: [order] }, { capabilities: { elicitation: {} } });
   const send = (more: object) =>
     client.request("tools/call", { name: "order", arguments: {}, ...more }, { rounds: false });
@@ -645,7 +647,7 @@ behaviour("the number of rounds of a call is limited", async (connect) => {
   assertEquals(countCalls(client), 4);
 }, { eras: ["modern"] });
 
-behaviour("the data sent along with a question is bounded", async (connect) => {
+behaviour("the size of the data sent with a question is limited", async (connect) => {
   const heavy = tool({
     name: "heavy",
     run: async (_input, ctx) => (await ctx.elicit("q", { message: "?".repeat(5000), schema: yesNo })).action,
@@ -659,15 +661,15 @@ behaviour("the data sent along with a question is bounded", async (connect) => {
   assertEquals(textOf(await client.callTool("order")), "tea accept");
 }, { eras: ["modern"] });
 
-behaviour("values of ctx.once may use half of the bytes of a state, with and without a question", async (connect) => {
-  // A text of two bytes per character, because the limit counts bytes.
+behaviour("values of ctx.once can use half of calls.stateBytes, with and without a question", async (connect) => {
+  // The text has two bytes per character, because the limit counts bytes.
   const keep = tool({
     name: "keep",
     input: { type: "object" },
     async run({ size, asks }: Record<string, unknown>, ctx) {
       for (const key of ["one", "two"]) await ctx.once(key, () => "é".repeat(Number(size) / 4));
       if (!asks) return "kept";
-      // An escaped quotation mark must not count twice.
+      // A quotation mark that is escaped in JSON must not count twice.
       await ctx.once("quotes", () => ['"'.repeat(100)]);
       return (await ctx.elicit("q", { message: "?", schema: yesNo })).action;
     },
@@ -702,7 +704,7 @@ behaviour("the server stops waiting for a client that never answers", async (con
   );
 }, { eras: ["legacy"] });
 
-behaviour("a cancelled call no longer waits for its answer", async (connect) => {
+behaviour("a cancelled call stops waiting for its answer", async (connect) => {
   const stop = new AbortController();
   const { client } = await connect({ handlers: [order] }, {
     onElicit() {
@@ -735,7 +737,7 @@ Deno.test("the state of a question expires", async () => {
   await server.close();
 });
 
-Deno.test("instances that share a secret continue each other's calls, even after the secret was rotated", async () => {
+Deno.test("instances that share a secret can continue each other's calls, even after the secret was rotated", async () => {
   const [old, young] = ["o".repeat(32), "y".repeat(32)];
   const secrets = [[old], [old], [young, old], [young], undefined];
   const [first, ...others] = await Promise.all(secrets.map(async (secret) => {

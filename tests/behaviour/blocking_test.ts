@@ -1,4 +1,4 @@
-// Further development warnings of a server: handlers that block all other calls, and promises in results.
+// More development warnings: handlers that block the event loop, and promises in results.
 import { assertEquals } from "@std/assert";
 import { createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
 import { listEndpoints } from "../../src/host.ts";
@@ -6,7 +6,7 @@ import { type Connection, connectTest, fakeClock } from "../../src/testing/testi
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { collectWarnings } from "../support/warnings.ts";
 
-/** A clock that a synchronous handler can advance. */
+/** A fake clock whose time a synchronous handler can advance. */
 function movable() {
   const clock = fakeClock();
   let extra = 0;
@@ -42,7 +42,7 @@ behaviour("a handler whose synchronous part takes over 50 ms is reported once", 
       name: "later",
       async run() {
         await undefined;
-        // No runtime can attribute this time to a call.
+        // This part runs after an `await`, so no runtime can attribute its time to the call.
         clock.block(500);
       },
     }),
@@ -64,7 +64,7 @@ behaviour("a handler whose synchronous part takes over 50 ms is reported once", 
   assertEquals(takeFaults().length, 2);
 }, { perInstance: "observer" });
 
-Deno.test("listeners get each block and each start of a handler until they unsubscribe", async () => {
+Deno.test("until they unsubscribe, listeners are notified when a handler starts and when a handler blocks the event loop", async () => {
   const clock = movable();
   const slow = tool({ name: "slow", run: () => clock.block(51) });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [slow], clock });
@@ -83,7 +83,7 @@ Deno.test("listeners get each block and each start of a handler until they unsub
 });
 
 const lost = () => Promise.reject(new Error("lost"));
-// A program without types could contain such handlers.
+// TypeScript rejects such handlers; plain JavaScript does not.
 const promises = [
   tool({ name: "object", run: () => ({ a: lost() }) }),
   tool({ name: "nested", run: () => Promise.resolve({ a: [new Map([["b", lost()]])] }) }),
@@ -95,7 +95,7 @@ const promises = [
 ];
 
 behaviour(
-  "a promise in a result is reported with its path, and its rejection does not end the process",
+  "a promise in a result is reported with its path, and the process survives its rejection",
   async (join) => {
     const { client: connected, takeFaults } = await join({ handlers: promises });
     const paths: Readonly<Record<string, string>> = { nested: "a[0].b", content: "content[0]", prompt: "[0]" };

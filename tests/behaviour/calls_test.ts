@@ -17,7 +17,7 @@ function traced(log: string[], name: string): Middleware {
 }
 
 behaviour(
-  "middleware wraps calls in order: middleware of the server outside, middleware of the tool inside",
+  "middleware wraps calls in order: the server's middleware is outside, the tool's middleware is inside",
   async (connect, { era }) => {
     const log: string[] = [];
     const work = tool({
@@ -43,7 +43,7 @@ behaviour(
   },
 );
 
-behaviour("middleware may change a result, return its own result, or fail", async (connect) => {
+behaviour("middleware can change a result, return its own result, or fail", async (connect) => {
   const use: Middleware = async (call, next) => {
     switch (call.params.name) {
       case "changed":
@@ -87,7 +87,7 @@ const steps = tool({
   },
 });
 
-behaviour("progress is sent only if the client requested it, and only when its value grows", async (connect) => {
+behaviour("progress is sent only if the client requested it, and only if its value grows", async (connect) => {
   const { client } = await connect({ handlers: [steps] });
   const values = [1, 2, 2, 1, 3.5, -1, 10];
   await client.callTool("steps", { values: [1, 2] });
@@ -162,11 +162,11 @@ const logging = tool({
 });
 
 for (const logLevel of [undefined, "debug", "warning", "emergency"] as const) {
-  behaviour(`messages are filtered by the log level of the client: ${logLevel ?? "none"}`, async (connect, { era }) => {
+  behaviour(`messages are filtered by the client's log level (${logLevel ?? "none"})`, async (connect, { era }) => {
     const { client } = await connect({ handlers: [logging] }, { logLevel });
     await client.callTool("logging");
-    // A session without a log level uses the server's default. Without a session and without a log level, no messages
-    // are sent.
+    // A session without a log level uses the server's default. A client with neither a session nor a log level gets no
+    // messages.
     const least = logLevel ?? (era === "legacy" ? "info" : undefined);
     const wanted = least ? LEVELS.slice(LEVELS.indexOf(least)) : [];
     assertEquals(
@@ -189,7 +189,7 @@ behaviour("the log level of a session can be changed, but only to a valid level"
   assertEquals(client.received.map(({ params }) => params.level), ["alert", "emergency"]);
 }, { eras: ["legacy"], versions: LEGACY_VERSIONS, perInstance: "later" });
 
-behaviour("log data that cannot be serialized does not end the call", async (connect) => {
+behaviour("a call continues after logging data that cannot be serialized", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const odd = tool({
@@ -205,7 +205,7 @@ behaviour("log data that cannot be serialized does not end the call", async (con
   assertEquals(client.received.at(-1)?.params.data, "fine");
 });
 
-/** A tool that waits until it is cancelled, and other handlers beside it. */
+/** Creates a tool that waits until it is cancelled, and further handlers. */
 function waiting() {
   const log: string[] = [];
   const { pass, open } = gate();
@@ -223,7 +223,7 @@ function waiting() {
   return { log, open, handlers: [wait, quick] };
 }
 
-behaviour("a cancelled call stops, gets no response, and affects no other call", async (connect) => {
+behaviour("a cancelled call stops, gets no response, and does not affect other calls", async (connect) => {
   const { log, open, handlers } = waiting();
   const { client } = await connect({ handlers });
   const other = started(client.callTool("wait", { n: 2 }));
@@ -246,23 +246,26 @@ behaviour("a cancelled call stops, gets no response, and affects no other call",
   );
 });
 
-behaviour("once computes one value for all concurrent callers, and runs again after a failure", async (connect) => {
-  let made = 0;
-  const make = async () => {
-    await turn();
-    return { made: ++made, on: new Date(0) };
-  };
-  const fail = () => Promise.reject(new Error("not now"));
-  const run = async (_: unknown, { once }: Context) => {
-    const [first, second] = await Promise.all([once("same", make), once("same", make)]);
-    first.made = 7; // Each call gets its own copy.
-    const failed = await once("later", fail).catch((error) => error.message);
-    return [second, await once("same", make), failed, await once("later", () => "now")];
-  };
-  const { client } = await connect({ handlers: [tool({ name: "t", run })] });
-  const value = { made: 1, on: "1970-01-01T00:00:00.000Z" };
-  assertEquals(JSON.parse(textOf(await client.callTool("t"))), [value, value, "not now", "now"]);
-});
+behaviour(
+  "ctx.once computes one value for all concurrent callers, and computes again after a failure",
+  async (connect) => {
+    let made = 0;
+    const make = async () => {
+      await turn();
+      return { made: ++made, on: new Date(0) };
+    };
+    const fail = () => Promise.reject(new Error("not now"));
+    const run = async (_: unknown, { once }: Context) => {
+      const [first, second] = await Promise.all([once("same", make), once("same", make)]);
+      first.made = 7; // Each call gets its own copy.
+      const failed = await once("later", fail).catch((error) => error.message);
+      return [second, await once("same", make), failed, await once("later", () => "now")];
+    };
+    const { client } = await connect({ handlers: [tool({ name: "t", run })] });
+    const value = { made: 1, on: "1970-01-01T00:00:00.000Z" };
+    assertEquals(JSON.parse(textOf(await client.callTool("t"))), [value, value, "not now", "now"]);
+  },
+);
 
 behaviour("a call that is cancelled during its validation does not start its handler", async (connect) => {
   const ran: string[] = [];
@@ -295,19 +298,19 @@ behaviour("a call that is cancelled during its validation does not start its han
   for (const call of calls) started<unknown>(call);
   await until(() => checked.size === 3, "the validation");
   const staying = started(client.callTool("slow", { a: "staying" }));
-  await until(() => checked.size === 4, "the validation of the call that is not cancelled");
+  await until(() => checked.size === 4, "the last call is being validated");
   stop.abort();
   for (const call of calls) await assertRejects(() => call);
   await until(() => cancelled === 3, "the cancellation");
   open();
-  // The validation of this call ends after the validation of the cancelled calls.
+  // The validation of this call ends after the validations of the cancelled calls.
   await staying;
   await turn(10);
   assertEquals(ran, ["staying"]);
   assertEquals(takeFaults(), []);
 });
 
-behaviour("a call with a large body can be cancelled before it has sent a message", async (connect) => {
+behaviour("a call with a large body can be cancelled before the call has sent a message", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers });
   const stop = new AbortController();
@@ -353,7 +356,7 @@ behaviour("a lost connection cancels a call only if the call has no session", as
   const { client, server } = await connect({ handlers });
   const staying = started(client.callTool("wait", { n: 1 }));
   await until(() => log.length === 1, "the call runs");
-  // A call with its own connection, in the same session if there is a session.
+  // This call has its own connection. In the legacy era, it belongs to the same session.
   const body = { jsonrpc: "2.0", id: 9, method: "tools/call", params: { name: "wait", arguments: { n: 2 } } };
   const meta = {
     "io.modelcontextprotocol/protocolVersion": client.server.version,
@@ -378,7 +381,7 @@ behaviour("a lost connection cancels a call only if the call has no session", as
   assert(response.body);
   await response.body.cancel(); // The connection is lost.
   if (era === "modern") await until(() => log.includes("cancelled 2"), "the call is cancelled");
-  // In a session, a cancellation would arrive before the response to the next call.
+  // If the server cancelled the call in a session, the log would show the cancellation before the next response.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   await turn(10);
   assertEquals(log.slice(2), era === "modern" ? ["cancelled 2"] : []);
@@ -430,7 +433,7 @@ behaviour("request ids are returned unchanged", async (connect) => {
   }
 });
 
-behaviour("a call that exceeds its timeout is ended, and the signal of its handler aborts", async (connect) => {
+behaviour("the server ends a call that exceeds its timeout, and aborts the handler's signal", async (connect) => {
   const { log, handlers } = waiting();
   const { client } = await connect({ handlers, limits: { calls: { timeoutMs: 60 } } });
   const error = await assertRejects(() => client.callTool("wait"), McpError);
@@ -441,14 +444,14 @@ behaviour("a call that exceeds its timeout is ended, and the signal of its handl
 });
 
 behaviour(
-  "calls beyond the concurrency limit wait, and calls beyond the queue are refused with the name of the limit",
+  "calls beyond the concurrency limit wait in a queue; when the queue is full, calls are refused with the limit's name",
   async (connect, { transport, era }) => {
     const { log, open, handlers } = waiting();
     const { client } = await connect({ handlers, limits: testLimits({ calls: { running: 2, waiting: 1 } }) });
     const [first, second] = [1, 2].map((n) => started(client.callTool("wait", { n })));
     await until(() => log.length === 2, "two calls run");
     const third = started(client.callTool("wait", { n: 3 }));
-    // Calls are accepted in order: when the fourth call has been refused, the third call is in the queue.
+    // The server accepts calls in order, so when the fourth call has been refused, the third call is in the queue.
     const error = await assertRejects(() => client.callTool("wait", { n: 4 }), McpError);
     assertStringIncludes(error.message, "calls.running, calls.waiting");
     assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 503 : 429);
@@ -499,7 +502,7 @@ behaviour(
       ["request.idCharacters", () => client.request("tools/list", {}, { id: "x".repeat(11), timeoutMs: 200 })],
     ] as const;
     for (const [name, send] of cases) {
-      // A response without an id cannot be matched on a shared channel.
+      // Over a pipe, the client cannot match a response without an id to its request, so read the transcript.
       const before = client.transcript.length;
       const error = await assertRejects(send);
       const said = client.transcript.slice(before).filter((line) => line.startsWith("←")).join("\n");
@@ -515,23 +518,27 @@ behaviour(
   },
 );
 
-behaviour("a closing server finishes running calls and accepts no new calls", async (connect, { transport }) => {
-  const { log, open, handlers } = waiting();
-  const { client, server } = await connect({ handlers });
-  const running = started(client.callTool("wait", { n: 1 }));
-  await until(() => log.length === 1, "the call runs");
-  const closing = server.close();
-  assertEquals(server.close(), closing);
-  if (transport !== "pipe") {
-    const error = await assertRejects(() => client.callTool("quick"), McpError);
-    assertEquals([error.status, error.code], [503, -32600]);
-  }
-  open();
-  assertEquals(textOf(await running), "1");
-  await closing;
-}, { transports: ["memory", "pipe"] });
+behaviour(
+  "a server that is closing finishes running calls and accepts no new calls",
+  async (connect, { transport }) => {
+    const { log, open, handlers } = waiting();
+    const { client, server } = await connect({ handlers });
+    const running = started(client.callTool("wait", { n: 1 }));
+    await until(() => log.length === 1, "the call runs");
+    const closing = server.close();
+    assertEquals(server.close(), closing);
+    if (transport !== "pipe") {
+      const error = await assertRejects(() => client.callTool("quick"), McpError);
+      assertEquals([error.status, error.code], [503, -32600]);
+    }
+    open();
+    assertEquals(textOf(await running), "1");
+    await closing;
+  },
+  { transports: ["memory", "pipe"] },
+);
 
-behaviour("a closing server cancels calls that do not end before its deadline", async (connect) => {
+behaviour("a server that is closing cancels calls that do not end before its deadline", async (connect) => {
   const { log, handlers } = waiting();
   const { client, server } = await connect({ handlers, limits: { calls: { closeMs: 30 } } });
   const running = client.callTool("wait", { n: 1 }).catch(() => {});

@@ -1,4 +1,4 @@
-// Notifications that handlers and servers send: changes of resources and of lists, to clients of every revision.
+// Change notifications for resources and lists from handlers and servers, in every revision.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
 import type { ListName } from "../../src/types.ts";
@@ -58,7 +58,7 @@ behaviour("every kind of handler can send change notifications through its conte
   await subscription.close();
 });
 
-behaviour("a burst of changes is sent as one notification", async (connect) => {
+behaviour("the server sends a burst of changes as one notification", async (connect) => {
   const { client, server } = await connect({ handlers: [...everywhere, fenced] });
   const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: ["note://1", FENCE] });
   const { listChanged } = server;
@@ -81,7 +81,7 @@ behaviour("a burst of changes is sent as one notification", async (connect) => {
 }, { perInstance: "later" });
 
 behaviour(
-  "a list that the server never had is not announced, but a list that became empty is announced",
+  "the server does not announce a list that it never had, but announces a list that became empty",
   async (connect) => {
     const [work] = everywhere;
     const { client, server } = await connect({ handlers: [work] });
@@ -100,7 +100,7 @@ behaviour(
 );
 
 behaviour(
-  "a declared list is empty at first, and the addition of its first handler is announced",
+  "a declared list is initially empty, and the server announces its first handler",
   async (connect, way) => {
     const { client, server, join } = await connect({ capabilities: { tools: true, resources: true, prompts: true } });
     const { capabilities } = client.server;
@@ -144,7 +144,7 @@ behaviour(
     assertEquals([methods.slice(0, 3).sort(), methods.slice(3).sort()], [expected, expected]);
     server.resourceUpdated("x://late");
     assertEquals((await subscription.take(7))[6].params.uri, "x://late");
-    assertEquals(await refusals(), before, "a server with handlers refuses with another message");
+    assertEquals(await refusals(), before, "the refusals changed after the handlers were added");
     assertEquals((await client.listTools()).map(({ name }) => name), ["late"]);
     server.handlers.remove(...added);
     assertEquals(await client.listTools(), []);
@@ -163,7 +163,7 @@ behaviour("a declared list is not announced with listChanged: false", async (con
   await subscription.close();
 });
 
-behaviour("listChanged reaches clients regardless of what `allow` returns for the handlers", async (connect) => {
+behaviour("listChanged notifies clients whatever `allow` returns for the handlers", async (connect) => {
   const hidden = tool({ name: "hidden", allow: () => false, run: () => {} });
   const { client, server } = await connect({ handlers: [everywhere[0], hidden, fenced] });
   const subscription = await client.subscribe({ ...LISTS, resourceSubscriptions: [FENCE] });
@@ -177,7 +177,7 @@ behaviour("listChanged reaches clients regardless of what `allow` returns for th
   await subscription.close();
 });
 
-behaviour("listChanged with `to` reaches only the callers that `to` selects", async (connect) => {
+behaviour("listChanged with `to` notifies only the callers that `to` selects", async (connect) => {
   const work = tool({
     name: "work",
     run: (_input, ctx) => ctx.server.listChanged("tools", { to: ({ principal }) => principal?.id === "bob" }),
@@ -193,19 +193,19 @@ behaviour("listChanged with `to` reaches only the callers that `to` selects", as
   const only = (id: string) => ({ to: (ctx: Context) => ctx.principal?.id === id });
   server.listChanged("tools", only("ada"));
   assertEquals(await count(), [0, 1, 0]);
-  // In this case a handler calls listChanged, and then `to` is asynchronous.
+  // Here a handler calls listChanged, with an asynchronous `to`.
   await client.callTool("work");
   assertEquals(await count(), [0, 1, 1]);
   server.listChanged("tools", { to: async (ctx) => await only("bob").to(ctx) });
   assertEquals(await count(), [0, 1, 2]);
-  // Within one batch of changes, each call adds its callers.
+  // Two calls within one batch of changes notify the callers of both.
   server.listChanged("tools", only("ada"));
   server.listChanged("tools", only("bob"));
   assertEquals(await count(), [0, 2, 3]);
   server.listChanged("tools", only("ada"));
   server.listChanged("tools");
   assertEquals(await count(), [1, 3, 4]);
-  // A selecting function that throws selects no caller.
+  // A `to` function that throws selects no caller.
   server.listChanged("tools", {
     to(ctx) {
       if (ctx.principal?.id !== "ada") return false;
@@ -225,7 +225,7 @@ Deno.test("listChanged refuses an unknown list, and does nothing after close", a
   server.resourceUpdated("note://1");
 });
 
-Deno.test("resourceUpdated refuses a value that is not a string, such as the function of a resource with parameters", () => {
+Deno.test("resourceUpdated refuses a value that is not a string, such as the function that a resource with parameters returns", () => {
   const note = resource({ uri: "note://{id}", name: "note", read: () => "" });
   const server = createServer({ name: "s", version: "1.0.0", handlers: [note] });
   for (const { resourceUpdated } of [server, fakeContext().server]) {

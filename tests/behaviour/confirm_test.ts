@@ -1,4 +1,4 @@
-// Tools with a confirmation question for the user.
+// Tools that ask the user for confirmation.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { service, tool, ToolError } from "../../mod.ts";
 import { cache } from "../../src/ready/ready.ts";
@@ -7,7 +7,7 @@ import { z } from "zod";
 
 const input = z.object({ path: z.string().default("notes") });
 
-behaviour("a tool with a confirmation runs after the user accepts, and asks before each run", async (connect) => {
+behaviour("a tool with a confirmation asks before each run, and runs only after the user accepts", async (connect) => {
   const asked: string[] = [];
   const ran: string[] = [];
   const ended: string[] = [];
@@ -44,7 +44,7 @@ behaviour("a tool with a confirmation runs after the user accepts, and asks befo
 });
 
 behaviour(
-  "a tool with a confirmation returns an error with a reason if the client cannot be asked",
+  "a tool with a confirmation returns an error that states why, if the client cannot be asked",
   async (connect) => {
     let ran = 0;
     const wipe = tool({
@@ -58,7 +58,7 @@ behaviour(
     const refused = await client.callTool("wipe");
     assert(refused.isError);
     assertMatch(textOf(refused), /needs the consent of the user, and this client does not support elicitation/);
-    // A result stored for an idempotency key needs consent too.
+    // A result from the cache needs consent too.
     const asking = await join({ onElicit: () => ({ action: "accept", content: {} }) });
     assertEquals(textOf(await asking.callTool("wipe")), "1");
     assert((await client.callTool("wipe")).isError);
@@ -67,7 +67,7 @@ behaviour(
   { perInstance: "ready" },
 );
 
-behaviour("a confirmation function that throws is an error, and the tool does not run", async (connect) => {
+behaviour("if a confirmation function throws, the call fails and the tool does not run", async (connect) => {
   let ran = 0;
   const make = (name: string, confirm: () => string) => tool({ name, confirm, run: () => ++ran });
   const { client, takeFaults } = await connect({
@@ -90,7 +90,7 @@ behaviour("a confirmation function that throws is an error, and the tool does no
   assertEquals([ran, takeFaults().length], [0, 4]);
 });
 
-behaviour("a tool whose confirmation is not a string never runs", async (connect) => {
+behaviour("a tool whose confirmation does not return a string never runs", async (connect) => {
   let ran = 0;
   const handlers = [true, 5, {}, [], "", null, false].map((confirm, i) =>
     tool({ name: `t${i}`, confirm: confirm as never, run: () => ++ran })

@@ -1,4 +1,4 @@
-// The default report of an unexpected error names the method, and the tool, the prompt or the resource.
+// By default, the server reports an unexpected error with the method and the name of the tool, prompt or resource.
 import { assertEquals } from "@std/assert";
 import { type Context, prompt, resource, service, tool } from "../../mod.ts";
 import { consoleObserver } from "../../src/observer.ts";
@@ -22,7 +22,7 @@ const handlers = [
   resource({ uri: "note://{id}", name: "note", complete: { id: fail }, read: fail }),
 ];
 
-/** Runs a function. The output during the run is added to `printed`: the first line of each error, without the id. */
+/** Runs a function, and adds the first line of each printed error to `printed`, without the error id. */
 async function collect(run: (printed: string[]) => Promise<void>): Promise<void> {
   const printed: string[] = [];
   const { error } = console;
@@ -34,7 +34,7 @@ async function collect(run: (printed: string[]) => Promise<void>): Promise<void>
   }
 }
 
-behaviour("the default report of an error names the handler of the call", async (connect, { era }) => {
+behaviour("the default error report names the handler of the call", async (connect, { era }) => {
   const use = async (call: Context, next: () => Promise<Record<string, unknown>>) => {
     if (call.params.name === "fine") fail();
     return await next();
@@ -47,7 +47,7 @@ behaviour("the default report of an error names the handler of the call", async 
       ["tools/call", { name: "late" }, ['in tools/call of "late":']],
       ["tools/call", { name: "fine" }, ['in tools/call of "fine":']],
       ["tools/call", { name: "tidy" }, ['in tools/call of "tidy":', 'in tools/call of service "tx":']],
-      // The tool rethrows the error of the resource, which is reported where it was thrown.
+      // The tool rethrows the resource's error, which the server has already reported with the resource.
       ["tools/call", { name: "slow" }, ['in resources/read of "config://app":']],
       ["prompts/get", { name: 'say "hi"' }, ['in prompts/get of "say \\"hi\\"":']],
       ["resources/read", { uri: "config://app" }, ['in resources/read of "config://app":']],
@@ -57,14 +57,14 @@ behaviour("the default report of an error names the handler of the call", async 
         { ref: { type: "ref/resource", uri: "note://{id}" }, argument: { name: "id", value: "" } },
         ['in completion/complete of "note://{id}":'],
       ],
-      // A request for a list does not belong to a single tool, whatever the client sends.
+      // A list request does not concern a single tool, even if the client sends a tool's name.
       ["tools/list", { name: "broken" }, ["in tools/list:"]],
     ];
   await collect(async (printed) => {
-    // The first request is repeated at the end, so that the test would find an additional report for the last request.
+    // The first request is repeated at the end, so that the test detects an extra report for the last request.
     for (const [method, params, expected] of [...requests, requests[0]]) {
       await client.request(method, params).catch(() => {});
-      await until(() => printed.length >= expected.length, `${method} to be printed`);
+      await until(() => printed.length >= expected.length, `${method} has been printed`);
       assertEquals(printed.splice(0).sort(), [...expected].sort(), `${era} ${JSON.stringify(params)}`);
     }
   });

@@ -1,4 +1,4 @@
-// Questions that a handler does not await: in development the server warns about them, because their answers are lost.
+// Questions that a handler does not await. In development, the server warns about them, because their answers are lost.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, service, tool, ToolError } from "../../mod.ts";
@@ -74,7 +74,7 @@ const forgetting = [
   tool({ name: "reads", run: async (_input, ctx) => (await ctx.readResource("note://1"))[0].text }),
 ];
 
-/** Calls one of the handlers in the lists above by its name. */
+/** Calls one of the handlers listed above by its name. */
 async function use(connected: Connection, name: string): Promise<void> {
   if (name === "prompt") await connected.getPrompt(name);
   else if (name === "note") await connected.readResource("note://1");
@@ -100,7 +100,7 @@ behaviour("a question that is not awaited is reported once, with its handler and
     };
     const { [name]: source = 'ctx.elicit("sure")' } = sources;
     const { [name]: place = `tools/call "${name}"` } = places;
-    // The resource has been reported already.
+    // The resource was already reported in an earlier iteration.
     assertEquals(warnings, name === "reads" ? [] : [toWarning(source, place)], name);
   }
 }, { perInstance: "observer" });
@@ -130,7 +130,7 @@ const awaiting = [
   tool({
     name: "handled",
     run(_input, ctx) {
-      // The author states that the answer is not needed.
+      // The `catch` shows that the handler ignores the answer on purpose.
       ask(ctx).catch(() => {});
       return "done";
     },
@@ -197,7 +197,7 @@ behaviour("middleware that does not await its question is reported", async (join
   ]);
 }, { perInstance: "observer" });
 
-Deno.test("a tool that runs as a task is reported", async () => {
+Deno.test("a tool that runs as a task is reported if it does not await its question", async () => {
   const press = tool({
     name: "press",
     extensions: [task()],
@@ -215,7 +215,7 @@ Deno.test("a tool that runs as a task is reported", async () => {
   await server.close();
 });
 
-Deno.test("a server that is not in development reports nothing", async () => {
+Deno.test("a server outside of development reports nothing", async () => {
   const handlers = forgetting;
   const warnings = await collectWarnings(async () => {
     const server = createServer({ name: "s", version: "1.0.0", handlers });

@@ -1,4 +1,5 @@
-// A handler that forwards requests to another server, whose questions are sent to the handler's client.
+// Handlers that forward requests to an upstream server. Questions from the upstream server are sent to the handler's
+// client.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, type ServerOptions, tool } from "../../mod.ts";
 import { type Client, connect } from "../../src/client/client.ts";
@@ -58,7 +59,7 @@ async function open(stack: AsyncDisposableStack, runs = { count: 0 }): Promise<C
 const roots = [{ uri: "file:///home" }];
 
 behaviour(
-  "questions of another server reach the client, and the answers are returned to the other server",
+  "questions from the upstream server reach the client, and the answers are returned to the upstream server",
   async (join) => {
     await using stack = new AsyncDisposableStack();
     const runs = { count: 0 };
@@ -72,13 +73,14 @@ behaviour(
     });
     assertEquals(textOf(await client.callTool("book")), "FROM-TO SEAT file:///home");
     assertEquals(asked, ["from", "to", "seat"]);
-    // The client is asked once per round of the upstream server: two questions, then one question, then the roots.
+    // The client is asked once per round of the upstream server: first two questions, then one question, then a roots
+    // request.
     assertEquals(runs.count, 4);
     assertEquals(textOf(await client.callTool("plain")), "plain");
   },
 );
 
-behaviour("a handler forwards several requests with the same questions", async (join) => {
+behaviour("a handler can forward several requests that cause the same questions", async (join) => {
   await using stack = new AsyncDisposableStack();
   let count = 0;
   const { client } = await join(createForwarding(await open(stack), []), {
@@ -88,7 +90,7 @@ behaviour("a handler forwards several requests with the same questions", async (
   assertEquals(textOf(await client.callTool("twice")), "from1-to2 seat3 file:///home, from4-to5 seat6 file:///home");
 });
 
-behaviour("forward throws the error of the other server", async (join) => {
+behaviour("forward throws the upstream server's error", async (join) => {
   await using stack = new AsyncDisposableStack();
   const { client } = await join(createForwarding(await open(stack), ["refuse"]));
   const error = await assertRejects(() => client.callTool("refuse"), McpError, "Sign in first");
@@ -102,7 +104,7 @@ behaviour("a question that the client cannot answer is refused before it is sent
   assertEquals(error.code, era === "modern" ? -32021 : -32600);
 });
 
-behaviour("a forwarded result that is not valid is reported as a fault", async (join) => {
+behaviour("an invalid forwarded result is reported as a fault", async (join) => {
   const asks = (inputRequests: unknown) => ({ resultType: "input_required", inputRequests, requestState: "s" });
   const wrong: readonly unknown[] = [
     undefined,
@@ -122,7 +124,7 @@ behaviour("a forwarded result that is not valid is reported as a fault", async (
   }
 });
 
-behaviour("the state of another server reaches the client only sealed", async (join) => {
+behaviour("the client gets the upstream server's state only in sealed form", async (join) => {
   const state = "state-of-the-other-server";
   const question = { method: "elicitation/create", params: { message: "?", requestedSchema: form } };
   const asks = { resultType: "input_required", inputRequests: { q: question }, requestState: state };

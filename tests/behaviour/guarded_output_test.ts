@@ -1,4 +1,4 @@
-// Output guards process everything that a client gets from a handler: encoded values of any kind, errors, log and
+// Output guards process everything that a client gets from a handler: encoded values of any type, errors, and log and
 // progress messages.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { McpError, prompt, resource, service, tool, ToolError } from "../../mod.ts";
@@ -9,7 +9,7 @@ import { z } from "zod";
 
 const SECRET = "sk-abc";
 
-/** Replaces the secret in every text of a JSON value, and records values that are not JSON. */
+/** Returns a guard that replaces the secret in every string of a JSON value, and records values that are not JSON. */
 function redactor(odd: unknown[]): OutputGuard {
   const redact = (value: unknown): unknown => {
     if (typeof value === "string") return value.replaceAll(SECRET, "[redacted]");
@@ -27,7 +27,7 @@ class Account {
   }
 }
 
-/** Values of every kind that contains the secret at some place. */
+/** Values of every type, each of which contains the secret. */
 const values: Readonly<Record<string, () => unknown>> = {
   map: () => new Map([["at", { key: SECRET }]]),
   mapKey: () => new Map([[{ key: SECRET }, 1]]),
@@ -54,7 +54,7 @@ const values: Readonly<Record<string, () => unknown>> = {
   link: () => ({ type: "resource_link", uri: `a:${SECRET}`, name: SECRET }),
 };
 
-behaviour("guards find the secret in values of every kind", async (connect) => {
+behaviour("guards find the secret in values of every type", async (connect) => {
   const odd: unknown[] = [];
   const guards = { output: [redactor(odd)] };
   const names = Object.keys(values);
@@ -80,7 +80,7 @@ behaviour("guards find the secret in values of every kind", async (connect) => {
   assertEquals(odd, []);
 });
 
-behaviour("results with guards equal the results of the same handler without guards", async (connect) => {
+behaviour("guards that change nothing do not change results", async (connect) => {
   const pass = { output: [() => undefined] };
   const kinds = Object.keys(values).filter((kind) => kind !== "boxed");
   const handlers = kinds.flatMap((kind) => [
@@ -101,7 +101,7 @@ behaviour("results with guards equal the results of the same handler without gua
   }
 });
 
-behaviour("errors of every kind are processed by the guards of the handler and of the server", async (connect) => {
+behaviour("errors of every kind pass through the guards of the handler and of the server", async (connect) => {
   const odd: unknown[] = [];
   const parts: string[] = [];
   const note: OutputGuard = (_value, _ctx, part) => void parts.push(part);
@@ -156,7 +156,7 @@ behaviour("errors of every kind are processed by the guards of the handler and o
   const error = await assertRejects(() => client.callTool("protocol")) as McpError;
   assertEquals([error.code, error.data], [-31001, { deep: [{ key: "[redacted]" }] }]);
   assertEquals([...new Set(parts)], ["error"]);
-  // Each error is reported once, in the form in which the handler threw it.
+  // Each error is reported once, as the handler threw it.
   const faults = takeFaults().map(({ error }) => String(error));
   assertEquals(faults.filter((fault) => fault.includes(SECRET)).length, 7, faults.join("\n"));
   assertEquals(faults.length, 7);
@@ -205,7 +205,7 @@ behaviour("log and progress messages pass through the guards, in order, before t
   const seen: [string, unknown][] = [];
   const slow: OutputGuard = async (value, _ctx, part) => {
     seen.push([part, value]);
-    // The guard takes longest for the first message. The messages are still sent in order.
+    // The guard takes longest for the first message, but the messages are still sent in order.
     for (let turns = 5 - seen.length; turns > 0; turns--) await new Promise((resolve) => setTimeout(resolve, 0));
     if (value === "drop") throw new ToolError("not this one");
     return undefined;

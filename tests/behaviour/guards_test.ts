@@ -1,4 +1,4 @@
-// Guards, encoders, published schemas, schemas for a caller, and mapped errors, in every era and transport.
+// Guards, encoders, published schemas, per-caller schemas, and mapped errors, in every era and over every transport.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -17,7 +17,7 @@ import { z } from "zod";
 const path = z.object({ path: z.string() });
 const SECRET = /sk-\w+/g;
 
-/** Replaces the secrets in every text of a value. */
+/** Replaces the secrets in every string of a value. */
 function redact(value: unknown): unknown {
   if (typeof value === "string") return value.replace(SECRET, "[redacted]");
   if (Array.isArray(value)) return value.map(redact);
@@ -25,7 +25,7 @@ function redact(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, redact(part)]));
 }
 
-behaviour("an input guard keeps, changes or refuses the input of a tool, a resource and a prompt", async (connect) => {
+behaviour("an input guard can keep, change or refuse the input of a tool, a resource or a prompt", async (connect) => {
   const seen: unknown[] = [];
   const check = (given: string) => {
     seen.push(given);
@@ -73,13 +73,13 @@ behaviour("an input guard keeps, changes or refuses the input of a tool, a resou
   assertEquals([refused.isError, textOf(refused)], [true, "The path is outside; stay below the folder."]);
   await assertRejects(() => client.readResource("file://out"), Error, "outside");
   await assertRejects(() => client.getPrompt("show", { path: "out" }), Error, "outside");
-  // A guard gets only input that the schema accepts.
+  // The guard is called only with input that the schema accepts.
   seen.length = 0;
   assertEquals((await client.callTool("read", { path: 5 })).isError, true);
   assertEquals(seen, []);
 });
 
-behaviour("a redacted value appears in no copy of a result", async (connect) => {
+behaviour("a redacted secret appears in no part of a result", async (connect) => {
   const guards = { output: [redact] };
   const values: readonly (() => unknown)[] = [
     () => ({ key: "sk-abc", list: ["sk-abc"] }),
@@ -114,7 +114,7 @@ behaviour("a redacted value appears in no copy of a result", async (connect) => 
   }
 });
 
-behaviour("guards of the server run around the guards of a handler, in order", async (connect) => {
+behaviour("the server's guards run around the handler's guards, in order", async (connect) => {
   const log: string[] = [];
   const note = (name: string) => () => void log.push(name);
   const db = service("db", () => "db");
@@ -142,7 +142,7 @@ behaviour("guards of the server run around the guards of a handler, in order", a
   assertEquals(log, expected);
 });
 
-behaviour("an error in a guard is reported, and the handler does not run", async (connect) => {
+behaviour("an error that a guard throws is reported, and the handler does not run", async (connect) => {
   let runs = 0;
   const fail = () => {
     throw new RangeError("secret");
@@ -158,7 +158,7 @@ behaviour("an error in a guard is reported, and the handler does not run", async
   assertEquals([runs, takeFaults().map(({ subject }) => subject)], [0, ["before", "after"]]);
 });
 
-Deno.test("guards that are not lists of functions are refused", () => {
+Deno.test("a value of `guards` that is not a list of functions is refused", () => {
   const wrong = [[() => {}], { input: 5 }, { before: [() => {}] }];
   for (const guards of wrong as unknown as { readonly input: [] }[]) {
     assertThrows(() => tool({ name: "t", guards, run: () => {} }), TypeError, "Cannot make tool");
@@ -175,7 +175,7 @@ const money: Encoder = {
 };
 const price = new Money(1250, "EUR");
 
-behaviour("an encoder converts custom types at any depth; the first matching encoder is used", async (connect) => {
+behaviour("an encoder converts custom types at any depth, and the first matching encoder is used", async (connect) => {
   const dates: Encoder = { test: (value) => value instanceof Date, encode: (day: Date) => day.getUTCFullYear() };
   const never: Encoder = { test: (value) => value instanceof Money, encode: () => "never" };
   const values = {
@@ -203,7 +203,7 @@ behaviour("an encoder converts custom types at any depth; the first matching enc
   const got = await Promise.all(
     [...tools, typed].map(async ({ name }) => {
       const result = await client.callTool(name);
-      // Before 2026-07-28, structured content cannot be a list.
+      // Before 2026-07-28, structured content cannot be an array.
       const { structuredContent: structured = textOf(result) } = result;
       return [name, typeof structured === "string" && structured.startsWith("[") ? JSON.parse(structured) : structured];
     }),
@@ -226,7 +226,7 @@ behaviour("an encoder converts custom types at any depth; the first matching enc
 }, { versions: ["2025-11-25"] });
 
 behaviour(
-  "an output guard gets a value after its encoder, and the value that it returns is encoded too",
+  "an output guard gets the encoded value, and its own return value is encoded too",
   async (connect) => {
     const seen: unknown[] = [];
     const cap = (value: unknown) => {
@@ -240,7 +240,7 @@ behaviour(
   },
 );
 
-behaviour("an encoder may be an object with state", async (connect) => {
+behaviour("an encoder can be an object with state", async (connect) => {
   class Prices implements Encoder {
     readonly type = Money;
     test(value: unknown): boolean {
@@ -264,7 +264,7 @@ behaviour("publishSchema changes the schema that clients see, but not the valida
     publishSchema(schema, { tool, use }) {
       about.push(`${tool} ${use}`);
       if (use === "output") return { ...schema, description: "What add returns" };
-      // The function may change its copy of the schema.
+      // The function can change its copy of the schema.
       schema.properties = {};
       return { ...schema, examples: [{ a: 1 }] };
     },
@@ -277,7 +277,7 @@ behaviour("publishSchema changes the schema that clients see, but not the valida
   assertEquals((await client.callTool("add", { a: 2 })).structuredContent, { sum: 2 });
 });
 
-behaviour("the schema of a tool depends on the caller, in lists and in calls", async (connect) => {
+behaviour("the schema of a tool can depend on the caller, in lists and in calls", async (connect) => {
   const free = z.object({ size: z.number().max(10) });
   const paid = z.object({ size: z.number().max(1000) });
   const make = tool({
@@ -308,7 +308,7 @@ behaviour("the schema of a tool depends on the caller, in lists and in calls", a
   assertEquals(takeFaults().length, 2);
 });
 
-behaviour("mapError of a handler runs before mapError of the server, for all kinds of handlers", async (connect) => {
+behaviour("a handler's mapError runs before the server's mapError, for all kinds of handlers", async (connect) => {
   const fail = (): never => {
     throw new RangeError("secret");
   };

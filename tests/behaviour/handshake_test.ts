@@ -25,10 +25,10 @@ behaviour("the server states its name and capabilities", async (connect, { era }
       ? { resultType: "complete", supportedVersions: ["2026-07-28"], _meta: { [SERVER_INFO]: about } }
       : { protocolVersion: "2025-11-25", serverInfo: about },
   });
-  assert(!("prompts" in Object(said?.capabilities)), "a capability without handlers");
+  assert(!("prompts" in Object(said?.capabilities)), "the server declares a capability that it has no handlers for");
 });
 
-behaviour("a result names its server, and only the first result contains its icons", async (connect) => {
+behaviour("each result names its server, and only the first result contains the server's icons", async (connect) => {
   const handlers = [
     noop,
     tool({ name: "tagged", run: () => ({ content: [], _meta: { "example.com/tag": 1 } }) }),
@@ -71,10 +71,14 @@ behaviour("the handshake negotiates the revision that the client requests", asyn
 }, { eras: ["legacy"], versions: LEGACY_VERSIONS });
 
 for (const asked of ["2099-01-01", "2026-07-28", "1.0", ""]) {
-  behaviour(`a handshake for revision "${asked}" negotiates the newest revision with a handshake`, async (connect) => {
-    const { client } = await connect({}, { revisions: [asked] });
-    assertEquals(client.server.version, "2025-11-25");
-  }, { eras: ["legacy"] });
+  behaviour(
+    `a handshake for revision "${asked}" negotiates the newest revision that has a handshake`,
+    async (connect) => {
+      const { client } = await connect({}, { revisions: [asked] });
+      assertEquals(client.server.version, "2025-11-25");
+    },
+    { eras: ["legacy"] },
+  );
 }
 
 behaviour("a second handshake in the same session is refused", async (connect) => {
@@ -100,13 +104,13 @@ behaviour("handlers see the same facts about the client in every era", async (co
     principal: { id: "ada", scopes: ["read"] },
     logLevel: "error",
   });
-  // Another instance may receive the log level shortly afterwards.
+  // Poll, because another instance sees the log level only after a short delay.
   await until(async () => {
     seen.length = 0;
     await client.callTool("look", {}, { meta: { "example.com/tag": "blue" } });
     return JSON.stringify(seen).includes('"logLevel":"error"');
-  }, "the level is known");
-  // A session id contains only the name and the version of the client.
+  }, "the handler sees the log level");
+  // A session id contains only the client's name and version.
   const info = era === "modern" || transport === "pipe"
     ? { name: "looker", version: "9", title: "Looker" }
     : { name: "looker", version: "9" };
@@ -135,7 +139,8 @@ behaviour("an unknown method gets the error -32601", async (connect, { era, tran
       "x".repeat(250),
     ]
   ) {
-    // A method of the other era looks like a request of that era without its required parts.
+    // A method of the other era looks like a request of that era that lacks its required parts, so it gets another
+    // error.
     if (method === "server/discover") continue;
     const error = await assertRejects(() => client.request(method, {}), McpError);
     assertEquals(error.code, -32601, method);

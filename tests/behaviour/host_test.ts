@@ -1,5 +1,5 @@
-// The facts that a tool can read from a running server: its endpoints, how to connect to an endpoint, and the switch
-// for development.
+// Facts about a running server that tools such as the inspector read: its endpoints, how to connect to an endpoint, and
+// its development mode.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Context, createServer, mount, type Server, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -67,7 +67,7 @@ Deno.test("an endpoint with parameters has a path and a server for each combinat
   await assertRejects(() => endpoint.enter(), TypeError, "the path has parameters");
 });
 
-Deno.test("connecting to an endpoint without parameters refuses parameters", async () => {
+Deno.test("connecting to an endpoint without parameters fails if parameters are passed", async () => {
   const [endpoint] = listEndpoints(plain());
   assertEquals(endpoint.toPath({}), "/mcp");
   assertThrows(() => endpoint.toPath({ tenant: "a" }), TypeError, "the path has no parameter tenant");

@@ -17,7 +17,7 @@ import { behaviour, gate, started, textOf, until } from "../support/behaviour.ts
 const ada = { id: "ada" };
 const input = z.object({ key: z.string().optional(), amount: z.number().default(1) });
 
-/** A tool that counts its runs. `run` may wait or throw. */
+/** Creates a tool that counts its runs. `run` can wait or throw. */
 function counter(run: (count: number, signal: AbortSignal) => unknown = () => {}, ttlMs?: number) {
   const runs: number[] = [];
   const pay = tool({
@@ -34,7 +34,7 @@ function counter(run: (count: number, signal: AbortSignal) => unknown = () => {}
   return { pay, runs };
 }
 
-/** The tests run with and without a store. */
+/** The tests run without a store and with a store. */
 const stores = { memory: () => ({}), "a store": () => ({ store: memoryStore() }) } as const;
 
 async function fails(call: Promise<unknown>): Promise<McpError> {
@@ -42,7 +42,8 @@ async function fails(call: Promise<unknown>): Promise<McpError> {
 }
 
 /**
- * Makes two calls with the same key, and cancels the first call while it runs. Returns the promise of the second call.
+ * Makes two calls with the same key, and cancels the first call while its handler runs. Returns the promise of the
+ * second call.
  */
 async function cancelFirst(client: Connection, runs: readonly unknown[]) {
   const controller = new AbortController();
@@ -60,7 +61,7 @@ for (const [title, options] of Object.entries(stores)) {
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
     const first = await client.callTool("pay", { key: "a" });
     for (let i = 0; i < 3; i++) assertEquals(await client.callTool("pay", { key: "a" }), first);
-    // The same input with its keys in another order.
+    // The input is the same, but its keys are in another order.
     assertEquals(await client.callTool("pay", { amount: 1, key: "a" }), first);
     assertEquals(runs.length, 1);
     assertEquals((await client.callTool("pay", { key: "b" })).structuredContent, { count: 2, amount: 1 });
@@ -124,7 +125,7 @@ for (const [title, options] of Object.entries(stores)) {
   });
 
   behaviour(
-    `a call that elicits releases its claim on the key, and continues in the next round: ${title}`,
+    `a call that elicits releases its key, and continues in the next round: ${title}`,
     async (join) => {
       let runs = 0;
       const made: string[] = [];
@@ -153,7 +154,7 @@ for (const [title, options] of Object.entries(stores)) {
     },
   );
 
-  behaviour(`a waiting call runs itself after the first call is cancelled: ${title}`, async (join) => {
+  behaviour(`a waiting call runs the handler itself after the first call is cancelled: ${title}`, async (join) => {
     const { pay, runs } = counter((count, signal) =>
       count === 1
         ? new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
@@ -164,7 +165,7 @@ for (const [title, options] of Object.entries(stores)) {
     assertEquals((await second()).structuredContent, { count: 2, amount: 1 });
   });
 
-  behaviour(`the result of a cancelled call whose handler continued is stored: ${title}`, async (join) => {
+  behaviour(`if the handler of a cancelled call continues, its result is stored: ${title}`, async (join) => {
     const { pass, open } = gate();
     const { pay, runs } = counter((count) => count === 1 ? pass : undefined);
     const { client } = await join({ handlers: [pay], ...options() }, { principal: ada });
@@ -182,7 +183,7 @@ for (const [title, options] of Object.entries(stores)) {
     await until(() => runs.length === 1, "the first call runs");
     const controller = new AbortController();
     const second = started(client.callTool("pay", { key: "a" }, { signal: controller.signal }));
-    // A later call with another input is refused, which shows that the second call waits.
+    // A call with another input is refused, which shows that the second call is already waiting.
     await fails(client.callTool("pay", { key: "a", amount: 2 }));
     controller.abort();
     await assertRejects(() => second);
@@ -201,7 +202,8 @@ for (const [title, options] of Object.entries(stores)) {
     const errors = await Promise.all([fails(first), fails(other.callTool("pay", { key: "a" }))]);
     for (const { message } of errors) assertStringIncludes(message, "it took longer than 200 ms");
     open();
-    // The handler has continued, so its effect has occurred. On a loaded machine, a call may time out again.
+    // The handler continued, so its effect has occurred. Repeat the call, because it may time out again on a loaded
+    // machine.
     let last: unknown;
     await until(async () => {
       last = await other.callTool("pay", { key: "a" }).then((result) => result.structuredContent, () => undefined);
@@ -211,7 +213,7 @@ for (const [title, options] of Object.entries(stores)) {
   });
 
   behaviour(
-    `middleware and guards run for a repeated call too, and the stored result has passed the output guards: ${title}`,
+    `middleware and guards run for a repeated call too, and the stored result has already passed the output guards: ${title}`,
     async (join) => {
       const seen: string[] = [];
       const note = (name: string) => async <T>(_call: unknown, next: () => Promise<T>) => {
@@ -238,7 +240,7 @@ for (const [title, options] of Object.entries(stores)) {
   );
 }
 
-behaviour("without a principal a key is valid for the session or the connection", async (join) => {
+behaviour("without a principal, a key is valid within its session or connection", async (join) => {
   const { pay, runs } = counter();
   const { client, join: more } = await join({ handlers: [pay] });
   const first = await client.callTool("pay", { key: "a" });
@@ -248,7 +250,7 @@ behaviour("without a principal a key is valid for the session or the connection"
   assertEquals(runs.length, 2);
 }, { transports: ["pipe"] });
 
-behaviour("without a principal a key is valid for the session over HTTP", async (join) => {
+behaviour("over HTTP without a principal, a key is valid within its session", async (join) => {
   const { pay, runs } = counter();
   const { client, join: more } = await join({ handlers: [pay] });
   const first = await client.callTool("pay", { key: "a" });
@@ -288,7 +290,7 @@ behaviour("a key that is not a string, is empty or is too long is refused before
   const pay = tool({
     name: "pay",
     input: z.object({ at: z.number(), late: z.boolean() }),
-    // A program without types may return such a value.
+    // TypeScript rejects such a value; plain JavaScript does not.
     idempotencyKey: ({ at, late }) => (late ? Promise.resolve(values[at]) : values[at]) as string,
     run: () => void runs++,
   });
@@ -318,7 +320,7 @@ behaviour("a key that is not a string, is empty or is too long is refused before
   assertEquals(runs, 2);
 });
 
-behaviour("a function for the key that throws, or that elicits, fails the call", async (join) => {
+behaviour("if the idempotencyKey function throws or elicits, the call fails", async (join) => {
   let runs = 0;
   const make = (name: string, key: () => Promise<string>) =>
     tool({
@@ -342,7 +344,7 @@ behaviour("a function for the key that throws, or that elicits, fails the call",
   assertEquals(runs, 0);
 });
 
-Deno.test("inputs that a schema transforms are equal if either their raw or their parsed values are equal", async () => {
+Deno.test("inputs that a schema transforms are equal if their raw values or their parsed values are equal", async () => {
   let runs = 0;
   let calls = 0;
   const pay = tool({
@@ -402,7 +404,7 @@ Deno.test("a key in a store expires after its time to live", async () => {
   await until(async () => {
     await client.callTool("pay", { key: "a" });
     return runs.length === 2;
-  }, "the key is forgotten");
+  }, "the key has expired");
   await server.close();
 });
 
@@ -444,7 +446,7 @@ Deno.test("middleware that changes the result of a repeated call does not change
   await server.close();
 });
 
-Deno.test("tools of one server have separate keys, in groups too", async () => {
+Deno.test("tools of one server have separate keys, also within groups", async () => {
   const { pay, runs } = counter();
   const both = [group("one", [pay]), group("two", [pay])];
   const server = createServer({ name: "s", version: "1.0.0", handlers: both });
@@ -455,7 +457,7 @@ Deno.test("tools of one server have separate keys, in groups too", async () => {
   await server.close();
 });
 
-Deno.test("the idempotency token is the same in each run, and differs between keys and callers", async () => {
+Deno.test("the idempotency token is the same in each run, and differs between keys and between callers", async () => {
   const tokens: (string | undefined)[] = [];
   const pay = tool({
     name: "pay",

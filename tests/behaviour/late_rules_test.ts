@@ -1,11 +1,11 @@
-// Visibility rules that are added while a call is waiting for its handler.
+// Visibility rules that are added while a call waits for a slot.
 import { assertEquals, assertRejects } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { McpError } from "../../src/testing/testing.ts";
 import { behaviour, gate, started, until } from "../support/behaviour.ts";
 
-behaviour("a waiting call does not run if a rule that was added meanwhile disables its handler", async (connect) => {
+behaviour("a waiting call does not run if a rule added in the meantime disables its handler", async (connect) => {
   const { pass, open } = gate();
   let runs = 0;
   let isHeld = false;
@@ -32,7 +32,7 @@ behaviour("a waiting call does not run if a rule that was added meanwhile disabl
   assertEquals(runs, 0);
 }, { perInstance: "limits" });
 
-behaviour("a handler cannot read a resource that it has just disabled", async (connect) => {
+behaviour("a handler cannot read a resource that the same handler has disabled", async (connect) => {
   const file = resource({ uri: "x://a", name: "a", read: () => "secret" });
   const read = tool({
     name: "read",

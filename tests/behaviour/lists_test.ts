@@ -24,11 +24,11 @@ behaviour("a list is sent in pages, in order of registration", async (connect) =
   for (const [page, pages] of [[2, ["ed", "cb", "a"]], [5, ["edcba"]], [4, ["edcb", "a"]], [250, ["edcba"]]] as const) {
     const { client } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: page } }) });
     assertEquals((await listPages(client)).map((names) => names.join("")), [...pages]);
-    assertEquals((await listPages(client)).flat().join(""), "edcba", "the order is stable");
+    assertEquals((await listPages(client)).flat().join(""), "edcba", "the order changed");
   }
 });
 
-behaviour("callers share a page of a list only if both may see the same entries", async (connect) => {
+behaviour("callers share a list page only if they can see the same entries", async (connect) => {
   const sees = new Map([["ada", "abc"], ["bob", "abc"], ["eve", "b"], ["mel", "abcd"]]);
   const handlers = [..."abcde"].map((name) =>
     tool({ name, allow: ({ principal }) => !!sees.get(principal?.id ?? "")?.includes(name), run: () => name })
@@ -47,7 +47,7 @@ behaviour("callers share a page of a list only if both may see the same entries"
   for (const [id, names] of sees) assertEquals(await list(id), names.replace("c", ""), `${id}, after a removal`);
 });
 
-behaviour("input responses in a list request change nothing for other callers", async (connect) => {
+behaviour("a list request with input responses changes nothing for other callers", async (connect) => {
   const { client } = await connect({ handlers: five, ttlMs: 5000 });
   await client.request("tools/list", { inputResponses: {} }).catch(() => {});
   assertEquals((await client.request("tools/list")).ttlMs, 5000);
@@ -74,7 +74,7 @@ behaviour("an invalid cursor gets the error -32602", async (connect) => {
   for (const cursor of wrong) {
     const error = await assertRejects(() => client.request("tools/list", { cursor }), McpError);
     assertEquals(error.code, -32602, JSON.stringify(cursor).slice(0, 99));
-    assert(error.message.length < 400, "the cursor is quoted in full");
+    assert(error.message.length < 400, "the error quotes the whole cursor");
   }
   server.handlers.remove(five[1]);
   assertEquals(
@@ -97,7 +97,7 @@ behaviour("handlers can be added and removed while the server runs", async (conn
   assertEquals(textOf(await client.callTool("b")), "b");
 });
 
-behaviour("removing a handler by kind and name also removes what was added with it", async (connect) => {
+behaviour("removing a handler by kind and name also removes the handlers that were added with it", async (connect) => {
   const ask = () =>
     prompt({ name: "a", input: z.object({ x: z.string() }), complete: { x: () => ["1"] }, run: () => "" });
   const note = () => resource({ uri: "note://{id}", name: "a", read: () => "text" });
@@ -112,7 +112,7 @@ behaviour("removing a handler by kind and name also removes what was added with 
   assertEquals(values, ["1"]);
 });
 
-Deno.test("a server lists its handlers, which can be used to create another server", () => {
+Deno.test("a server lists its handlers, and another server can be created from them", () => {
   const review = prompt({
     name: "review",
     complete: { x: () => [] },
@@ -129,16 +129,16 @@ Deno.test("a server lists its handlers, which can be used to create another serv
   assertEquals(server.handlers.list(), [b, review]);
 });
 
-behaviour("a handler that conflicts with the registered handlers is refused, and nothing changes", async (connect) => {
+behaviour("add refuses a handler that conflicts with the registered handlers, and changes nothing", async (connect) => {
   const { client, server } = await connect({ handlers: [make("a")] });
   assertThrows(() => server.handlers.add(make("b"), make("a")), TypeError, '"a"');
   assertThrows(() => server.handlers.add(make("b"), make("b")), TypeError, '"b"');
-  // Callers in plain JavaScript have no type checker.
+  // A caller in plain JavaScript can pass such a value.
   assertThrows(() => server.handlers.add({ name: "b" } as never), TypeError, "Cannot add a handler");
   assertEquals((await client.listTools()).map(({ name }) => name), ["a"]);
 });
 
-behaviour("a feature whose last handler was removed has an empty list", async (connect) => {
+behaviour("after its last handler was removed, a feature has an empty list", async (connect) => {
   const a = make("a");
   const { client, server } = await connect({ handlers: [a] });
   server.handlers.remove(a);
@@ -146,7 +146,7 @@ behaviour("a feature whose last handler was removed has an empty list", async (c
 });
 
 behaviour(
-  "subscribers are notified of list changes, once per burst, and get no other notifications",
+  "subscribers are notified of list changes once per burst, and get no other notifications",
   async (connect) => {
     const { client, server, join } = await connect({ handlers: [make("a")] });
     const other = await join();
@@ -217,7 +217,7 @@ behaviour("a closing server ends subscriptions with a final result", async (conn
       version: "1.0.0",
     }]);
   }
-  // On a byte stream there is no response to close.
+  // Over a pipe, the client cannot close a response, so it sends a cancellation.
   const cancelled = client.transcript.filter((line) => line.includes("notifications/cancelled"));
   const params = cancelled.map((line) => JSON.parse(line.slice(line.indexOf("{"))).params);
   assertEquals(params.length, transport === "pipe" ? 2 : 0);
@@ -233,7 +233,7 @@ behaviour("a server with subscriptions but no running calls closes immediately",
   await client.callTool("slow");
   let isClosed = false;
   server.close().then(() => isClosed = true);
-  await until(() => isClosed, "the server to close long before closeMs");
+  await until(() => isClosed, "the server has closed, long before closeMs");
 });
 
 behaviour("a closing server ends the stream of a session", async (connect) => {
@@ -246,7 +246,7 @@ behaviour("a closing server ends the stream of a session", async (connect) => {
 for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)]) {
   const kind = hides(true) instanceof Promise ? "a promise" : "a value";
   behaviour(
-    `a handler that is hidden from a caller does not exist for that caller (allow gives ${kind})`,
+    `for a caller from which a handler is hidden, the handler does not exist (allow gives ${kind})`,
     async (connect, { era }) => {
       const secret = tool({
         name: "secret",
@@ -269,7 +269,7 @@ for (const hides of [(is: boolean) => is, (is: boolean) => Promise.resolve(is)])
       assertEquals(
         refused.message,
         unknown.message.replace("zecret", "secret"),
-        "the refusal reveals the handler",
+        "the error reveals that the handler exists",
       );
       if (era === "modern") assertEquals((await eve.request("tools/list")).cacheScope, "private");
     },
@@ -292,7 +292,7 @@ behaviour("a client cannot detect a handler whose allow throws", async (connect)
   assertEquals(textOf(await client.callTool("a")), "a");
 });
 
-behaviour("a list is complete while handlers are added and removed under load", async (connect) => {
+behaviour("a list stays complete while handlers are added and removed under load", async (connect) => {
   const { client, server } = await connect({ handlers: five, limits: testLimits({ calls: { pageItems: 100 } }) });
   let busy = true;
   const reading = Promise.all(Array.from({ length: 5 }, async () => {

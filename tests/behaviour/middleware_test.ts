@@ -1,4 +1,4 @@
-// Middleware runs for every method that the server answers, in every era and over every transport.
+// Middleware runs for every method that the server serves, in every era and over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, isQuestion, McpError, type Middleware, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, gate, LEGACY_VERSIONS, turn, until } from "../support/behaviour.ts";
@@ -11,7 +11,7 @@ const handlers = [
 ];
 
 for (const waits of [false, true]) {
-  behaviour(`middleware runs for every method${waits ? ", and may be slow" : ""}`, async (connect, { era }) => {
+  behaviour(`middleware runs for every method${waits ? ", and can be slow" : ""}`, async (connect, { era }) => {
     const seen: string[] = [];
     const ended: string[] = [];
     const use: Middleware = async (call, next) => {
@@ -23,7 +23,7 @@ for (const waits of [false, true]) {
       return result;
     };
     const { client, server } = await connect({ handlers, use: [use] });
-    // A session opens a stream for notifications, which is not a method.
+    // In a session, the notification stream is opened without a method, so no middleware runs for it.
     const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["x://1"] });
     const ref = { type: "ref/resource", uri: "x://{id}" };
     const wanted: [string, Record<string, unknown>?][] = [
@@ -48,7 +48,7 @@ for (const waits of [false, true]) {
     }
     const first = era === "modern" ? ["subscriptions/listen"] : ["initialize", "resources/subscribe"];
     assertEquals(seen, [...first, ...wanted.map(([method]) => method)]);
-    if (era === "modern") assert(!ended.includes("subscriptions/listen"), "the subscription is open");
+    if (era === "modern") assert(!ended.includes("subscriptions/listen"), "the subscription ended early");
     server.handlers.add(tool({ name: "late", run: () => "x" }));
     await subscription.take(1);
     await server.close();
@@ -60,7 +60,7 @@ for (const waits of [false, true]) {
 }
 
 behaviour(
-  "middleware can refuse any method, and a refused call uses no resources afterwards",
+  "middleware can refuse any method, and a refused call frees its resources",
   async (connect, { era, transport }) => {
     let refused = "";
     const use: Middleware = async (call, next) => {
@@ -78,7 +78,7 @@ behaviour(
     if (era === "modern") {
       for (let i = 0; i < 3; i++) await fail("subscriptions/listen", { notifications: {} });
       refused = "";
-      // The refused subscriptions do not occupy slots.
+      // The refused subscriptions have freed their slots.
       await (await client.subscribe({ toolsListChanged: true })).close();
       await fail("server/discover");
     } else {
@@ -99,7 +99,7 @@ behaviour(
 );
 
 behaviour(
-  "middleware can read the client's info in a handshake, and the server's response",
+  "middleware can read the client's info in a handshake, and the server's response to it",
   async (connect, { version }) => {
     const seen: unknown[] = [];
     const use: Middleware = async (call, next) => {
@@ -113,7 +113,8 @@ behaviour(
         params.protocolVersion,
         !!http,
       ]);
-      // The server sends no notification before the response, which contains the session id.
+      // The server must not send a notification before the response to the handshake, because that response contains
+      // the session id.
       await call.log.emergency("hello");
       await call.progress(1);
       await turn();
@@ -128,7 +129,7 @@ behaviour(
     assertEquals(seen, [[version, "test", { roots: {} }, "ada", version, http]]);
     assertEquals(client.handshake?.instructions, "For ada");
     assertEquals(client.received, []);
-    assertEquals((await client.listTools()).length, 1, "the session is open");
+    assertEquals((await client.listTools()).length, 1, "the session is not open");
   },
   { eras: ["legacy"], versions: LEGACY_VERSIONS },
 );
@@ -157,7 +158,7 @@ behaviour("middleware is notified when a client ends its subscription", async (c
   assertEquals(log.length, 3);
 }, { eras: ["modern"] });
 
-behaviour("a subscription that cannot be opened fails the same way with and without middleware", async (connect) => {
+behaviour("a subscription that cannot be opened fails in the same way with and without middleware", async (connect) => {
   for (const use of [[], [((_call, next) => next()) as Middleware]]) {
     const { client } = await connect({ handlers, use, limits: testLimits({ streams: { watchedUris: 1 } }) });
     const notifications = { resourceSubscriptions: ["a:1", "a:2"] };
@@ -169,7 +170,7 @@ behaviour("a subscription that cannot be opened fails the same way with and with
 }, { eras: ["modern"] });
 
 behaviour(
-  "subscriptions that wait for middleware are bounded, and can be cancelled",
+  "the number of subscriptions that wait for middleware is limited, and a waiting subscription can be cancelled",
   async (connect, { transport }) => {
     const { pass, open } = gate();
     let waiting = 0;
@@ -186,13 +187,13 @@ behaviour(
     const { client } = await connect({ handlers, use: [use], limits });
     const listen = (id: string) => client.request("subscriptions/listen", { notifications: {} }, { id });
     const first = [listen("a"), listen("b")].map((each) => each.catch((error) => error));
-    await until(() => waiting === 2, "two of them wait");
+    await until(() => waiting === 2, "two subscriptions wait");
     const error = await assertRejects(() => listen("c"), McpError);
     assertEquals(error.status, transport === "pipe" ? undefined : 503);
     if (transport === "pipe") await client.notify("notifications/cancelled", { requestId: "a" });
     open();
     await until(() => opened === 2, "the waiting subscriptions continue");
-    // The slots of these calls are free again.
+    // The subscriptions no longer occupy their slots.
     assertEquals((await client.listTools()).length, 1);
     void first;
   },
@@ -241,17 +242,17 @@ behaviour(
     const options = { handlers: [stubborn, own], use: [watch], limits: { calls: { timeoutMs: 20 } } };
     const { client } = await connect(options);
     const late = await assertRejects(() => client.callTool("stubborn"), McpError);
-    await until(() => caught.length === 1, "the middleware of the server");
+    await until(() => caught.length === 1, "next() has rejected in the server's middleware");
     const [{ why, code, name, message }] = caught.map(Object);
     assertEquals([why, code, name], ["timeout", -32603, "TimeoutError"]);
     assertEquals([late.code, late.message], [code, message]);
     await assertRejects(() => client.callTool("own"), McpError);
-    await until(() => caught.length === 3, "the middleware of the tool too");
+    await until(() => caught.length === 3, "next() has rejected in the tool's middleware too");
     open();
   },
 );
 
-behaviour("next() of a call that the client cancels rejects, and causes no unhandled rejection", async (connect) => {
+behaviour("next() rejects if the client cancels the call, and causes no unhandled rejection", async (connect) => {
   const { pass, open } = gate();
   const reasons: unknown[] = [];
   const calls: (() => Promise<unknown>)[] = [];

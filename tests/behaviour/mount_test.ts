@@ -1,4 +1,4 @@
-// Several servers on one port: each server keeps its own state, and all servers share their services.
+// Several servers on one port. Each server has its own state, and all servers share their services.
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, mount, type Server, service, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -38,7 +38,7 @@ for (const era of ["modern", "legacy"] as const) {
       app.handlers.add(tool({ name: "all", run: () => "all" }));
       for (const client of [notes, admin, acme]) assertEquals(textOf(await client.callTool("all")), "all");
       const names = [notes, admin, acme].map(({ server }) => server.info?.name);
-      // Without a handshake, the client of the test kit does not request the server's name.
+      // Without a handshake, the test kit's client does not learn the server's name.
       if (era === "legacy") assertEquals(names, ["notes", "admin", "tenants"]);
       await app.close();
     });
@@ -73,7 +73,7 @@ Deno.test("a session of one server is refused by another server", async () => {
   await app.close();
 });
 
-Deno.test("mounted servers share their services, which are disposed after the last server", async () => {
+Deno.test("mounted servers share their services, which are disposed when the last server has closed", async () => {
   const events: string[] = [];
   const db = service("db", () => (events.push("made"), new Map<string, string>()), {
     dispose: () => void events.push("disposed"),
@@ -95,7 +95,7 @@ Deno.test("mounted servers share their services, which are disposed after the la
   await using one = await connectTest(app, { path: "/notes/mcp" });
   await using two = await connectTest(app, { path: "/admin/mcp" });
   assertEquals(textOf(await one.callTool("put")), "1 1");
-  assertEquals(textOf(await two.callTool("put")), "2 1", "services by key are not shared");
+  assertEquals(textOf(await two.callTool("put")), "2 1", "a service with a key was shared");
   await notes.close();
   assertEquals(events, ["made"]);
   assertEquals(textOf(await two.callTool("put")), "3 2");
@@ -127,11 +127,11 @@ Deno.test("mount throws for servers that cannot be mounted together", () => {
   const other = createServer({ name: "other", version: "1.0.0", path: "/other/mcp" });
   assertThrows(() => mount([other, twice]), TypeError, "this server is already mounted");
   assertThrows(() => mount([other], { handlers: [{ handlers: [], to: ["nobody"] }] }), TypeError, "no server");
-  // Neither call has changed the server.
+  // Neither failed call has changed the server, so it can still be mounted.
   assertEquals(mount([other]).servers, [other]);
 });
 
-Deno.test("routes of each server's authentication are served without credentials", async () => {
+Deno.test("the routes of each server's authentication are served without credentials", async () => {
   const route = (name: string): Authentication => ({
     authenticate: () => undefined,
     routes: [{ path: `/.well-known/${name}`, fetch: () => new Response(name) }],

@@ -1,18 +1,18 @@
-// A proxy that uses published entry points only, which a test checks. It has one connection to an upstream server for
-// all callers of both eras. Each question of the upstream server reaches the caller whose request caused it.
+// A proxy that imports only published entry points, as a test checks. All callers of both eras share one connection to
+// the upstream server. Each upstream question reaches the caller whose request caused it.
 import { type Context, createServer, type Server, tool } from "@x/mcp";
 import { type Client, connect, type ListedTool, type Target } from "@x/mcp/client";
 
 const META = "io.modelcontextprotocol/";
 
-/** A proxy, and a function that closes it. */
+/** A proxy. Disposing closes the server and the connection to the upstream server. */
 export interface Proxy extends AsyncDisposable {
   readonly server: Server;
 }
 
-/** Creates a proxy with the current tools of a server. */
+/** Creates a proxy that has the upstream server's tools. Tools that the upstream server adds later are missing. */
 export async function createProxy(target: Target, era: "modern" | "legacy"): Promise<Proxy> {
-  // A session keeps the capabilities that the client declared in its handshake.
+  // The capabilities of a session cannot change, so declare every capability that a caller may need.
   const upstream = await connect(target, { era, capabilities: { elicitation: { form: {} }, roots: {} } });
   const handlers = (await upstream.listTools()).map((listed) =>
     tool.from(listed, (input, ctx) => forward(upstream, { listed, input, ctx }))
@@ -41,7 +41,7 @@ function forward(upstream: Client, { listed: { name }, input, ctx }: Call) {
       signal: ctx.signal,
       onProgress: ({ progress, ...more }) => void ctx.progress(progress, more),
       meta: { [META + "clientCapabilities"]: ctx.client.capabilities, [META + "logLevel"]: ctx.client.logLevel },
-      // In a session, the server asks while the request is running.
+      // In a session, the upstream server asks while the request is running.
       onElicit: ({ message, requestedSchema }) => ctx.elicit(`${asked++}`, { message, schema: requestedSchema }),
       roots: () => ctx.roots(),
     })

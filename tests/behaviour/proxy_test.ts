@@ -1,4 +1,5 @@
-// The proxy on published entry points: questions reach the right caller, in both eras on both sides, over HTTP.
+// A proxy built on published entry points. Over HTTP, upstream questions reach the right caller, whatever the eras of
+// both connections.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, tool } from "../../mod.ts";

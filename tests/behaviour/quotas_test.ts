@@ -1,4 +1,4 @@
-// The limits of single handlers: timeout, concurrency, rate of calls, and size of results.
+// Per-handler limits: timeout, concurrency, rate, and result size.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { prompt, resource, tool } from "../../mod.ts";
@@ -63,7 +63,7 @@ behaviour("every kind of handler has its own timeout", async (connect) => {
   assertEquals(reached.map(({ limit }) => limit), Array(4).fill("handler.timeoutMs"));
 });
 
-/** A tool that reads a resource, and returns its text or the error. */
+/** Creates a tool that reads a resource, and returns its text or its error. */
 const reader = (timeoutMs: number) =>
   tool({
     name: "reader",
@@ -77,7 +77,7 @@ const reader = (timeoutMs: number) =>
   });
 
 behaviour(
-  "a resource that a handler reads has its own timeout, and the handler continues after it",
+  "a resource that a handler reads has its own timeout, and the handler can continue after this timeout",
   async (connect) => {
     const clock = fakeClock();
     const started: string[] = [];
@@ -98,7 +98,7 @@ behaviour(
         );
       },
     });
-    // The resource ignores the cancellation of its call.
+    // The resource ignores the cancellation of its read.
     const deaf = resource({
       uri: "x://deaf",
       name: "deaf",
@@ -127,7 +127,7 @@ behaviour(
 );
 
 behaviour(
-  "while a resource that a handler reads waits for an answer or a slot, the timeout is paused",
+  "the timeout of a resource that a handler reads is paused while the resource waits for an answer or a slot",
   async (connect) => {
     const clock = fakeClock();
     const reached: string[] = [];
@@ -180,7 +180,7 @@ behaviour(
 );
 
 behaviour(
-  "the time of an answer does not count towards the timeout, and the time of the handler does",
+  "the timeout counts the time of the handler, but not the time that the client takes to answer",
   async (connect) => {
     const clock = fakeClock();
     let ended = 0;
@@ -203,12 +203,12 @@ behaviour(
     assertEquals(textOf(await client.callTool("ask", { workMs: 100 })), "done");
     const { message } = await fails(() => client.callTool("ask", { workMs: 400 }));
     assertStringIncludes(message, "handler.timeoutMs");
-    await until(() => ended === 2, "the end of the handler");
+    await until(() => ended === 2, "the handler has ended");
   },
 );
 
 behaviour(
-  "a handler has a concurrency limit; further calls wait in its queue, or are refused",
+  "a handler has a concurrency limit; further calls wait in its queue, or are refused if the queue is full",
   async (connect, way) => {
     const { pass, open } = gate();
     const refused: RefusedEvent[] = [];
@@ -230,8 +230,8 @@ behaviour(
       observer: { refused: (event) => refused.push(event), limit: (event) => reached.push(event) },
     });
     const calls = [1, 2, 3].map(() => started(client.callTool("work")));
-    await until(() => running === 2 && reached.length === 1, "two calls run, and a third call waits");
-    // One client may use a quarter of the queue.
+    await until(() => running === 2 && reached.length === 1, "two calls run and a third call waits");
+    // One client can use a quarter of the queue.
     const { code, message } = await fails(() => client.callTool("work"));
     assertEquals(code, -31503);
     assertStringIncludes(message, "(handler.concurrency)");
@@ -249,7 +249,7 @@ behaviour(
   { perInstance: "limits" },
 );
 
-behaviour("the time in the queue of a handler does not count towards its timeout", async (connect) => {
+behaviour("the time in a handler's queue does not count towards the handler's timeout", async (connect) => {
   const clock = fakeClock();
   const work = tool({
     name: "work",
@@ -261,7 +261,7 @@ behaviour("the time in the queue of a handler does not count towards its timeout
   assertEquals(results.map(textOf), Array(5).fill("done"));
 }, { perInstance: "limits" });
 
-behaviour("a call in the queue of a handler can be cancelled", async (connect) => {
+behaviour("a call in a handler's queue can be cancelled", async (connect) => {
   const { pass, open } = gate();
   const runs: number[] = [];
   const work = tool({
@@ -323,7 +323,7 @@ behaviour("a handler that ignores its cancellation holds its slot until it ends"
   assertEquals(most, 1);
 }, { perInstance: "limits" });
 
-behaviour("a client may call a handler up to its rate limit", async (connect, way) => {
+behaviour("a client can call a handler up to its rate limit", async (connect, way) => {
   const refused: RefusedEvent[] = [];
   const reached: LimitEvent[] = [];
   const seen: string[] = [];
@@ -351,7 +351,7 @@ behaviour("a client may call a handler up to its rate limit", async (connect, wa
   await client.readResource("x://r");
   seen.length = 0;
   const complete = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
-  // Completion requests count separately, because a client sends them with each typed character.
+  // Completion requests have a separate rate limit, because clients send one for each typed character.
   await complete();
   await complete();
   const errors = [
@@ -366,7 +366,7 @@ behaviour("a client may call a handler up to its rate limit", async (connect, wa
     const { retryAfterMs } = Object(data);
     assert(retryAfterMs > 0 && retryAfterMs <= 30_000, `${retryAfterMs}`);
   }
-  assertEquals(seen, ["completion/complete", "completion/complete"], "middleware saw a refused call");
+  assertEquals(seen, ["completion/complete", "completion/complete"], "middleware ran for a refused call");
   const isHttp = way.transport !== "pipe";
   assertEquals(
     refused.map(({ status, reason, limit }) => [status, reason, limit]),
@@ -381,7 +381,7 @@ behaviour("a client may call a handler up to its rate limit", async (connect, wa
   if (way.transport === "http") {
     assert(client.transcript.some((line) => /^← 429/.test(line)), client.transcript.join("\n"));
   }
-  // Each principal has its own rate.
+  // Each principal has a separate rate limit.
   if (way.transport !== "pipe") {
     const ada = await join({ principal: { id: "ada" } });
     assertEquals(textOf(await ada.callTool("t")), "t");
@@ -434,7 +434,7 @@ behaviour("a result that is too large is truncated, with a note", async (connect
 });
 
 behaviour(
-  "a result that is too large is stored behind a resource link, in pages, for its caller only",
+  "a result that is too large is replaced by a resource link, and only its caller can read the pages behind the link",
   async (connect, way) => {
     const lines = Array.from({ length: 1000 }, (_, i) => `line ${i} äöü`).join("\n");
     const all = tool({ name: "all", quota: quota({ resultBytes: 4000, onLarge: "link" }), run: () => lines });
@@ -490,8 +490,8 @@ behaviour("a handler that reads a resource with the same limits occupies one slo
     ],
   });
   const first = started(client.callTool("read"));
-  await until(() => running === 1, "the resource is read");
-  // The slot is occupied until the outer handler ends.
+  await until(() => running === 1, "the resource is being read");
+  // The outer handler occupies the slot until it ends.
   assertEquals((await fails(() => client.readResource("x://c"))).code, -31503);
   open();
   isHeld = false;
@@ -500,7 +500,7 @@ behaviour("a handler that reads a resource with the same limits occupies one slo
   assertEquals(await client.readResource("x://b").then(({ contents }) => Object(contents[0]).text), "b");
 }, { perInstance: "limits" });
 
-behaviour("the time in the queue of a handler counts as waiting time of the call", async (connect) => {
+behaviour("the time in a handler's queue counts as waiting time of the call", async (connect) => {
   const calls: CallEvent[] = [];
   const reached: LimitEvent[] = [];
   const clock = fakeClock();
@@ -537,48 +537,52 @@ behaviour("the time in the queue of a handler counts as waiting time of the call
   assertEquals(times, [[120, 120], [0, 270], [270, 420]]);
 }, { perInstance: "limits" });
 
-behaviour("a completer has the concurrency limit of its handler, and its calls count separately", async (connect) => {
-  const { pass, open } = gate();
-  let running = 0;
-  let most = 0;
-  const complete = async () => {
-    most = Math.max(most, ++running);
-    await pass;
-    running--;
-    return ["a"];
-  };
-  const reached: LimitEvent[] = [];
-  const { client } = await connect({
-    observer: { limit: (event) => reached.push(event) },
-    handlers: [
-      prompt({
-        name: "p",
-        input: z.object({ a: z.string() }),
-        quota: quota({ concurrency: { calls: 1, waiting: 4 } }),
-        complete: { a: complete },
-        run: () => "p",
-      }),
-      resource({
-        uri: "x://{a}",
-        name: "r",
-        quota: quota({ concurrency: { calls: 1, waiting: 0 } }),
-        complete: { a: complete },
-        read: () => "r",
-      }),
-    ],
-  });
-  const ofPrompt = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
-  const ofTemplate = () => client.complete({ type: "ref/resource", uri: "x://{a}" }, { name: "a", value: "" });
-  const calls = [started(ofPrompt())];
-  await until(() => running === 1, "the completer runs");
-  calls.push(started(ofPrompt()));
-  await until(() => reached.length === 1 || most > 1, "the second call waits");
-  assertEquals(most, 1);
-  assertEquals((await fails(ofPrompt)).code, -31503);
-  assertEquals((await client.getPrompt("p", { a: "" })).messages.length, 1);
-  calls.push(started(ofTemplate()));
-  await until(() => running === 2, "the completer of the template runs");
-  assertEquals((await fails(ofTemplate)).code, -31503);
-  open();
-  assertEquals((await Promise.all(calls)).map(({ values }) => values), [["a"], ["a"], ["a"]]);
-}, { perInstance: "limits" });
+behaviour(
+  "a completer has the concurrency limit of its handler, and its calls are counted separately",
+  async (connect) => {
+    const { pass, open } = gate();
+    let running = 0;
+    let most = 0;
+    const complete = async () => {
+      most = Math.max(most, ++running);
+      await pass;
+      running--;
+      return ["a"];
+    };
+    const reached: LimitEvent[] = [];
+    const { client } = await connect({
+      observer: { limit: (event) => reached.push(event) },
+      handlers: [
+        prompt({
+          name: "p",
+          input: z.object({ a: z.string() }),
+          quota: quota({ concurrency: { calls: 1, waiting: 4 } }),
+          complete: { a: complete },
+          run: () => "p",
+        }),
+        resource({
+          uri: "x://{a}",
+          name: "r",
+          quota: quota({ concurrency: { calls: 1, waiting: 0 } }),
+          complete: { a: complete },
+          read: () => "r",
+        }),
+      ],
+    });
+    const ofPrompt = () => client.complete({ type: "ref/prompt", name: "p" }, { name: "a", value: "" });
+    const ofTemplate = () => client.complete({ type: "ref/resource", uri: "x://{a}" }, { name: "a", value: "" });
+    const calls = [started(ofPrompt())];
+    await until(() => running === 1, "the completer runs");
+    calls.push(started(ofPrompt()));
+    await until(() => reached.length === 1 || most > 1, "the second call waits");
+    assertEquals(most, 1);
+    assertEquals((await fails(ofPrompt)).code, -31503);
+    assertEquals((await client.getPrompt("p", { a: "" })).messages.length, 1);
+    calls.push(started(ofTemplate()));
+    await until(() => running === 2, "the completer of the template runs");
+    assertEquals((await fails(ofTemplate)).code, -31503);
+    open();
+    assertEquals((await Promise.all(calls)).map(({ values }) => values), [["a"], ["a"], ["a"]]);
+  },
+  { perInstance: "limits" },
+);

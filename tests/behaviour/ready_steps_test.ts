@@ -1,4 +1,4 @@
-// The steps around the function of a tool: its cache, its retries and its circuit breaker.
+// Features around a tool's function: cache, retries and circuit breaker.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { service, tool, ToolError } from "../../mod.ts";
@@ -36,7 +36,7 @@ behaviour("a cache returns the stored result for an equal input until it expires
 }, { perInstance: "ready" });
 
 behaviour(
-  "a cache stores any value that can be copied, and guards and encoders process the value each time",
+  "a cache stores any value that can be cloned, and guards and encoders process the value on each call",
   async (connect) => {
     const runs: Record<string, number> = {};
     const values: Record<string, () => unknown> = {
@@ -55,7 +55,7 @@ behaviour(
     const guards = {
       output: [(value: unknown) => {
         guarded++;
-        // A guard may change the value that it gets, but not the stored value.
+        // A guard can change the value that it gets, but not the stored value.
         if (value instanceof Map) value.set("run", guarded);
       }],
     };
@@ -81,7 +81,7 @@ behaviour(
   { perInstance: "ready" },
 );
 
-behaviour("a cache stores no failures, and no results of calls that use rounds", async (connect) => {
+behaviour("a cache stores neither failures nor results of calls that took several rounds", async (connect) => {
   let runs = 0;
   const kinds: Record<string, () => unknown> = {
     words: () => {
@@ -135,7 +135,7 @@ behaviour("a cache stores no failures, and no results of calls that use rounds",
 }, { perInstance: "ready" });
 
 behaviour(
-  "a principal never gets a result that was cached for another principal, or for itself with other scopes",
+  "a principal never gets a result that was cached for another principal or for other scopes",
   async (connect, way) => {
     if (way.transport === "pipe") return;
     let runs = 0;
@@ -163,7 +163,7 @@ behaviour(
   { perInstance: "ready" },
 );
 
-behaviour("a cache is bounded in entries and bytes, and can be cleared", async (connect, way) => {
+behaviour("a cache is limited in entries and bytes, and can be cleared", async (connect, way) => {
   if (way.transport === "pipe") return;
   let runs = 0;
   const small = cache({ ttlMs: 60_000, entries: 8, bytes: 80_000 });
@@ -186,7 +186,7 @@ behaviour("a cache is bounded in entries and bytes, and can be cleared", async (
     return runs > before ? "runs" : "kept";
   };
   assertEquals([await call(1, 1), await call(1, 1)], ["runs", "kept"]);
-  // A client may use two of eight entries. Beyond this share, its least recently used entry is deleted.
+  // One client can use two of the eight entries. A third entry evicts the client's least recently used entry.
   assertEquals([await call(1, 2), await call(1, 1), await call(1, 3)], ["runs", "kept", "runs"]);
   assertEquals([await call(1, 1), await call(1, 2)], ["kept", "runs"]);
   assertEquals([await call(20_000, 9), await call(20_000, 9)], ["runs", "runs"]);
@@ -200,31 +200,35 @@ behaviour("a cache is bounded in entries and bytes, and can be cleared", async (
   assertEquals([await call(1, 2), await call(1, 7, true), await call(1, 7, true)], ["runs", "runs", "kept"]);
 }, { perInstance: "ready" });
 
-behaviour("equal concurrent calls each run, so that cancelling a call affects no other call", async (connect) => {
-  const { pass, open } = gate();
-  let runs = 0;
-  const slow = tool({
-    name: "slow",
-    annotations,
-    cache: cache({ ttlMs: 60_000 }),
-    run: async () => {
-      const run = ++runs;
-      await pass;
-      return run;
-    },
-  });
-  const { client } = await connect({ handlers: [slow] });
-  const abort = new AbortController();
-  const first = client.callTool("slow", {}, { signal: abort.signal }).catch(() => "cancelled");
-  await until(() => runs === 1, "the first call runs");
-  const second = client.callTool("slow");
-  await until(() => runs === 2, "both run");
-  abort.abort();
-  assertEquals(await first, "cancelled");
-  open();
-  assertEquals(textOf(await second), "2");
-  assertEquals(textOf(await client.callTool("slow")), "2");
-}, { perInstance: "ready" });
+behaviour(
+  "concurrent calls with equal input each run, so that cancelling a call does not affect other calls",
+  async (connect) => {
+    const { pass, open } = gate();
+    let runs = 0;
+    const slow = tool({
+      name: "slow",
+      annotations,
+      cache: cache({ ttlMs: 60_000 }),
+      run: async () => {
+        const run = ++runs;
+        await pass;
+        return run;
+      },
+    });
+    const { client } = await connect({ handlers: [slow] });
+    const abort = new AbortController();
+    const first = client.callTool("slow", {}, { signal: abort.signal }).catch(() => "cancelled");
+    await until(() => runs === 1, "the first call runs");
+    const second = client.callTool("slow");
+    await until(() => runs === 2, "both run");
+    abort.abort();
+    assertEquals(await first, "cancelled");
+    open();
+    assertEquals(textOf(await second), "2");
+    assertEquals(textOf(await client.callTool("slow")), "2");
+  },
+  { perInstance: "ready" },
+);
 
 behaviour("a tool is retried after failures, but not after a ToolError", async (connect) => {
   const clock = fakeClock();
@@ -275,10 +279,13 @@ behaviour("a tool is retried after failures, but not after a ToolError", async (
   assert(asks.runs <= 2);
   assertEquals(asks.faults, ["Error: after a question"]);
   // The services are shared by all attempts of one call.
-  await until(() => disposed.filter((end) => end === "result").length === 1, "the transaction of the success ends");
+  await until(
+    () => disposed.filter((end) => end === "result").length === 1,
+    "the transaction of the successful attempt has ended",
+  );
 }, { perInstance: "ready" });
 
-behaviour("retries stop when the call ends, and before its timeout", async (connect, way) => {
+behaviour("retries stop when the call ends, and before the call's timeout expires", async (connect, way) => {
   const clock = fakeClock();
   let runs = 0;
   const signals: AbortSignal[] = [];
@@ -297,7 +304,8 @@ behaviour("retries stop when the call ends, and before its timeout", async (conn
     run,
   });
   const { client, takeFaults } = await connect({ clock, handlers: [long, short] });
-  // Over HTTP in 2026-07-28, the server detects a disconnected client by its stream, which opens after a delay.
+  // Over HTTP in 2026-07-28, the server detects a disconnected client through the response stream, which opens only
+  // after a delay.
   if (way.era === "legacy" || way.transport === "pipe") {
     const abort = new AbortController();
     const cancelled = client.callTool("long", {}, { signal: abort.signal }).catch(() => "cancelled");
@@ -309,8 +317,7 @@ behaviour("retries stop when the call ends, and before its timeout", async (conn
     assertEquals(runs, 1);
   }
   runs = 0;
-  // In each further run, the random delay is within the last millisecond with a probability of 1 in 1000. The test then
-  // fails.
+  // A further run requires a random delay below one millisecond, which has a probability of 1 in 1000.
   assert((await client.callTool("short")).isError);
   assert(runs < 5, `${runs} runs`);
   takeFaults();
@@ -338,7 +345,7 @@ behaviour("a circuit opens after consecutive failures, and allows one call per i
   });
   const call = async (words = false) => textOf(await client.callTool("search", { words }));
   for (let i = 0; i < 2; i++) await call();
-  // A ToolError is a deliberate response, so the tool works.
+  // A ToolError is a deliberate response, so it does not count as a failure.
   assertEquals(await call(true), "nothing found");
   await call();
   assertEquals(takeFaults().length, 3);
@@ -361,7 +368,7 @@ behaviour("a circuit opens after consecutive failures, and allows one call per i
   takeFaults();
 }, { perInstance: "ready" });
 
-behaviour("failures of one client do not open the circuit for other clients", async (connect, way) => {
+behaviour("failures caused by one client do not open the circuit for other clients", async (connect, way) => {
   if (way.transport === "pipe") return;
   const parse = tool({
     name: "parse",
@@ -377,7 +384,7 @@ behaviour("failures of one client do not open the circuit for other clients", as
   for (let i = 0; i < 4; i++) await eve.callTool("parse", { text: "{" });
   assertMatch(textOf(await eve.callTool("parse", { text: "1" })), /not available/);
   assertEquals(textOf(await ada.callTool("parse", { text: "1" })), "parsed");
-  // The success of another client shows that the tool works.
+  // The other client's successful call shows that the tool works.
   assertEquals(textOf(await eve.callTool("parse", { text: "1" })), "parsed");
   for (const each of [eve, eve, eve, bob, bob]) await each.callTool("parse", { text: "{" });
   assertMatch(textOf(await ada.callTool("parse", { text: "1" })), /not available/);
@@ -430,7 +437,7 @@ behaviour("a cache returns stored results while the circuit is open, and a refus
   assertEquals([runs, takeFaults().length], [3, 0]);
 }, { perInstance: "ready" });
 
-Deno.test("invalid combinations of steps throw at the start", () => {
+Deno.test("invalid combinations of cache, retry and circuit breaker throw when the tool is created", () => {
   const run = () => "";
   const cached = { cache: cache({ ttlMs: 1 }), run };
   const words = "it has a cache, but is not marked as read-only";

@@ -1,4 +1,5 @@
-// The capabilities that a handler requires are checked before it runs, and before the response has a status.
+// The server checks the capabilities that a handler requires before the handler runs and before the response status is
+// sent.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { type ClientCapabilities, prompt, type Requirement, resource, tool } from "../../mod.ts";
@@ -70,11 +71,11 @@ behaviour(
         assertEquals(error.status, transport === "pipe" ? undefined : era === "modern" ? 400 : 200);
       }
     }
-    assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
+    assertEquals([ran, seen], [[], []], "a handler or middleware ran");
     assertEquals(
       (await client.listTools()).length,
       NEEDS.length,
-      "a handler that the client cannot call is still listed",
+      "the list lacks a handler that the client cannot call",
     );
     for (const [i, [, capabilities]] of NEEDS.entries()) {
       const able = await join({ capabilities });
@@ -88,7 +89,7 @@ behaviour(
   { versions: LEGACY_VERSIONS },
 );
 
-behaviour("an error names the missing capabilities, and omits the declared capabilities", async (connect) => {
+behaviour("the error names the missing capabilities, and omits the declared capabilities", async (connect) => {
   const all: Requirement[] = [
     "elicitation",
     "elicitation.url",
@@ -124,7 +125,7 @@ behaviour("an error names the missing capabilities, and omits the declared capab
 });
 
 behaviour(
-  "`allow` runs before the check of requirements, which runs before the validation of arguments",
+  "`allow` runs before the check of required capabilities, which runs before the validation of arguments",
   async (connect, { era }) => {
     const missing = era === "modern" ? -32021 : -32600;
     const handlers = [
@@ -153,19 +154,27 @@ behaviour("a header that differs from its parameter is reported before a missing
   assert(way);
 }, { eras: ["modern"], transports: ["http"] });
 
-behaviour("a client without a session counts as having no capability that a handler could require", async (connect) => {
-  const { server } = await connect({ handlers: [tool({ name: "t", requires: ["roots"], run: () => "x" })] });
-  const response = await server.fetch(
-    new Request("http://localhost/mcp", {
-      method: "POST",
-      headers: { "content-type": "application/json", accept: "application/json, text/event-stream", host: "localhost" },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),
-    }),
-  );
-  assertEquals((await response.json()).error.code, -32600);
-}, { eras: ["legacy"], transports: ["memory"] });
+behaviour(
+  "a client without a session counts as having none of the capabilities that a handler can require",
+  async (connect) => {
+    const { server } = await connect({ handlers: [tool({ name: "t", requires: ["roots"], run: () => "x" })] });
+    const response = await server.fetch(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          host: "localhost",
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "t" } }),
+      }),
+    );
+    assertEquals((await response.json()).error.code, -32600);
+  },
+  { eras: ["legacy"], transports: ["memory"] },
+);
 
-Deno.test("an unknown requirement throws when its handler is created", () => {
+Deno.test("creating a handler with an unknown requirement throws", () => {
   for (const need of ["tasks", "elicitation.form", "sampling.", "__proto__", "toString", "", 1, null]) {
     const requires = [need] as Requirement[];
     assertThrows(() => tool({ name: "t", requires, run: () => "x" }), TypeError, "Cannot make tool");

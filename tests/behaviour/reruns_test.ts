@@ -1,5 +1,5 @@
-// Work before a question. In development the server warns about this work, because it is repeated for clients without a
-// session.
+// Work before a question. In development, the server warns about this work, because the handler repeats it for clients
+// without a session.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, prompt, resource, tool } from "../../mod.ts";
@@ -38,7 +38,7 @@ behaviour("work before a question is reported once for each question, in every r
   ]);
 }, { perInstance: "observer" });
 
-behaviour("a slow await before a question is reported, and work in ctx.once is accepted", async (join) => {
+behaviour("a slow await before a question is reported, but work in ctx.once is not", async (join) => {
   const clock = fakeClock();
   const slow = tool({
     name: "slow",
@@ -70,33 +70,37 @@ behaviour("a slow await before a question is reported, and work in ctx.once is a
   assertStringIncludes(warnings[0], "the handler takes 150 ms, and again");
 }, { perInstance: "observer" });
 
-behaviour("a notification before a question is reported, and a notification after it is accepted", async (join) => {
-  const announcing = tool({
-    name: "announcing",
-    async run(_input, ctx) {
-      const { listChanged, resourceUpdated } = ctx.server;
-      listChanged("tools");
-      await ask(ctx, "first");
-      await ctx.once("told", () => resourceUpdated("note://1"));
-      await ask(ctx, "second");
-      resourceUpdated("note://1");
-      return "done";
-    },
-  });
-  const quiet = tool({ name: "quiet", run: async (_input, ctx) => (await ask(ctx, "sure")).action });
-  const { client: connected } = await join({ handlers: [announcing, quiet] }, client);
-  const subscription = await connected.subscribe({ toolsListChanged: true });
-  const warnings = await collectWarnings(async () => {
-    await connected.callTool("announcing");
-    await connected.callTool("quiet");
-  });
-  assertEquals(warnings.length, 1, warnings.join("\n"));
-  assertStringIncludes(warnings[0], 'before the question "first", the handler announces a change, and again');
-  assertEquals((await subscription.take(1)).length, 1);
-  await subscription.close();
-}, { perInstance: "observer" });
+behaviour(
+  "a notification before a question is reported, but a notification after the question is not",
+  async (join) => {
+    const announcing = tool({
+      name: "announcing",
+      async run(_input, ctx) {
+        const { listChanged, resourceUpdated } = ctx.server;
+        listChanged("tools");
+        await ask(ctx, "first");
+        await ctx.once("told", () => resourceUpdated("note://1"));
+        await ask(ctx, "second");
+        resourceUpdated("note://1");
+        return "done";
+      },
+    });
+    const quiet = tool({ name: "quiet", run: async (_input, ctx) => (await ask(ctx, "sure")).action });
+    const { client: connected } = await join({ handlers: [announcing, quiet] }, client);
+    const subscription = await connected.subscribe({ toolsListChanged: true });
+    const warnings = await collectWarnings(async () => {
+      await connected.callTool("announcing");
+      await connected.callTool("quiet");
+    });
+    assertEquals(warnings.length, 1, warnings.join("\n"));
+    assertStringIncludes(warnings[0], 'before the question "first", the handler announces a change, and again');
+    assertEquals((await subscription.take(1)).length, 1);
+    await subscription.close();
+  },
+  { perInstance: "observer" },
+);
 
-behaviour("prompts and resources are checked in the same way as tools", async (join) => {
+behaviour("prompts and resources are checked like tools", async (join) => {
   const work = async (ctx: Context) => {
     await ctx.log.warning("begin");
     await ask(ctx, "sure");
@@ -118,7 +122,7 @@ behaviour("prompts and resources are checked in the same way as tools", async (j
   ]);
 }, { perInstance: "observer" });
 
-Deno.test("development: true warns without a test kit, and false disables the warnings in the test kit", async () => {
+Deno.test("development: true enables the warnings without a test kit, and development: false disables them in the test kit", async () => {
   const warnOf = async (development: boolean) => {
     const server = createServer({ name: "s", version: "1.0.0", handlers: [noisy], development });
     if (development) listEndpoints(server)[0].develop();

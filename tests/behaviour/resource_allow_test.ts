@@ -1,5 +1,5 @@
-// `allow` of a resource with parameters decides on concrete resources: a hidden resource does not exist for the caller,
-// who gets no notification of its changes.
+// `allow` of a resource with parameters decides for each concrete resource. For the caller, a hidden resource does not
+// exist, and its changes are not announced.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { resource, resourceProvider, service } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
@@ -27,7 +27,7 @@ const file = resourceProvider({
 });
 const fixed = resource({ uri: "fixed://1", name: "fixed", allow: (_, uri) => uri === "fixed://1", read: () => "1" });
 
-behaviour("allow of a resource with parameters decides on each concrete resource", async (connect) => {
+behaviour("`allow` of a resource with parameters decides for each concrete resource", async (connect) => {
   const { client: ada, server, join } = await connect({ handlers: [note, file, fixed] }, { principal: { id: "ada" } });
   const bob = await join({ principal: { id: "bob" } });
   for (
@@ -57,10 +57,11 @@ behaviour("allow of a resource with parameters decides on each concrete resource
   for (const uri of uris.toReversed()) server.resourceUpdated(uri);
   assertEquals((await watching.take(2)).map(({ params }) => params.uri).sort(), ["file://ada/x", "note://ada/x"]);
   assertEquals((await others.take(2)).map(({ params }) => params.uri).sort(), ["file://bob/x", "note://bob/x"]);
-  // Variables are decoded, and a list has no variables.
+  // `allow` gets decoded variables, and gets no variables in a list request.
   subjects.length = 0;
   await assertRejects(() => ada.readResource("note://%62ob/x"));
-  // Changes that another instance announces may be checked at the same time.
+  // The server may at the same time check changes that another instance announced, so `subjects` can contain more
+  // entries.
   const users = subjects.map((subject) => Object(subject).user);
   assertEquals([users.includes("%62ob"), users.includes("bob")], [false, true]);
   assertEquals(subjects.includes(undefined), false);

@@ -1,4 +1,4 @@
-// Downgrades for clients of older revisions, and behaviour that all revisions share.
+// Downgrades for clients of older revisions, and behaviour that is the same in all revisions.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { media, prompt, resource, resourceLink, type SamplingMessage, tool } from "../../mod.ts";
@@ -24,7 +24,7 @@ behaviour("each revision gets only the fields that it defines", async (connect, 
   const isStructured = version >= "2025-06-18";
   const [object, list] = await client.listTools();
   assertEquals(object.outputSchema !== undefined, isStructured);
-  // Before 2026-07-28 the structured content of a tool is an object.
+  // Before 2026-07-28, the structured content of a tool is an object.
   assertEquals(list.outputSchema !== undefined, version === "2026-07-28");
   const structured = await Promise.all(["object", "list"].map((name) => client.callTool(name)));
   assertEquals(structured.map(({ structuredContent }) => structuredContent), [
@@ -44,7 +44,7 @@ behaviour("each revision gets only the fields that it defines", async (connect, 
   assertEquals(messages.map(({ content }) => content), JSON.parse(JSON.stringify(blocks)));
 }, { versions: LEGACY_VERSIONS });
 
-behaviour("a missing resource has the error code of the revision", async (connect, { era }) => {
+behaviour("the error for a missing resource has the code that the revision defines", async (connect, { era }) => {
   const { client } = await connect({ handlers });
   const error = await assertRejects(() => client.readResource("note://2"), McpError);
   assertEquals([error.code, error.data], [era === "modern" ? -32602 : -32002, { uri: "note://2" }]);
@@ -81,35 +81,38 @@ behaviour(
   },
 );
 
-behaviour("the limit of watched resources per client is enforced, and the error names it", async (connect, { era }) => {
-  const { client } = await connect({ handlers, limits: testLimits({ streams: { watchedUris: 2 } }) });
-  const uris = ["a:1", "a:2", "a:3"];
-  const error = await assertRejects(
-    () => client.subscribe({ resourceSubscriptions: uris }),
-    McpError,
-    "(streams.watchedUris)",
-  );
-  assertEquals(error.code, -32602);
-  if (era === "modern") return;
-  assertEquals(await client.request("resources/unsubscribe", { uri: "a:1" }), {});
-  assertEquals(await client.request("resources/subscribe", { uri: "a:3" }), {});
-  assertEquals((await assertRejects(() => client.request("resources/subscribe", {}), McpError)).code, -32602);
-});
+behaviour(
+  "the limit of watched resources per client is enforced, and the error names the limit",
+  async (connect, { era }) => {
+    const { client } = await connect({ handlers, limits: testLimits({ streams: { watchedUris: 2 } }) });
+    const uris = ["a:1", "a:2", "a:3"];
+    const error = await assertRejects(
+      () => client.subscribe({ resourceSubscriptions: uris }),
+      McpError,
+      "(streams.watchedUris)",
+    );
+    assertEquals(error.code, -32602);
+    if (era === "modern") return;
+    assertEquals(await client.request("resources/unsubscribe", { uri: "a:1" }), {});
+    assertEquals(await client.request("resources/subscribe", { uri: "a:3" }), {});
+    assertEquals((await assertRejects(() => client.request("resources/subscribe", {}), McpError)).code, -32602);
+  },
+);
 
 behaviour(
-  "the limit of subscriptions per client is enforced, and the error names it",
+  "the limit of subscriptions per client is enforced, and the error names the limit",
   async (connect, { transport }) => {
     const { client } = await connect({ handlers, limits: { connections: { streams: 2 } } });
     const [first] = await Promise.all([client.subscribe({}), client.subscribe({})]);
     const error = await assertRejects(() => client.subscribe({}), McpError, "streams");
     assertEquals(error.status, transport === "pipe" ? undefined : 503);
     await first.close();
-    // Over HTTP, the server detects a closed stream shortly afterwards.
+    // Over HTTP, the server detects a closed stream only after a short delay.
     let again: unknown;
     await until(() => {
       if (!again) client.subscribe({}).then((opened) => again = opened, () => {});
       return again !== undefined;
-    }, "there is room again");
+    }, "a new subscription is accepted");
   },
   { eras: ["modern"], perInstance: "limits" },
 );
@@ -189,7 +192,7 @@ const choices = z.object({
 });
 
 behaviour(
-  "a form has the kinds of choices that its revision defines, and gives the same answer",
+  "a form has the kinds of choices that the revision defines, and each kind gives the same answer",
   async (connect, { version }) => {
     const pick = tool({
       name: "pick",
@@ -272,7 +275,7 @@ behaviour(
   { versions: ["2025-11-25", "2025-06-18"] },
 );
 
-behaviour("declining a form with choices is reported as a decline", async (connect) => {
+behaviour("declining a form with choices reaches the handler as a decline", async (connect) => {
   const pick = tool({
     name: "pick",
     run: async (_input, ctx) => JSON.stringify(await ctx.elicit("form", { message: "?", schema: choices })),

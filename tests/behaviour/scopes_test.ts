@@ -1,4 +1,4 @@
-// The scopes that a handler requires are checked before it runs, and before the response has a status.
+// The server checks the scopes that a handler requires before the handler runs and before the response status is sent.
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, resourceProvider, type ServerOptions, tool } from "../../mod.ts";
 import { allScopes } from "../../src/auth/auth.ts";
@@ -50,9 +50,9 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
     assertEquals([error.code, error.data], [-31403, { scopes: needed }]);
     assertEquals(error.status, transport === "pipe" ? undefined : 403);
   }
-  assertEquals([ran, seen], [[], []], "neither a handler nor middleware ran");
+  assertEquals([ran, seen], [[], []], "a handler or middleware ran");
   assertEquals(textOf(await client.callTool("open")), "open");
-  assertEquals((await client.listTools()).length, 2, "a handler that the caller cannot call is still listed");
+  assertEquals((await client.listTools()).length, 2, "the list lacks a handler that the caller cannot call");
   for (const principal of [writer, { id: "all", scopes: allScopes }]) {
     ran.length = 0;
     const able = await join({ principal });
@@ -62,7 +62,7 @@ behaviour("a handler does not run for a caller that lacks a scope", async (conne
 });
 
 behaviour(
-  "a caller without a principal has scopes only in the process of the server",
+  "a caller without a principal has scopes only in the server's own process",
   async (connect, { transport }) => {
     const { client } = await connect({ handlers: makeHandlers([]) });
     const called = client.callTool("tool");
@@ -71,7 +71,7 @@ behaviour(
   },
 );
 
-behaviour("satisfies of an authentication decides which scopes include other scopes", async (connect) => {
+behaviour("`satisfies` of an authentication decides which scopes include other scopes", async (connect) => {
   const auth = {
     authenticate: () => undefined,
     satisfies: (granted: readonly string[], needed: readonly string[]) =>
@@ -85,20 +85,23 @@ behaviour("satisfies of an authentication decides which scopes include other sco
   await assertRejects(() => other.callTool("tool"), McpError, "the caller needs the scopes");
 });
 
-behaviour("a caller that lacks a scope gets no notification of changes of the resource", async (connect, { era }) => {
-  const { server, join } = await connect({ handlers: makeHandlers([]) }, { principal: reader });
-  const [able, unable] = [await join({ principal: writer }), await join({ principal: reader })];
-  const uris = { resourceSubscriptions: ["note://fixed"] };
-  const [told, untold] = [await able.subscribe(uris), await unable.subscribe(uris)];
-  const isUpdate = ({ method }: { readonly method: string }) => method === "notifications/resources/updated";
-  server.resourceUpdated("note://fixed");
-  await until(() => told.received.some(isUpdate), `the update (${era})`);
-  assertEquals(untold.received.filter(isUpdate), []);
-  await told.close();
-  await untold.close();
-});
+behaviour(
+  "a caller that lacks a resource's scope is not notified of changes of the resource",
+  async (connect, { era }) => {
+    const { server, join } = await connect({ handlers: makeHandlers([]) }, { principal: reader });
+    const [able, unable] = [await join({ principal: writer }), await join({ principal: reader })];
+    const uris = { resourceSubscriptions: ["note://fixed"] };
+    const [told, untold] = [await able.subscribe(uris), await unable.subscribe(uris)];
+    const isUpdate = ({ method }: { readonly method: string }) => method === "notifications/resources/updated";
+    server.resourceUpdated("note://fixed");
+    await until(() => told.received.some(isUpdate), `the update (${era})`);
+    assertEquals(untold.received.filter(isUpdate), []);
+    await told.close();
+    await untold.close();
+  },
+);
 
-behaviour("in a batch, a missing scope refuses a single message", async (connect) => {
+behaviour("in a batch, a missing scope refuses only the message that requires it", async (connect) => {
   const { server } = await connect({ handlers: makeHandlers([]) }, { principal: reader });
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const call = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
@@ -116,7 +119,7 @@ behaviour("in a batch, a missing scope refuses a single message", async (connect
   assertEquals(textOf(served.result), "open");
 }, { eras: ["legacy"], transports: ["memory"] });
 
-Deno.test("the challenge names all scopes of the operation, with the parameters of the authentication", async () => {
+Deno.test("the challenge names all scopes that the operation requires, with the parameters of the authentication", async () => {
   const challenge = { scheme: "Bearer", params: { resource_metadata: "https://mcp.example/.well-known/x" } };
   for (
     const [auth, wanted] of [
@@ -147,7 +150,7 @@ Deno.test("the challenge names all scopes of the operation, with the parameters 
   }
 });
 
-Deno.test("scopes of a handler that are not a list of scopes throw", () => {
+Deno.test("creating a handler throws if `scopes` is not a list of scopes", () => {
   for (const scopes of ["notes:read", {}, null, [""], ["a b"], ['a"'], ["\u00e4"]] as unknown as string[][]) {
     for (
       const make of [

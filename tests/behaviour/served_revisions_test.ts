@@ -1,5 +1,5 @@
-// The option `revisions`: clients of the listed revisions are served, and other clients get the list of supported
-// revisions.
+// The option `revisions`: the server serves clients of the listed revisions, and sends other clients the list of
+// supported revisions.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Revision, type ServerOptions, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
@@ -42,7 +42,7 @@ for (const transport of ["memory", "pipe", "http"] as const) {
             requested: revision,
           }], `${revisions} for ${revision}`);
         } else {
-          // The client may continue with the revision that the server offers.
+          // The client can accept the revision that the server offers instead.
           const offered = OLDER.find((each) => revisions.includes(each));
           const client = await connected.catch((error: Error) => error);
           const said = client instanceof Error ? client.message : client.server.version;

@@ -1,4 +1,5 @@
-// Services in every era and over every transport: made once per lifetime, and disposed with the outcome of the call.
+// Services in every era and over every transport. A service is created once per lifetime, and disposed with the outcome
+// of the call.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import {
   createServer,
@@ -13,7 +14,7 @@ import {
 import { type Connection, connectTest, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, textOf, turn, until } from "../support/behaviour.ts";
 
-/** A service that records its lifecycle in a log. */
+/** Creates services that record their creation and disposal in a log. */
 function recorder() {
   const log: string[] = [];
   let made = 0;
@@ -32,7 +33,7 @@ function recorder() {
 
 const text = { type: "object", properties: { how: { type: "string" } } } as const;
 
-behaviour("a service is made once per lifetime, and disposed in reverse order", async (connect) => {
+behaviour("a service is created once per lifetime, and services are disposed in reverse order", async (connect) => {
   const { log, db, tx } = recorder();
   const write = tool({
     name: "write",
@@ -50,28 +51,32 @@ behaviour("a service is made once per lifetime, and disposed in reverse order", 
   assertEquals(log.at(-1), "dispose db result");
 }, { perInstance: "services" });
 
-behaviour("concurrent first uses share one make, and a cancelled caller does not abort it", async (connect) => {
-  const { pass, open } = gate();
-  let made = 0;
-  const slow = service("slow", async ({ signal }) => {
-    made++;
-    await pass;
-    return signal.aborted;
-  });
-  const use = tool({ name: "use", services: { slow }, run: (_, { services: { slow } }) => `aborted: ${slow}` });
-  const { client } = await connect({ handlers: [use] });
-  const cancelled = new AbortController();
-  const first = client.callTool("use", {}, { signal: cancelled.signal }).catch(() => "cancelled");
-  const others = [client.callTool("use"), client.callTool("use")];
-  await until(() => made > 0, "the service is being made");
-  cancelled.abort();
-  assertEquals(await first, "cancelled");
-  open();
-  for (const other of others) assertEquals(textOf(await other), "aborted: false");
-  assertEquals(made, 1);
-}, { perInstance: "services" });
+behaviour(
+  "concurrent first uses create a service once, and a cancelled caller does not abort the creation",
+  async (connect) => {
+    const { pass, open } = gate();
+    let made = 0;
+    const slow = service("slow", async ({ signal }) => {
+      made++;
+      await pass;
+      return signal.aborted;
+    });
+    const use = tool({ name: "use", services: { slow }, run: (_, { services: { slow } }) => `aborted: ${slow}` });
+    const { client } = await connect({ handlers: [use] });
+    const cancelled = new AbortController();
+    const first = client.callTool("use", {}, { signal: cancelled.signal }).catch(() => "cancelled");
+    const others = [client.callTool("use"), client.callTool("use")];
+    await until(() => made > 0, "the service is being made");
+    cancelled.abort();
+    assertEquals(await first, "cancelled");
+    open();
+    for (const other of others) assertEquals(textOf(await other), "aborted: false");
+    assertEquals(made, 1);
+  },
+  { perInstance: "services" },
+);
 
-behaviour("a service for one call gets the outcome of the call", async (connect) => {
+behaviour("a service with the lifetime of a call is disposed with the outcome of the call", async (connect) => {
   const { log, tx } = recorder();
   const end = tool({
     name: "end",
@@ -105,7 +110,7 @@ behaviour("a service for one call gets the outcome of the call", async (connect)
   assertEquals(takeFaults().length, 2);
 });
 
-/** Cancels a call of the tool `hang`, and waits until its transaction has been disposed. */
+/** Cancels a call of the tool `hang`, and waits until the call's transaction has been disposed. */
 async function cancelHang({ client }: { readonly client: Connection }, log: readonly string[]): Promise<void> {
   const cancelled = new AbortController();
   const call = client.callTool("hang", {}, { signal: cancelled.signal }).catch(() => {});
@@ -115,19 +120,22 @@ async function cancelHang({ client }: { readonly client: Connection }, log: read
   await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
 }
 
-behaviour("a cancelled call disposes its services, even if the handler ignores it", async (connect) => {
-  const { log, tx } = recorder();
-  const { promise: never } = Promise.withResolvers<never>();
-  const hang = tool({
-    name: "hang",
-    services: { tx },
-    run: () => {
-      log.push("run");
-      return never;
-    },
-  });
-  await cancelHang(await connect({ handlers: [hang] }), log);
-});
+behaviour(
+  "the services of a cancelled call are disposed, even if the handler ignores the cancellation",
+  async (connect) => {
+    const { log, tx } = recorder();
+    const { promise: never } = Promise.withResolvers<never>();
+    const hang = tool({
+      name: "hang",
+      services: { tx },
+      run: () => {
+        log.push("run");
+        return never;
+      },
+    });
+    await cancelHang(await connect({ handlers: [hang] }), log);
+  },
+);
 
 behaviour("a service that a cancelled handler requests is disposed too", async (connect) => {
   const { log, tx } = recorder();
@@ -146,7 +154,7 @@ behaviour("a service that a cancelled handler requests is disposed too", async (
   await cancelHang(await connect({ handlers: [hang] }), log);
 });
 
-behaviour("a call that times out disposes its services", async (connect) => {
+behaviour("the services of a call that times out are disposed", async (connect) => {
   const { log, tx } = recorder();
   const hang = tool({
     name: "hang",
@@ -158,7 +166,7 @@ behaviour("a call that times out disposes its services", async (connect) => {
   await until(() => log.includes("dispose tx cancelled"), "the transaction is disposed");
 });
 
-behaviour("a call that is cancelled while a service is made does not run", async (connect) => {
+behaviour("a call that is cancelled while one of its services is being created does not run", async (connect) => {
   const log: string[] = [];
   const tx = service("tx", async ({ signal }) => {
     log.push("making");
@@ -179,7 +187,7 @@ behaviour("a call that is cancelled while a service is made does not run", async
 });
 
 behaviour(
-  "a make that failed runs again for the next call, and the model gets the text of mapError",
+  "if creating a service failed, the next call creates it again, and the model gets the text of mapError",
   async (connect) => {
     let attempts = 0;
     const flaky = service("flaky", () => {
@@ -199,7 +207,7 @@ behaviour(
   },
 );
 
-behaviour("if one make fails, the services already made for the call are disposed", async (connect) => {
+behaviour("if creating one service fails, the services already created for the call are disposed", async (connect) => {
   const log: string[] = [];
   const make = (name: string) =>
     service(name, () => name, { per: "call", dispose: (name, end) => void log.push(`${name} ${end}`) });
@@ -213,7 +221,7 @@ behaviour("if one make fails, the services already made for the call are dispose
   assertEquals(log, ["b error", "a error"]);
 });
 
-behaviour("the call fails if its commit fails", async (connect) => {
+behaviour("a call fails if the commit of its service fails", async (connect) => {
   const tx = service("tx", () => 1, {
     per: "call",
     dispose: (_, end) => {
@@ -286,7 +294,7 @@ behaviour("every function of every kind of handler gets its services", async (co
   assertEquals(take().filter((each) => each.startsWith("list")), ["list db", "list db"]);
 });
 
-behaviour("services are made after the input is validated, and middleware gets no services", async (connect) => {
+behaviour("services are created after the input is validated, and middleware gets no services", async (connect) => {
   const { log, db } = recorder();
   const strict = tool({
     name: "strict",
@@ -300,14 +308,14 @@ behaviour("services are made after the input is validated, and middleware gets n
   });
   const { client, takeFaults } = await connect({ handlers: [strict] });
   await client.callTool("strict", {});
-  // The first request over HTTP has started the services of the server.
+  // Over HTTP, the first request has created the services with the lifetime of the server.
   assertEquals(log.filter((line) => line !== "make db"), []);
   await client.callTool("strict", { n: 1 });
   assertStringIncludes(log.join(), "middleware ");
   assertEquals(takeFaults(), []);
 });
 
-behaviour("after a question, services of the call are made again", async (connect, { era }) => {
+behaviour("after a question, the services of the call are created again", async (connect, { era }) => {
   const { log, tx } = recorder();
   const schema = { type: "object", properties: { yes: { type: "boolean" } } } as const;
   const ask = tool({
@@ -399,18 +407,18 @@ behaviour("a service that fails in allow hides the handler and is reported", asy
   const { client, takeFaults } = await connect({ handlers: [hidden] });
   assertEquals(await client.listTools(), []);
   await assertRejects(() => client.callTool("hidden"), Error, "Unknown tool");
-  // Over HTTP, the start of the first request reports the failure too.
+  // Over HTTP, the creation of services on the first request reports the failure too.
   assertEquals(takeFaults().every(({ error }) => error instanceof RangeError), true);
 });
 
-Deno.test("a service that fails for a call does not delay the end of the server", async () => {
+Deno.test("a service that fails for a call does not delay closing the server", async () => {
   const broken = service("broken", () => Promise.reject(new Error("no database")), { per: "call" });
   const handlers = [tool({ name: "use", services: { broken }, run: () => "" })];
-  // A clock that stands still. With it, a `close` that waits for a timeout never ends.
+  // The clock stands still, so `close` would never end if it waited for a timeout.
   const server = createServer({ name: "s", version: "1.0.0", handlers, clock: fakeClock(), observer: { fault() {} } });
   await using client = await connectTest(server);
   assertEquals((await client.callTool("use")).isError, true);
   let isClosed = false;
   void server.close().then(() => isClosed = true);
-  await until(() => isClosed, "the server to close");
+  await until(() => isClosed, "the server has closed");
 });

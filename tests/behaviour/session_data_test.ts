@@ -1,5 +1,5 @@
-// ctx.session(): the value that the server's `session` returned, once per session, or once per request if there are no
-// sessions.
+// ctx.session(): the value that the server's `session` function returned. The function runs once per session, or once
+// per request if there are no sessions.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type Context, createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -43,7 +43,7 @@ behaviour("without `session`, ctx.session is undefined", async (connect) => {
   assertEquals(textOf(await client.callTool("bare")), "undefined");
 });
 
-/** Data that cannot be stored, created for each call, and the state in the error. */
+/** Each entry has a function that creates session data that cannot be stored, and the state named in the error. */
 const UNUSABLE: Readonly<Record<string, readonly [make: () => unknown, state: string]>> = {
   "a map": [() => new Map(), HELD],
   "a set within an object": [() => ({ roles: new Set(["a"]) }), HELD],
@@ -63,7 +63,7 @@ const UNUSABLE: Readonly<Record<string, readonly [make: () => unknown, state: st
 };
 
 behaviour(
-  "session data that cannot be stored causes the same error in every revision, after the function has returned",
+  "session data that cannot be stored causes the same error in every revision, after the session function has returned",
   async (connect, { era }) => {
     let make: () => unknown = () => "x".repeat(2046);
     const { client, join, takeFaults } = await connect({ handlers: [show], session: () => make() });
@@ -84,7 +84,7 @@ behaviour(
 );
 
 behaviour(
-  "ctx.session(session) has the return type of the function, and refuses any other function",
+  "ctx.session(session) has the return type of the server's session function, and refuses any other function",
   async (connect) => {
     const session = ({ client }: Context) => ({ name: client.info?.name ?? "unknown", visits: 1 });
     const typed = tool({
@@ -112,7 +112,7 @@ behaviour(
   },
 );
 
-Deno.test("the data of a session over HTTP survives a restart, without a store", async () => {
+Deno.test("over HTTP, session data survives a restart without a store", async () => {
   let started = 0;
   const start = () => {
     const number = ++started;

@@ -1,4 +1,4 @@
-// The statistics of a server, and a server that is closed at the end of a block.
+// The statistics of a server, and `await using` with a server.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, mount, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -62,7 +62,7 @@ behaviour("stats count sessions and streams", async (connect, { era }) => {
   await until(() => server.stats().streams === 0, "the stream has ended");
 }, { transports: ["http"], perInstance: "limits" });
 
-Deno.test("stats count concrete paths, and stats of mount are sums over its servers", async () => {
+Deno.test("stats count concrete paths, and the stats of a mount are sums over its servers", async () => {
   const { pass, open } = gate();
   const wait = tool({
     name: "wait",

@@ -1,4 +1,5 @@
-// A provider is notified of the first and the last subscriber of each URI, however a subscription ends.
+// A resource provider is notified of the first and the last subscriber of each URI, for whatever reason the
+// subscription ends.
 import { assertEquals } from "@std/assert";
 import {
   type Context,
@@ -11,14 +12,14 @@ import {
 import { connectTest as connectTo, fakeClock } from "../../src/testing/testing.ts";
 import { behaviour, gate, turn, until } from "../support/behaviour.ts";
 
-/** Counts the subscriptions that have ended. */
+/** Creates an observer that counts ended subscriptions. */
 function countEnds() {
   const ends = { count: 0 };
   const observer: Observer = { subscription: ({ state }) => void (ends.count += Number(state === "ended")) };
   return { ends, observer };
 }
 
-/** A provider that records its calls. */
+/** Creates a provider that records its calls. */
 function provide(options: Partial<ResourceProviderOptions> = {}) {
   const calls: string[] = [];
   const provider = resourceProvider({
@@ -45,11 +46,11 @@ behaviour("a provider is notified of the first and the last subscriber of a URI"
   const second = await other.subscribe({ resourceSubscriptions: ["note://1", "note://2"] });
   assertEquals(calls.splice(0), ["+ note://1", "+ note://2"]);
   await first.close();
-  await until(() => ends.count > 0, "the first subscription to end");
+  await until(() => ends.count > 0, "the first subscription has ended");
   await turn(10);
   assertEquals(calls, []);
   await second.close();
-  await until(() => calls.length === 2, "both to be called");
+  await until(() => calls.length === 2, "unsubscribe was called for both URIs");
   assertEquals(calls.splice(0), ["- note://1", "- note://2"]);
   const third = await client.subscribe({ resourceSubscriptions: ["note://1"] });
   assertEquals(calls.splice(0), ["+ note://1"]);
@@ -58,7 +59,7 @@ behaviour("a provider is notified of the first and the last subscriber of a URI"
   assertEquals(calls, ["- note://1"]);
 }, { perInstance: "hooks" });
 
-behaviour("changes that subscribe announces reach the new subscribers", async (connect) => {
+behaviour("a change that subscribe announces reaches the new subscriber", async (connect) => {
   const timers = new Map<string, ReturnType<typeof setInterval>>();
   const { provider } = provide({
     subscribe: (uri, { resourceUpdated }) => void timers.set(uri, setInterval(() => resourceUpdated(uri), 5)),
@@ -71,14 +72,14 @@ behaviour("changes that subscribe announces reach the new subscribers", async (c
   await subscription.close();
 }, { perInstance: "hooks" });
 
-behaviour("the last subscriber is removed when its connection closes, or with the server", async (connect) => {
+behaviour("a subscriber is removed when its connection closes, and when the server closes", async (connect) => {
   const { calls, provider } = provide();
   const { client, server, join } = await connect({ handlers: [provider] });
   const leaving = await join();
   await leaving.subscribe({ resourceSubscriptions: ["note://1"] });
   assertEquals(calls.splice(0), ["+ note://1"]);
   await leaving.close();
-  await until(() => calls.length > 0, "the connection to be closed");
+  await until(() => calls.length > 0, "the connection has closed");
   assertEquals(calls.splice(0), ["- note://1"]);
   await client.subscribe({ resourceSubscriptions: ["note://2"] });
   assertEquals(calls.splice(0), ["+ note://2"]);
@@ -86,7 +87,7 @@ behaviour("the last subscriber is removed when its connection closes, or with th
   assertEquals(calls, ["- note://2"]);
 }, { perInstance: "hooks" });
 
-Deno.test("an expired session is removed from the subscribers of its resources", async () => {
+Deno.test("an expired session no longer counts as a subscriber of its resources", async () => {
   const { calls, provider } = provide();
   const clock = fakeClock();
   const server = createServer({ name: "s", version: "1.0.0", handlers: [provider], clock });
@@ -114,25 +115,25 @@ behaviour("callers from which `allow` hides the provider do not count as subscri
     const ada = await join({ principal: { id: "ada" } });
     decided = 0;
     const hidden = await client.subscribe({ resourceSubscriptions: ["note://1"] });
-    await until(() => decided > 0, "the decision on the subscriber");
+    await until(() => decided > 0, "`allow` has decided on the subscriber");
     await turn(10);
     assertEquals(calls, []);
     const seen = await ada.subscribe({ resourceSubscriptions: ["note://1"] });
     await until(() => calls.length === 1, "the subscriber");
     await seen.close();
-    await until(() => calls.length === 2, "the subscriber to unsubscribe");
+    await until(() => calls.length === 2, "the subscriber has unsubscribed");
     assertEquals(calls, ["+ note://1", "- note://1"]);
     // A client that unsubscribes before `allow` has decided never counts as a subscriber.
     decided = 0;
     await (await ada.subscribe({ resourceSubscriptions: ["note://2"] })).close();
-    await until(() => decided > 0, "the decision on the next subscriber");
+    await until(() => decided > 0, "`allow` has decided on the next subscriber");
     await turn(10);
-    await until(() => calls.length % 2 === 0, "the provider to be called twice, or never");
+    await until(() => calls.length % 2 === 0, "the provider was called twice, or never");
     await hidden.close();
   }
 }, { perInstance: "hooks" });
 
-behaviour("unsubscribe waits for a slow subscribe, and errors go to onError", async (connect) => {
+behaviour("unsubscribe waits until a slow subscribe has ended, and errors go to onError", async (connect) => {
   const { pass, open } = gate();
   const calls: string[] = [];
   const { provider } = provide({
@@ -151,7 +152,7 @@ behaviour("unsubscribe waits for a slow subscribe, and errors go to onError", as
   for (let i = 0; i < 3; i++) {
     const before = ends.count;
     await (await client.subscribe({ resourceSubscriptions: ["note://1"] })).close();
-    await until(() => ends.count > before, "the subscription to end");
+    await until(() => ends.count > before, "the subscription has ended");
   }
   await turn(10);
   assertEquals(calls, ["+ note://1"]);

@@ -1,5 +1,4 @@
-// A path with parameters: each concrete path is a separate endpoint, and an endpoint refuses the state of another
-// endpoint.
+// A path with parameters. Each concrete path is a separate endpoint, which refuses the state of other endpoints.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -39,7 +38,7 @@ const whoami = tool({
   },
 });
 
-/** Registers a test for both transports in both eras, with a client of a tenant. */
+/** Registers a test for both transports in both eras, with a client of one tenant. */
 function tenants(
   name: string,
   run: (
@@ -123,10 +122,17 @@ tenants("changes reach the clients of one tenant, or of all tenants", async (sta
   const filter = { toolsListChanged: true, resourceSubscriptions: ["note:/1", "note:/2"] };
   const [ofAcme, ofBee] = [await acme.subscribe(filter), await bee.subscribe(filter)];
   await acme.callTool("touch");
-  await until(() => ofAcme.received.length === 1, "the tenant's own change");
+  await until(() => ofAcme.received.length === 1, "the tenant is notified of its own change");
   server.resourceUpdated("note:/2");
-  await until(() => ofAcme.received.length === 2 && ofBee.received.length > 0, "a change for all");
-  assertEquals(ofBee.received.map(({ params }) => params.uri), ["note:/2"], "the change of another tenant");
+  await until(
+    () => ofAcme.received.length === 2 && ofBee.received.length > 0,
+    "the tenant is notified of a change for all tenants",
+  );
+  assertEquals(
+    ofBee.received.map(({ params }) => params.uri),
+    ["note:/2"],
+    "the tenant was notified of another tenant's change",
+  );
   const extra = tool({ name: "extra", run: () => "extra" });
   server.handlers.add(extra);
   await until(() => ofAcme.received.length === 3 && ofBee.received.length === 2, "an added tool");
@@ -173,7 +179,7 @@ tenants("closing the server ends the calls of all tenants", async (start, join) 
   open();
 });
 
-Deno.test("a path whose handlers are neither a list nor undefined gets an error", async () => {
+Deno.test("a path for which `handlers` returns neither a list nor undefined gets an error", async () => {
   const odd: readonly unknown[] = [
     null,
     "",
@@ -192,7 +198,7 @@ Deno.test("a path whose handlers are neither a list nor undefined gets an error"
       const faults: string[] = [];
       const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
       const about = { name: "tenants", version: "1.0.0", path, params, observer };
-      const server = createServer({ ...about, handlers: handlers as () => [] }); // The cast lets the mistake compile.
+      const server = createServer({ ...about, handlers: handlers as () => [] }); // The cast makes the wrong type compile.
       const response = await post(server, "/tenants/acme/1/mcp");
       assertEquals([response.status, faults.length], [500, 1], `${returned}`);
       assertStringIncludes(
@@ -234,7 +240,7 @@ Deno.test("a path with invalid parameters gets the same response as an unknown p
     const response = await post(server, pathname);
     assertEquals([response.status, await response.text()], expected, pathname);
   }
-  assertEquals(count, 1, "only the function can decide that the tenant does not exist");
+  assertEquals(count, 1, "the handlers function ran for an invalid path");
   await server.close();
 });
 
@@ -292,7 +298,7 @@ Deno.test("a session id, a request state and a cursor of one tenant are refused 
   }
 });
 
-Deno.test("the least recently used path is evicted, its sessions continue, and ended sessions stay ended", async () => {
+Deno.test("the least recently used path is evicted, its sessions can continue, and ended sessions stay ended", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
   const limits = testLimits({ endpoints: { open: 2 } });
@@ -335,7 +341,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
     if (response.status === 503) assertEquals(response.headers.get("retry-after"), "1");
     return response.status === 503;
   };
-  const hasRoom = () => until(async () => !await isBusy(), "the tenant to be evicted");
+  const hasRoom = () => until(async () => !await isBusy(), "the tenant was evicted");
   const mine = { params: { tenant: "acme", floor: 1 } };
   assertEquals(await isBusy(), false);
 
@@ -355,7 +361,7 @@ Deno.test("a tenant with a running call, an open stream, a channel or a resumabl
   const resumable = await server.fetch(new Request(toUrl("acme"), { method: "POST", headers: typed, body }));
   await resumable.text();
   await until(() => count === 2, "the second call");
-  assert(await isBusy(), "a call without a connection");
+  assert(await isBusy(), "the tenant of a call without a connection was evicted");
   held.open();
   await hasRoom();
 
@@ -385,7 +391,7 @@ Deno.test("limits apply to all tenants together", async () => {
     );
   let ended = 0;
   const calls = ["acme", "bee", "cat"].map((tenant) => send(tenant).finally(() => ended++));
-  await until(() => ended > 0 && count > 0, "a call is refused, and another call runs");
+  await until(() => ended > 0 && count > 0, "one call is refused and another call runs");
   await turn(10);
   assertEquals(count, 1);
   open();
@@ -395,7 +401,7 @@ Deno.test("limits apply to all tenants together", async () => {
   await server.close();
 });
 
-Deno.test("callers are authenticated before a path occupies memory", async () => {
+Deno.test("callers are authenticated before the server allocates memory for a path", async () => {
   const made: string[] = [];
   const auth = apiKey({ keys: { ada: "the-key-of-ada-0123456789" } });
   const handlers = ({ tenant }: Params) => (made.push(tenant), [whoami]);
@@ -426,7 +432,7 @@ Deno.test("instances that share a store announce a change to all tenants", async
   await there.close();
 });
 
-Deno.test("stdio takes the parameters of the path, and throws without them", async () => {
+Deno.test("over stdio, the path parameters are passed as an option, and missing parameters throw", async () => {
   const server = createServer({ name: "t", version: "1", path, params, handlers: [whoami] });
   const serve = async (values?: Record<string, unknown>) => {
     let written = "";
@@ -446,7 +452,7 @@ Deno.test("stdio takes the parameters of the path, and throws without them", asy
   await server.close();
 });
 
-Deno.test("mistakes in a path with parameters throw at the start", () => {
+Deno.test("mistakes in a path with parameters throw when the server is created", () => {
   const start = (options: Partial<RouteServerOptions<typeof params>>) =>
     createServer({ name: "t", version: "1", ...options });
   for (const wrong of ["/:a/:a", "/x:a", "/:", "/:1", "/:a/*", "/{a}/:b", ":a"]) {
@@ -456,7 +462,7 @@ Deno.test("mistakes in a path with parameters throw at the start", () => {
   assertThrows(() => start({ handlers: () => [] }), TypeError, "but the path is /mcp");
 });
 
-Deno.test("ctx.route refuses another schema, and a fake context returns the parameters of the test", async () => {
+Deno.test("ctx.route refuses another schema, and a fake context returns the parameters that the test passes", async () => {
   const other = tool({ name: "other", run: (_, { route }) => route(z.object({ tenant: z.string() })).tenant });
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => faults.push(error) };

@@ -1,4 +1,4 @@
-// The text copy of structured content: full, a summary, or no copy.
+// The text copy of structured content: the full JSON, a summary, or no copy.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -40,7 +40,7 @@ behaviour("the text copy is the full JSON, a summary, or absent", async (connect
 }, { versions });
 
 behaviour(
-  "the text content of a handler is kept, and so is a result without structured content",
+  "text content that a handler returns is kept, and so is a result without structured content",
   async (connect, { version }) => {
     const own = { content: [{ type: "text" as const, text: "own" }], structuredContent: { a: 1 } };
     const all: Record<string, () => unknown> = {
@@ -73,7 +73,7 @@ behaviour(
 );
 
 behaviour(
-  "a list is structured content in revisions that support it, and full text in older revisions",
+  "a list is sent as structured content in revisions that support this, and as full text in older revisions",
   async (connect, way) => {
     const list = tool({ name: "list", text: "summary", run: () => [1, 2, 3] });
     const { client } = await connect({ handlers: [list] });
@@ -85,7 +85,7 @@ behaviour(
   { versions },
 );
 
-behaviour("a summary has at most 500 characters, whatever the keys", async (connect) => {
+behaviour("a summary has at most 500 characters, whatever the keys are", async (connect) => {
   const cases: Record<string, unknown>[] = [
     Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`key ${i}`, "x".repeat(i)])),
     { ["k".repeat(5000)]: 1, ["😀".repeat(3000)]: { a: 1 }, last: 1 },
@@ -102,7 +102,7 @@ behaviour("a summary has at most 500 characters, whatever the keys", async (conn
   assert(textOf(await client.callTool("t0")).endsWith(" more"));
 });
 
-behaviour("a large result behind a link has its full text", async (connect) => {
+behaviour("the full text of a large result can be read through its link", async (connect) => {
   const rows = { rows: Array.from({ length: 500 }, (_, i) => `row ${i}`) };
   for (const text of kinds) {
     const make = (onLarge: "link" | "cut") =>

@@ -46,7 +46,8 @@ behaviour("a tool is listed with all its fields", async (connect, { era }) => {
   assertEquals(_meta !== undefined, era === "modern");
 });
 
-// The return value of a tool, and the result that the client gets. Both eras give the same result unless noted.
+// Return values of a tool, and the results that the client gets. Both eras give the same result unless an entry says
+// otherwise.
 const returns: readonly {
   readonly what: string;
   readonly value: string | number | boolean | null | object;
@@ -99,18 +100,18 @@ const returns: readonly {
 ];
 
 for (const { what, value, content, structured } of returns) {
-  behaviour(`a tool may return ${what}`, async (connect, { era }) => {
+  behaviour(`a tool can return ${what}`, async (connect, { era }) => {
     const handlers = [
       tool({ name: "give", run: () => value }),
       tool({ name: "late", run: () => Promise.resolve(value) }),
-      // For example a query that runs when it is awaited.
+      // Such as a query object that runs when it is awaited.
       tool({ name: "lazy", run: () => ({ then: (resolve: (value: unknown) => void) => resolve(value) }) }),
     ];
     const { client } = await connect({ handlers });
     for (const name of ["give", "late", "lazy"]) {
       const result = await client.callTool(name);
       assertEquals(result.content, content);
-      // Up to 2025-11-25 only objects can be structured content.
+      // Before 2026-07-28, only an object can be structured content.
       const isSent = era === "modern" || !Array.isArray(structured);
       assertEquals(result.structuredContent, isSent ? structured : undefined);
       assertEquals(result.isError, undefined);
@@ -119,7 +120,7 @@ for (const { what, value, content, structured } of returns) {
   }, { transports: ["memory", "pipe"] });
 }
 
-behaviour("a full result keeps its own _meta fields beside the server's fields", async (connect, { era }) => {
+behaviour("a full result keeps its own _meta fields in addition to the server's fields", async (connect, { era }) => {
   const give = tool({ name: "give", run: () => ({ content: [], _meta: { "example.com/t": 2 } }) });
   const { client } = await connect({ handlers: [give] });
   const { _meta } = await client.callTool("give");
@@ -127,7 +128,7 @@ behaviour("a full result keeps its own _meta fields beside the server's fields",
   assertEquals(_meta, { ...era === "modern" ? server : {}, "example.com/t": 2 });
 });
 
-behaviour("text arrives unchanged, whatever it contains, as JSON and on a stream", async (connect) => {
+behaviour("text arrives unchanged, whatever it contains, in JSON and in a stream", async (connect) => {
   const nasty = "a\n\nb\r\r\nc\u2028d\u2029\0\u001b[31m data: x\nevent: y\n:\n\ud83d\ude00 \ufeff" + "\ud800" +
     "long".repeat(50_000);
   const echo = tool({
@@ -146,7 +147,7 @@ behaviour("text arrives unchanged, whatever it contains, as JSON and on a stream
   assertEquals(client.received.map(({ params }) => params.message), [nasty.slice(0, 50)]);
 });
 
-behaviour("the output is validated, and the parsed value is sent", async (connect) => {
+behaviour("the output is validated, and the client gets the parsed value", async (connect) => {
   const sum = tool({
     name: "sum",
     output: z.object({ sum: z.number(), note: z.string().default("none") }),
@@ -172,7 +173,7 @@ behaviour("the output is validated, and the parsed value is sent", async (connec
 });
 
 behaviour("a result that does not match its output schema is never sent", async (connect) => {
-  // The type checker reports this mistake; it is possible in plain JavaScript and with external data.
+  // The type checker reports this mistake, but plain JavaScript and external data can still cause it.
   const wrong: unknown = { sum: "secret-3" };
   const handlers = [
     tool({ name: "plain", output: z.object({ sum: z.number() }), run: () => wrong as { sum: number } }),
@@ -233,7 +234,7 @@ behaviour(
   },
 );
 
-behaviour("a tool gets the parsed input, with own properties only", async (connect) => {
+behaviour("a tool gets the parsed input, which has only own properties", async (connect) => {
   const seen: unknown[] = [];
   const look = tool({
     name: "look",
@@ -265,7 +266,7 @@ behaviour("a tool name that is unknown or missing gets the error -32602", async 
   ) {
     const error = await assertRejects(() => client.request("tools/call", params), McpError);
     assertEquals(error.code, -32602, JSON.stringify(params).slice(0, 99));
-    assert(error.message.length < 400, "the name is quoted in full");
+    assert(error.message.length < 400, "the error quotes the whole name");
   }
 });
 
@@ -341,7 +342,7 @@ behaviour("the model reads the text of a ToolError", async (connect) => {
   assertEquals([isError, content[0], content[1].type], [true, { type: "text", text: "first" }, "resource_link"]);
 });
 
-behaviour("the client gets an McpError unchanged", async (connect) => {
+behaviour("a client gets an McpError unchanged", async (connect) => {
   const { client } = await connect(failing());
   const error = await assertRejects(() => client.callTool("coded"), McpError);
   assertEquals([error.code, error.message, error.data], [4099, "Out of paper", { tray: 2 }]);
@@ -415,7 +416,7 @@ Deno.test("an invalid tool throws when it is created", () => {
   for (const name of ["", "a b", "ä", "x".repeat(129), "a/b"]) {
     assertThrows(() => tool({ name, run }), TypeError, "Cannot make tool");
   }
-  // Callers in plain JavaScript have no type checker.
+  // A caller in plain JavaScript can pass such values.
   const options = (value: object) => value as Parameters<typeof tool>[0];
   assertThrows(() => tool(options({ name: "a" })), TypeError, "run is not a function");
   assertThrows(() => tool(options({ run })), TypeError, "Cannot make a tool: a name is");

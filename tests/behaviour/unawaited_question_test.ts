@@ -1,5 +1,5 @@
-// An open question decides the outcome of its call, whatever the handler does with the promise. The test is alone in
-// its file, because the first question of a process loads the code for questions.
+// An open question decides the outcome of its call, whatever the handler does with the promise. The test has its own
+// file, because the code for questions is loaded by the first question in a process.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { type Context, createServer, tool, ToolError } from "../../mod.ts";
@@ -34,7 +34,7 @@ const handlers = [
   }),
 ];
 
-Deno.test("a question that is not awaited is still sent, even by the first handler of a process that asks", async () => {
+Deno.test("a question that is not awaited is still sent, even if it is the first question in the process", async () => {
   for (const _again of [1, 2]) {
     for (const { name } of handlers) {
       const server = createServer({ name: "asks", version: "1.0.0", handlers });

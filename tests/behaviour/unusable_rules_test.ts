@@ -1,10 +1,10 @@
-// A change of visibility that cannot be applied throws when it is made, and changes nothing.
+// A visibility change that cannot be applied throws immediately, and changes nothing.
 import { assertEquals, assertThrows } from "@std/assert";
 import { extension, tool } from "../../mod.ts";
 import { behaviour } from "../support/behaviour.ts";
 
 behaviour(
-  "disable() and enable() throw if a list cannot be compiled, and later rules apply without the failed rule",
+  "disable() and enable() throw if a list cannot be compiled, and the next rules apply without the failed rule",
   async (join) => {
     const views = extension({ id: "com.example/views" });
     let isBroken = false;

@@ -1,5 +1,5 @@
-// Typed claims: the tokens that are refused, the claims that handlers get, and the reasons that the caller and the
-// observer get.
+// The option `claims` of `oauth()`: which tokens are refused, which claims handlers receive, and which reason the
+// caller and the observer receive.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import * as v from "valibot";
 import { z } from "zod";
@@ -15,7 +15,7 @@ const roles = z.object({ roles: z.array(z.enum(["reader", "admin"])) });
 const issuers = ["https://login.example.com"];
 const base = { resource: RESOURCE, issuers };
 
-/** The same schema in every supported form. */
+/** The same claims schema in each supported schema language. */
 const forms = {
   zod: roles,
   valibot: v.object({ roles: v.array(v.picklist(["reader", "admin"])) }),
@@ -29,12 +29,12 @@ const forms = {
 } as const;
 
 for (const [name, claims] of Object.entries(forms)) {
-  Deno.test(`a token whose claims do not match the schema is refused, and only the observer gets the reason (${name})`, async () => {
+  Deno.test(`a token whose claims do not match the schema is refused, and only the observer receives the reason (${name})`, async () => {
     await using issuer = await TestIssuer.start();
     const events: { readonly state: string; readonly reason?: string; readonly detail?: string }[] = [];
     const faults: unknown[] = [];
     const observer = { auth: (event: typeof events[0]) => void events.push(event), fault: faults.push.bind(faults) };
-    // A schema of any form.
+    // The cast gives each schema the type of `roles`.
     const server = protect([issuer], { oauth: { claims: claims as typeof roles }, server: { observer } });
     const call = async (claims: Record<string, unknown>) => await callWith(server, await issuer.sign({ claims }));
     const { status, principal } = await call({ roles: ["admin"], team: "red" });
@@ -57,13 +57,13 @@ for (const [name, claims] of Object.entries(forms)) {
   });
 }
 
-Deno.test("handlers get the output of the schema, without claims that the schema drops", async () => {
+Deno.test("handlers receive the output of the claims schema, without claims that the schema removes", async () => {
   await using issuer = await TestIssuer.start();
   const claims = z.object({
     roles: z.array(z.string()).default([]),
     born: z.string().transform((text) => text.length).optional(),
   });
-  // A schema that differs from the default schema.
+  // `protect` has no type parameter for the schema, so the cast hides the schema's type.
   const server = protect([issuer], { oauth: { claims: claims as unknown as undefined } });
   const { principal } = await callWith(server, await issuer.sign({ claims: { born: "abc", secret: "x", scope: "a" } }));
   assertEquals(principal.claims, { roles: [], born: 3 });
@@ -71,7 +71,7 @@ Deno.test("handlers get the output of the schema, without claims that the schema
   await server.close();
 });
 
-Deno.test("a schema that throws, or does not return an object, is a fault of the server", async () => {
+Deno.test("a claims schema that throws or does not return an object is reported as a fault", async () => {
   await using issuer = await TestIssuer.start();
   const schemas = [
     z.object({}).transform(() => "text"),
@@ -88,12 +88,12 @@ Deno.test("a schema that throws, or does not return an object, is a fault of the
     await server.close();
   }
   for (const claims of ["roles", 1, null]) {
-    const wrong = { ...base, claims } as unknown as typeof base; // The types do not allow these values.
+    const wrong = { ...base, claims } as unknown as typeof base; // The cast passes claims that the types forbid.
     assertThrows(() => oauth(wrong), TypeError, "the claims of oauth()");
   }
 });
 
-Deno.test("claims of opaque tokens are checked too, and a refusal is cached with its reason", async () => {
+Deno.test("claims of opaque tokens are checked too, and the reason for a refusal is cached", async () => {
   await using issuer = await TestIssuer.start();
   let asked = 0;
   const details: unknown[] = [];
@@ -115,7 +115,7 @@ Deno.test("claims of opaque tokens are checked too, and a refusal is cached with
   await server.close();
 });
 
-Deno.test("requirePrincipal has the types of the schema", () => {
+Deno.test("requirePrincipal returns claims with the output type of the schema", () => {
   const auth = oauth({ ...base, claims: roles });
   const byPath = oauth({ ...base, resource: () => RESOURCE, claims: forms.valibot });
   const byJson = oauth({
@@ -146,7 +146,7 @@ Deno.test("requirePrincipal has the types of the schema", () => {
   });
 });
 
-Deno.test("a caller that a test or another process passes on is checked again", () => {
+Deno.test("the claims of a principal from a test or another process are checked again", () => {
   const auth = oauth({ ...base, claims: roles });
   const id = toPrincipalId(issuers[0], "ada");
   const find = (principal: Principal | undefined) => findPrincipal({ principal }, auth);
@@ -174,7 +174,7 @@ Deno.test("a caller that a test or another process passes on is checked again", 
   assertThrows(() => findPrincipal({ principal: { id, claims } }, slow), TypeError, "asynchronous");
 });
 
-Deno.test("a JSON Schema of claims is loaded before a caller is passed on", async () => {
+Deno.test("the code for a JSON Schema of claims loads without a request", async () => {
   const auth = oauth({ ...base, claims: forms["JSON Schema"] });
   const principal = { id: toPrincipalId(issuers[0], "ada"), claims: { roles: ["admin"] } };
   const find = () => findPrincipal({ principal }, auth)?.claims.roles;
@@ -189,7 +189,7 @@ Deno.test("a JSON Schema of claims is loaded before a caller is passed on", asyn
   assertEquals(find(), ["admin"]);
 });
 
-Deno.test("claims with a transformation are not checked twice, even if the clock of the issuer may be behind", async () => {
+Deno.test("claims are not transformed twice, even if the token is used after its expiry within skewMs", async () => {
   await using issuer = await TestIssuer.start();
   const auth = oauth({
     resource: RESOURCE,
@@ -214,7 +214,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using issuer = await TestIssuer.start();
     const auth = oauth({ resource: RESOURCE, issuers: [issuer.name], claims: roles });
     const key = "bot-8d3f5a7c6e1b9042";
-    // Facts of a caller with an API key are not claims of a token.
+    // The field `claims` of an API key's owner must not count as the claims of a token.
     const keys = apiKey({ keys: { bot: { key, claims: { roles: ["admin"] } } }, header: "x-api-key" });
     const wipe = tool({
       name: "wipe",

@@ -1,4 +1,4 @@
-// Tokens that are bound to a key: each request needs its own proof (RFC 9449).
+// Tokens that are bound to a key (DPoP, RFC 9449): each request needs its own proof.
 import { assert, assertEquals } from "@std/assert";
 import { base64url, calculateJwkThumbprint, type JWTHeaderParameters, SignJWT } from "jose";
 import type { Server } from "../../mod.ts";
@@ -23,25 +23,25 @@ function publicOf({ jwk: { kty, crv, x, y } }: IssuerKey): Record<string, unknow
 interface ProofParts {
   readonly claims?: Record<string, unknown>;
   readonly header?: Record<string, unknown>;
-  /** The key that signs. Defaults to the key in the header. */
+  /** Key that signs the proof. Defaults to the key in the proof's header. */
   readonly signer?: IssuerKey;
 }
 
-/** Signs a proof for a call with a token. A claim whose value is `undefined` is omitted. */
+/** Signs a proof for a tool call with the given token. Claims with the value `undefined` are omitted. */
 async function prove(key: IssuerKey, token: string, { claims = {}, header = {}, signer = key }: ProofParts = {}) {
   const iat = Math.floor(Date.now() / 1000);
   const all = { htm: "POST", htu: RESOURCE, ath: await hash(token), iat, jti: crypto.randomUUID(), ...claims };
-  // The cast is safe, because some tests need a header that jose may refuse to sign.
+  // The cast lets tests pass header values that the types forbid.
   const protectedHeader = { typ: "dpop+jwt", alg: key.alg, jwk: publicOf(key), ...header } as JWTHeaderParameters;
   return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(signer.privateKey);
 }
 
-/** Gets a token that is bound to a key. */
+/** Signs a token that is bound to the given key. */
 async function bind(issuer: TestIssuer, key: IssuerKey, claims: Record<string, unknown> = {}): Promise<string> {
   return await issuer.sign({ claims: { cnf: { jkt: await calculateJwkThumbprint(publicOf(key)) }, ...claims } });
 }
 
-/** Starts a server that trusts some issuers, until the end of a test. */
+/** Creates a protected server that `await using` closes at the end of a test. */
 function open(...args: Parameters<typeof protect>): Pick<Server, "fetch"> & AsyncDisposable {
   const server = protect(...args);
   return { fetch: (request) => server.fetch(request), [Symbol.asyncDispose]: () => server.close() };
@@ -60,7 +60,7 @@ function toChallenge(scheme: "Bearer" | "DPoP", error: string, reason: string): 
 }
 
 for (const alg of ALGORITHMS) {
-  Deno.test(`a token that is bound to a key of ${alg} needs a proof in each request`, async () => {
+  Deno.test(`a token that is bound to an ${alg} key needs a proof in each request`, async () => {
     await using issuer = await TestIssuer.start();
     await using server = open([issuer]);
     const key = await makeKey(alg);
@@ -69,7 +69,7 @@ for (const alg of ALGORITHMS) {
       const { status, principal } = await callBound(server, token, await prove(key, token));
       assertEquals([status, principal.subject], [200, "ada"]);
     }
-    // The token is cached at this point.
+    // The first call has cached the token, and a cached token needs a proof too.
     const { status, challenge } = await callBound(server, token);
     const reason = "it has no proof; send one in the DPoP header";
     assertEquals([status, challenge], [401, toChallenge("DPoP", "invalid_dpop_proof", reason)]);
@@ -179,7 +179,7 @@ for (const [name, make, reason] of refusals) {
   });
 }
 
-Deno.test("a proof may spell the URL in any equivalent way, and omits its query", async () => {
+Deno.test("a proof is accepted if its URL is equivalent to the requested URL without the query", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -189,7 +189,7 @@ Deno.test("a proof may spell the URL in any equivalent way, and omits its query"
   }
 });
 
-Deno.test("MUST accept a proof only once, even if two requests send it at the same time", async () => {
+Deno.test("MUST accept a proof only once, even if two concurrent requests contain the proof", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -201,7 +201,7 @@ Deno.test("MUST accept a proof only once, even if two requests send it at the sa
   assertEquals(challenge, toChallenge("DPoP", "invalid_dpop_proof", "the proof was used before"));
 });
 
-Deno.test("MUST accept a proof at only one of the instances that share a store", async () => {
+Deno.test("MUST accept a proof at only one of several instances that share a store", async () => {
   await using issuer = await TestIssuer.start();
   const store = memoryStore();
   const secret = "0123456789abcdef0123456789abcdef";
@@ -216,7 +216,7 @@ Deno.test("MUST accept a proof at only one of the instances that share a store",
   await store.close();
 });
 
-Deno.test("a caller with many proofs invalidates only its own old proofs, and no used proof becomes valid again", async () => {
+Deno.test("a caller who sends many proofs invalidates only their own old proofs, and no used proof becomes valid again", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const [key, other] = [await makeKey(), await makeKey()];
@@ -238,7 +238,7 @@ Deno.test("a caller with many proofs invalidates only its own old proofs, and no
   assertEquals((await callBound(server, token, await prove(key, token))).status, 200);
 });
 
-Deno.test("MUST refuse a bound token without the scheme DPoP, and an unbound token with it", async () => {
+Deno.test("MUST refuse a bound token with the scheme Bearer, and an unbound token with the scheme DPoP", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -260,7 +260,7 @@ Deno.test("MUST refuse a bound token without the scheme DPoP, and an unbound tok
   }
 });
 
-Deno.test("MUST ask the issuer whether an opaque token is bound", async () => {
+Deno.test("MUST read the key of an opaque token from the introspection response", async () => {
   await using issuer = await TestIssuer.start();
   const key = await makeKey();
   const cnf = { jkt: await calculateJwkThumbprint(publicOf(key)) };
@@ -271,7 +271,7 @@ Deno.test("MUST ask the issuer whether an opaque token is bound", async () => {
   assertEquals((await callWith(server, "opaque")).status, 401);
 });
 
-Deno.test("oauth({ dpop: 'required' }) refuses a token that is not bound, and names DPoP in the challenge", async () => {
+Deno.test("oauth({ dpop: 'required' }) refuses a token that is not bound to a key, and the challenge has the scheme DPoP", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer], { oauth: { dpop: "required" } });
   const key = await makeKey();
@@ -296,7 +296,7 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
 };
 
-Deno.test("each request of a session needs its own proof for its method", async () => {
+Deno.test("each request in a session needs its own proof with the HTTP method of the request", async () => {
   await using issuer = await TestIssuer.start();
   await using server = open([issuer]);
   const key = await makeKey();
@@ -333,7 +333,7 @@ Deno.test("each request of a session needs its own proof for its method", async 
   assert((await send("DELETE", end, id)).ok);
 });
 
-Deno.test("an open stream needs no second proof, and ends when its token expires", async () => {
+Deno.test("the recheck of an open stream needs no second proof, and the stream ends when the token expires", async () => {
   const clock = fakeClock();
   const expires = Math.floor(clock.date() / 1000) + 300;
   await using issuer = await TestIssuer.start();

@@ -1,4 +1,5 @@
-// Elicitation links open only at their page, for their user and their server, and only once with `singleUse`.
+// Elicitation links open only at the page, for the user and at the server for which they were created. A link with
+// `singleUse` opens only once.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { elicitationLinks, type ElicitationLinksOptions } from "../../src/auth/auth.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -14,7 +15,7 @@ async function make(options: ElicitationLinksOptions, url = PAGE, singleUse?: bo
   return String(ctx.asked[0].params.url);
 }
 
-Deno.test("a link opens at the origin and path of its page, whatever its other parameters are", async () => {
+Deno.test("a link opens at the origin and path of its page, with any other query parameters", async () => {
   const options = { secret, server: "shop" };
   const links = elicitationLinks(options);
   const link = new URL(await make(options));
@@ -41,7 +42,7 @@ Deno.test("a link opens at the origin and path of its page, whatever its other p
   for (const url of others) assertEquals(await links.open(`${url}?state=${state}`, "ada"), undefined, url);
 });
 
-Deno.test("a link of one server does not open at another server with the same secret", async () => {
+Deno.test("a link that one server created does not open at another server with the same secret", async () => {
   const link = await make({ secret, server: "news" });
   assertEquals(await elicitationLinks({ secret, server: "news" }).open(link, "ada"), { data: null });
   assertEquals(await elicitationLinks({ secret, server: "shop" }).open(link, "ada"), undefined);
@@ -54,14 +55,14 @@ Deno.test("a link of one server does not open at another server with the same se
   assertThrows(() => elicitationLinks({ secret }), TypeError, "the name of the server is missing; set `server`");
 });
 
-Deno.test("a link with singleUse opens once, even for concurrent requests", async () => {
+Deno.test("a link with singleUse opens only once, even if two requests open the link concurrently", async () => {
   const store = memoryStore();
   for (const options of [{}, { store }, { secret, server: "shop", store }]) {
     const links = elicitationLinks(options);
     const ctx = fakeContext({ principal: { id: "ada" }, answers: { k: { action: "accept" } } });
     await links.elicit(ctx, "k", { message: "m", url: PAGE, singleUse: true });
     const link = String(ctx.asked[0].params.url);
-    // If the server refuses the link for another reason, the link stays valid.
+    // The link stays valid if it is opened by another user or at another page.
     assertEquals(await links.open(link, "eve"), undefined);
     assertEquals(await links.open(link.replace("/pay", "/news"), "ada"), undefined);
     const opened = await Promise.all(Array.from({ length: 10 }, () => links.open(link, "ada")));
@@ -70,7 +71,7 @@ Deno.test("a link with singleUse opens once, even for concurrent requests", asyn
   }
 });
 
-Deno.test("processes with one store open a link once, and without a store only the process that made a link opens it", async () => {
+Deno.test("processes that share a store open a link only once, and without a store only the process that created a link opens the link", async () => {
   const store = memoryStore();
   const options = { secret, server: "shop", store };
   const link = await make(options, PAGE, true);
@@ -83,7 +84,7 @@ Deno.test("processes with one store open a link once, and without a store only t
   assert(await elicitationLinks(alone).open(await make(alone, PAGE, false), "ada"));
 });
 
-Deno.test("a link with singleUse does not open while the store is unavailable", async () => {
+Deno.test("opening a link with singleUse throws while the store is unavailable", async () => {
   let isLost = true;
   const engine = await memoryStore()[INTERNALS].connect();
   const store = customStore(() => {

@@ -1,4 +1,4 @@
-// A subscription ends when the credentials of its caller expire, and the client can continue it with newer credentials.
+// A subscription ends when the caller's credentials expire, and the client can subscribe again with new credentials.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
 import type { SubscriptionEvent } from "../../src/observer.ts";
@@ -27,7 +27,7 @@ function start(options: { readonly expiresInMs?: number } = {}) {
   return { server, clock, ended, opened, calls };
 }
 
-Deno.test("a subscription whose credentials expire ends without a result", async () => {
+Deno.test("a subscription ends without a result when the caller's credentials expire", async () => {
   const { server, clock, ended, calls } = start({ expiresInMs: 5000 });
   const listen = toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } });
   const text = (await server.fetch(listen)).text();
@@ -40,7 +40,7 @@ Deno.test("a subscription whose credentials expire ends without a result", async
   await server.close();
 });
 
-Deno.test("a client reopens a subscription that ended because its credentials expired", async () => {
+Deno.test("the client subscribes again after a subscription ended because the credentials expired", async () => {
   const { server, clock, ended, opened } = start({ expiresInMs: 5000 });
   await using port = serve(server);
   await using client = await connectTo(`http://${port.host}/mcp`);
@@ -59,7 +59,7 @@ Deno.test("a client reopens a subscription that ended because its credentials ex
   await server.close();
 });
 
-Deno.test("a connection that stays open states which subscription has expired", async () => {
+Deno.test("on a connection that stays open, the server states which subscription has ended because credentials expired", async () => {
   const { server, clock, ended } = start();
   const principal = { id: "ada", expiresAt: clock.date() + 5000 };
   await using client = await connectTest(server, { era: "modern", transport: "pipe", principal });

@@ -1,4 +1,5 @@
-// The server of the official conformance suite with access tokens, in a separate process, and both official clients.
+// Calls the server of the official conformance suite with both official clients and access tokens. The server runs in a
+// separate process.
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
 import { Client as V2Client, StreamableHTTPClientTransport as V2Transport } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client";
@@ -12,7 +13,7 @@ import { until } from "../support/behaviour.ts";
 
 const file = `${root}examples/everything.ts`;
 
-/** The command that serves the file on each runtime, the same as in the conformance suite. */
+/** The command that serves the file on each runtime. The conformance suite uses the same commands. */
 const commands = {
   deno: (port: number) => ["deno", "serve", "-q", "-A", "--host", "127.0.0.1", "--port", String(port), file],
   bun: () => ["bun", file],
@@ -22,7 +23,9 @@ interface Served extends AsyncDisposable {
   readonly url: URL;
 }
 
-/** Serves the file with environment variables, until disposed. */
+/**
+ * Serves the file until the result is disposed. `toEnv` returns the environment variables for the URL of the server.
+ */
 async function serve(runtime: keyof typeof commands, toEnv: (url: string) => Record<string, string>): Promise<Served> {
   const port = findFreePort();
   const url = new URL(`http://127.0.0.1:${port}/mcp`);
@@ -42,7 +45,7 @@ async function serve(runtime: keyof typeof commands, toEnv: (url: string) => Rec
   return { url, [Symbol.asyncDispose]: () => running[Symbol.asyncDispose]() };
 }
 
-/** The methods that both clients support. */
+/** The client methods that the tests use. Both clients have these methods. */
 interface Peer {
   callTool(params: { name: string }): Promise<object>;
   readResource(params: { uri: string }): Promise<object>;
@@ -87,7 +90,7 @@ async function send(url: URL, token: string | undefined, method = "tools/call", 
 
 for (const runtime of ["deno", "bun"] as const) {
   testProcesses(
-    `${runtime}: the fixture server requires tokens of its issuers and the scopes in its variables`,
+    `${runtime}: the fixture server requires tokens from its issuers and the scopes in its environment variables`,
     async (t) => {
       await using first = await TestIssuer.start({ alg: "RS256" });
       await using second = await TestIssuer.start({
@@ -105,7 +108,7 @@ for (const runtime of ["deno", "bun"] as const) {
       const hour = 3600;
       const now = Math.floor(Date.now() / 1000);
 
-      await t.step("metadata names the issuers, and the server has loaded no key yet", async () => {
+      await t.step("the metadata names the issuers, and the server loads no keys before the first token", async () => {
         assertEquals([first.keyFetches, second.keyFetches], [0, 0]);
         const response = await fetch(new URL("/.well-known/oauth-protected-resource/mcp", url));
         const { resource, authorization_servers: issuers, scopes_supported: scopes } = await response.json();
@@ -117,7 +120,7 @@ for (const runtime of ["deno", "bun"] as const) {
       });
 
       for (const [name, connect] of peers) {
-        await t.step(`${name} works with tokens of both issuers`, async () => {
+        await t.step(`${name} works with tokens from both issuers`, async () => {
           for (const issuer of [first, second]) {
             const peer = await connect(url, { authorization: `Bearer ${await sign({}, issuer)}` });
             assert((await peer.listTools()).tools.length > 10);
@@ -126,19 +129,22 @@ for (const runtime of ["deno", "bun"] as const) {
           }
         });
 
-        await t.step(`${name} without scopes can list handlers, and calls that need scopes are refused`, async () => {
-          for (const scope of [undefined, "notes:read"]) {
-            const peer = await connect(url, { authorization: `Bearer ${await sign({ scope })}` });
-            assert((await peer.listTools()).tools.length > 10);
-            for (const [operation, run] of Object.entries(operations)) {
-              const error = await assertRejects(() => run(peer), Error, undefined, operation);
-              assertMatch(String(error), /-31403|scope|403/i);
+        await t.step(
+          `${name} can list handlers without scopes, but cannot call handlers that require scopes`,
+          async () => {
+            for (const scope of [undefined, "notes:read"]) {
+              const peer = await connect(url, { authorization: `Bearer ${await sign({ scope })}` });
+              assert((await peer.listTools()).tools.length > 10);
+              for (const [operation, run] of Object.entries(operations)) {
+                const error = await assertRejects(() => run(peer), Error, undefined, operation);
+                assertMatch(String(error), /-31403|scope|403/i);
+              }
+              await peer.close();
             }
-            await peer.close();
-          }
-        });
+          },
+        );
 
-        await t.step(`${name} is refused with an expired token and with a token of a foreign issuer`, async () => {
+        await t.step(`${name} is refused with an expired token and with a token from an untrusted issuer`, async () => {
           await using stranger = await TestIssuer.start();
           const tokens = {
             expired: await sign({ iat: now - 2 * hour, exp: now - hour }),
@@ -154,7 +160,7 @@ for (const runtime of ["deno", "bun"] as const) {
         });
       }
 
-      await t.step("the responses have the status and the challenge of the specification", async () => {
+      await t.step("refusals have the status and the challenge that the specification requires", async () => {
         const metadata = `resource_metadata="${url.origin}/.well-known/oauth-protected-resource/mcp"`;
         const none = await send(url, undefined);
         assertEquals(none.status, 401);
@@ -174,14 +180,14 @@ for (const runtime of ["deno", "bun"] as const) {
         assertEquals((await send(url, await sign())).status, 200);
       });
 
-      await t.step("the server loads the keys of each issuer once", () => {
+      await t.step("the server loads the keys of each issuer only once", () => {
         assertEquals([first.keyFetches, second.keyFetches], [1, 1]);
       });
     },
   );
 
   testProcesses(
-    `${runtime}: the fixture server accepts requests without a token if the variables are not set`,
+    `${runtime}: the fixture server accepts requests without a token if the environment variables are not set`,
     async () => {
       await using served = await serve(runtime, () => ({ MCP_SCOPES: "notes:read" }));
       assertEquals((await send(served.url, undefined)).status, 200);
@@ -191,11 +197,14 @@ for (const runtime of ["deno", "bun"] as const) {
     },
   );
 
-  testProcesses(`${runtime}: the fixture server does not start with issuers but without a resource`, async () => {
-    const env = { MCP_ISSUERS: "http://127.0.0.1:9", PORT: "0", BUN_PORT: "0" };
-    await using running = await start(commands[runtime](findFreePort()), { env });
-    const { code, stderr } = await running.finished;
-    assert(code !== 0);
-    assertMatch(stderr, /MCP_RESOURCE is missing/);
-  });
+  testProcesses(
+    `${runtime}: the fixture server does not start if only the issuers are set and the resource is not`,
+    async () => {
+      const env = { MCP_ISSUERS: "http://127.0.0.1:9", PORT: "0", BUN_PORT: "0" };
+      await using running = await start(commands[runtime](findFreePort()), { env });
+      const { code, stderr } = await running.finished;
+      assert(code !== 0);
+      assertMatch(stderr, /MCP_RESOURCE is missing/);
+    },
+  );
 }

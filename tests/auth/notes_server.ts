@@ -1,4 +1,4 @@
-// A server for tests that accepts tokens of the authorization servers for tests. Each user has their own notes.
+// A server that stores separate notes for each user. It accepts tokens from the test authorization servers.
 import { createServer, type Server, tool } from "@x/mcp";
 import { requirePrincipal } from "@x/mcp/auth";
 import { oauth } from "@x/mcp/oauth";
@@ -8,7 +8,7 @@ interface BunHost {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 const variable = (name: string) => (bun ? bun.env[name] : Deno.env.get(name)) ?? "";
 
 const notes = new Map<string, string[]>();

@@ -1,9 +1,9 @@
-// The caches of tokens and of issuers' keys are bounded.
+// The token cache has a maximum size, and issuers' keys are loaded at limited intervals.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Loaded, Unavailable } from "../../src/auth/oauth/loaded.ts";
 import { TokenCache } from "../../src/auth/oauth/token_cache.ts";
 
-Deno.test("a cache of tokens is bounded in number, and evicts the oldest token first", () => {
+Deno.test("a token cache evicts the oldest token when it exceeds its maximum number of tokens", () => {
   const cache = new TokenCache<number>({ entries: 3, characters: 1000 });
   for (let i = 0; i < 5; i++) cache.set(`t${i}`, { value: i, until: 100 }, 0);
   assertEquals([cache.size, cache.get("t1", 0), cache.get("t2", 0), cache.get("t4", 99)], [3, undefined, 2, 4]);
@@ -12,7 +12,7 @@ Deno.test("a cache of tokens is bounded in number, and evicts the oldest token f
   assertEquals(cache.size, 0);
 });
 
-Deno.test("a cache of tokens is bounded in characters of tokens and values", () => {
+Deno.test("a token cache evicts the oldest tokens when its tokens and values exceed the maximum number of characters", () => {
   const cache = new TokenCache<number>({ entries: 1000, characters: 100 });
   for (let i = 10; i < 50; i++) cache.set(`token-${i}`, { value: i, until: 100 }, 0);
   assertEquals([cache.size, cache.get("token-37", 0), cache.get("token-38", 0)], [12, undefined, 38]);
@@ -24,7 +24,7 @@ Deno.test("a cache of tokens is bounded in characters of tokens and values", () 
   assertEquals(cache.size, 0, "a token that is too large is not cached");
 });
 
-Deno.test("expired tokens are deleted within a minute, even if no request sends them again", () => {
+Deno.test("expired tokens are deleted within a minute, even if no request contains the tokens again", () => {
   const cache = new TokenCache<number>({ entries: 1000, characters: 10_000 });
   for (let i = 0; i < 100; i++) cache.set(`t${i}`, { value: i, until: 1000 }, 0);
   cache.set("later", { value: 1, until: 100_000 }, 59_999);
@@ -33,7 +33,7 @@ Deno.test("expired tokens are deleted within a minute, even if no request sends 
   assertEquals(cache.size, 2);
 });
 
-Deno.test("concurrent requests load a value once, at most once in 30 seconds, and use it for an hour while its source is down", async () => {
+Deno.test("concurrent requests share one load, a load starts at most once every 30 seconds, and a value is used for an hour while loads fail", async () => {
   let loads = 0;
   let isDown = false;
   const value = new Loaded("it", async () => {
@@ -52,6 +52,6 @@ Deno.test("concurrent requests load a value once, at most once in 30 seconds, an
   await assertRejects(() => value.get(4_000_000), Unavailable, "Cannot load it: down");
   await assertRejects(() => value.get(4_000_001), Unavailable, "it could not be loaded");
   isDown = false;
-  // If a clock is set back, this does not block loading for long.
+  // A clock that is set back must not prevent loading until the clock catches up.
   assertEquals([await value.get(1_000_000), loads], [6, 6]);
 });

@@ -1,4 +1,4 @@
-// Functions of the server's author that never settle and ignore their signal.
+// Functions in options that never settle and ignore their signal do not block requests.
 import { assertEquals, assertRejects } from "@std/assert";
 import { sendJson } from "../../src/auth/oauth/http.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -32,7 +32,7 @@ Deno.test("a token is checked again after its first check has timed out", async 
   assertEquals([statuses, asked], [[503, 200], 2]);
 });
 
-Deno.test("a request to an authorization server ends in time, whatever its fetch does", async () => {
+Deno.test("a request to an authorization server times out even if the custom fetch never settles", async () => {
   const never = new Promise<never>(() => {});
   const hanging = new ReadableStream<Uint8Array>();
   for (const send of [() => never, () => Promise.resolve(new Response(hanging))]) {

@@ -1,4 +1,4 @@
-// Opaque tokens: the introspection response of their issuer, and how long it is cached.
+// Opaque tokens: how the server checks introspection responses, and how long the server caches the result.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { IntrospectionOptions } from "../../src/auth/oauth/oauth.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -7,7 +7,10 @@ import { callWith, protect, toInvalid } from "../support/protected.ts";
 
 const introspection = { clientId: "notes server", clientSecret: "p:ss%w+rd" };
 
-/** Makes an issuer accept opaque tokens. Returns the forms and headers that the issuer received. */
+/**
+ * Adds an introspection endpoint for the given tokens to an issuer. Returns a list of the forms and headers that the
+ * endpoint has received.
+ */
 function know(issuer: TestIssuer, tokens: Map<string, Record<string, unknown>>) {
   const asked: { readonly form: URLSearchParams; readonly authorization: string | null }[] = [];
   issuer.overrides.set("/introspect", async (request) => {
@@ -21,7 +24,7 @@ function know(issuer: TestIssuer, tokens: Map<string, Record<string, unknown>>) 
   return asked;
 }
 
-Deno.test("an opaque token authenticates the subject in the introspection response of its issuer", async () => {
+Deno.test("an opaque token authenticates the subject in the introspection response", async () => {
   await using issuer = await TestIssuer.start();
   const exp = Math.floor(Date.now() / 1000) + 600;
   const asked = know(issuer, new Map([["opaque-1", { scope: "a b", exp, iss: issuer.name }]]));
@@ -31,7 +34,7 @@ Deno.test("an opaque token authenticates the subject in the introspection respon
   assertEquals([principal.scopes, principal.expiresAt, principal.clientId], [["a", "b"], exp * 1000, "app"]);
   const [{ form, authorization }] = asked;
   assertEquals([form.get("token"), form.get("token_type_hint")], ["opaque-1", "access_token"]);
-  // The id and the secret are encoded as in a form.
+  // RFC 6749 requires the client id and the secret to be form-encoded before they are joined.
   assertEquals(atob(authorization?.slice("Basic ".length) ?? ""), "notes+server:p%3Ass%25w%2Brd");
   const unknown = await callWith(server, "opaque-2");
   assertEquals([unknown.status, unknown.challenge], [401, toInvalid("the token is not active")]);
@@ -47,7 +50,7 @@ Deno.test("an opaque token authenticates the subject in the introspection respon
   await closed.close();
 });
 
-Deno.test("MUST refuse an opaque token that is not for this server, or is not an access token", async () => {
+Deno.test("MUST refuse an opaque token that was not issued for this server, or is not an access token", async () => {
   await using issuer = await TestIssuer.start();
   const cases: readonly (readonly [Record<string, unknown>, string])[] = [
     [{ aud: undefined }, "the token was not issued for this server"],
@@ -69,7 +72,7 @@ Deno.test("MUST refuse an opaque token that is not for this server, or is not an
   await server.close();
 });
 
-Deno.test("an introspection response is used for 30 seconds, because tokens can be revoked", async () => {
+Deno.test("an introspection response is cached for only 30 seconds, because tokens can be revoked", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const tokens = new Map([["opaque", {}]]);
@@ -89,7 +92,7 @@ Deno.test("an introspection response is used for 30 seconds, because tokens can 
   await server.close();
 });
 
-Deno.test("a failed introspection request is a fault of the server, and the caller does not get the reason", async () => {
+Deno.test("a failed introspection request is reported as a fault, and the caller does not receive the reason", async () => {
   await using issuer = await TestIssuer.start();
   const responses = [
     () => new Response("no", { status: 500 }),
@@ -117,7 +120,7 @@ Deno.test("a failed introspection request is a fault of the server, and the call
   await server.close();
 });
 
-Deno.test("the server authenticates to the issuer by a header, by the body or by a key", async () => {
+Deno.test("the server authenticates to the issuer with a secret in the header, a secret in the body or a private key", async () => {
   await using issuer = await TestIssuer.start();
   const asked = know(issuer, new Map([["opaque", {}]]));
   const key = await makeKey("ES256", "own");
@@ -153,7 +156,7 @@ Deno.test("the server authenticates to the issuer by a header, by the body or by
   }
 });
 
-Deno.test("a function may return the claims of opaque tokens", async () => {
+Deno.test("the introspection option can be a function that returns the claims of a token", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const introspect = (token: string) => token === "known" ? { iss: two.name, aud: RESOURCE, sub: "eve" } : undefined;
@@ -166,7 +169,7 @@ Deno.test("a function may return the claims of opaque tokens", async () => {
   await only.close();
 });
 
-Deno.test("hostile: an opaque token that equals its jti claim is not shown to handlers", async () => {
+Deno.test("hostile: handlers do not see a jti claim that contains the opaque token itself", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["canary-5f2b", { jti: "canary-5f2b", ext: { of: ["x-canary-5f2b"] }, username: "ada" }]]));
   const server = protect([issuer], { oauth: { introspection } });
@@ -176,7 +179,7 @@ Deno.test("hostile: an opaque token that equals its jti claim is not shown to ha
   await server.close();
 });
 
-Deno.test("a function that returns an inactive token, or a value other than claims, authenticates no caller", async () => {
+Deno.test("an introspection function authenticates no caller if it returns an inactive token or an invalid value", async () => {
   await using issuer = await TestIssuer.start();
   const valid = { aud: RESOURCE, sub: "eve" };
   for (
@@ -201,7 +204,7 @@ Deno.test("a function that returns an inactive token, or a value other than clai
   }
 });
 
-Deno.test("a claim that contains a short opaque token as a part of its text is kept", async () => {
+Deno.test("handlers see a claim whose text happens to contain a short opaque token", async () => {
   await using issuer = await TestIssuer.start();
   know(issuer, new Map([["a", { scope: "read", username: "ada", jti: "a", groups: ["team-a"] }]]));
   const server = protect([issuer], { oauth: { introspection } });

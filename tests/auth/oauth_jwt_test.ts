@@ -1,4 +1,4 @@
-// Access tokens that are JWTs: valid tokens and the reasons for a refusal.
+// JWT access tokens: which tokens the server accepts, and the reasons for refusals.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { SignJWT, UnsecuredJWT } from "jose";
 import { tool } from "../../mod.ts";
@@ -12,7 +12,7 @@ import { callWith, METADATA, protect, toInvalid } from "../support/protected.ts"
 
 const now = () => Math.floor(Date.now() / 1000);
 
-Deno.test("MUST validate tokens: a token of a trusted issuer for this server authenticates its subject", async () => {
+Deno.test("MUST validate tokens: a token that a trusted issuer issued for this server authenticates its subject", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const exp = now() + 600;
@@ -27,7 +27,7 @@ Deno.test("MUST validate tokens: a token of a trusted issuer for this server aut
   await server.close();
 });
 
-Deno.test("tokens are verified with every algorithm that uses a public key", async () => {
+Deno.test("tokens are accepted with every signature algorithm that uses a public key", async () => {
   for (const alg of ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]) {
     await using issuer = await TestIssuer.start({ alg });
     const server = protect([issuer]);
@@ -92,10 +92,10 @@ const refusals: readonly (readonly [name: string, parts: TokenParts, reason: str
 ];
 
 for (const [name, parts, reason] of refusals) {
-  Deno.test(`MUST answer 401 to an invalid token: ${name}`, async () => {
+  Deno.test(`MUST respond with 401 to an invalid token: ${name}`, async () => {
     await using issuer = await TestIssuer.start();
     const server = protect([issuer]);
-    // jose does not sign unknown critical extensions, so the test changes the header afterwards.
+    // jose refuses to sign a header with unknown critical extensions, so replace the header of the signed token.
     const { crit, ...header } = parts.header ?? {};
     let token = await issuer.sign({ ...parts, header });
     if (crit) {
@@ -109,7 +109,7 @@ for (const [name, parts, reason] of refusals) {
   });
 }
 
-Deno.test("an audience may be a list, and may have its scheme and host in upper case", async () => {
+Deno.test("aud can be a list, and can have scheme and host in upper case", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { oauth: { audience: ["api://notes", "https://Old.example.com"] } });
   const accepted = [
@@ -135,7 +135,7 @@ Deno.test("an audience may be a list, and may have its scheme and host in upper 
   await server.close();
 });
 
-Deno.test("a server may require a type of the token", async () => {
+Deno.test("with the option type, the server refuses tokens of any other type", async () => {
   await using issuer = await TestIssuer.start();
   const [lenient, strict] = [protect([issuer]), protect([issuer], { oauth: { type: "at+jwt" } })];
   for (
@@ -158,7 +158,7 @@ Deno.test("a server may require a type of the token", async () => {
   await strict.close();
 });
 
-Deno.test("hostile: a token without a signature, or signed with a public key as its secret, is refused", async () => {
+Deno.test("hostile: a token is refused if it has no signature, or is signed with the public key as a shared secret", async () => {
   await using issuer = await TestIssuer.start({ alg: "RS256" });
   const server = protect([issuer]);
   const claims = { iss: issuer.name, aud: RESOURCE, sub: "ada", exp: now() + 600 };
@@ -194,7 +194,7 @@ Deno.test("hostile: a token without a signature, or signed with a public key as 
   await server.close();
 });
 
-Deno.test("hostile: a symmetric secret in the key set verifies no token", async () => {
+Deno.test("hostile: a token that is signed with a symmetric key from the key set is refused", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const k = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA";
@@ -223,14 +223,14 @@ Deno.test("hostile: keys inside a token, or at a URL in a token, are never used"
   ) {
     const { status } = await callWith(server, await issuer.sign({ key: own, header }));
     assertEquals(status, 401, JSON.stringify(header));
-    // Some issuers add such headers to their own tokens. The server ignores these headers.
+    // The server ignores `jku` instead of refusing it, because some issuers add `jku` to their own tokens.
     assertEquals((await callWith(server, await issuer.sign({ header: { jku: url } }))).status, 200);
   }
   assertEquals(fetched, 0);
   await server.close();
 });
 
-Deno.test("hostile: a token of one issuer that is signed by another issuer is refused", async () => {
+Deno.test("hostile: a token that names one issuer but is signed by another issuer is refused", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const server = protect([one, two]);
@@ -242,7 +242,7 @@ Deno.test("hostile: a token of one issuer that is signed by another issuer is re
   await server.close();
 });
 
-Deno.test("the same subject at two issuers is two callers, and no subject can imitate another caller", async () => {
+Deno.test("the same subject at two issuers gets two principal ids, and no subject can imitate another caller's id", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const server = protect([one, two]);
@@ -256,7 +256,7 @@ Deno.test("the same subject at two issuers is two callers, and no subject can im
   await server.close();
 });
 
-Deno.test("a token that a client gets for itself has no user", async () => {
+Deno.test("the principal has no subject if a client requested the token for itself", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const of = async (claims: Record<string, unknown>) =>
@@ -273,7 +273,7 @@ Deno.test("a token that a client gets for itself has no user", async () => {
   await server.close();
 });
 
-Deno.test("scopes are read from scope or scp, and a token without them has no scopes", async () => {
+Deno.test("scopes are read from the claim scope or scp, and a token without both claims has no scopes", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   for (
@@ -307,7 +307,7 @@ Deno.test("scopes are read from scope or scp, and a token without them has no sc
   await own.close();
 });
 
-Deno.test("a readScopes that returns nothing grants no scope, and is reported to the observer", async () => {
+Deno.test("if readScopes returns undefined, the token grants no scopes, and the first refused call is reported as a fault", async () => {
   await using issuer = await TestIssuer.start();
   const faults: string[] = [];
   const server = protect([issuer], {
@@ -323,7 +323,7 @@ Deno.test("a readScopes that returns nothing grants no scope, and is reported to
   await server.close();
 });
 
-Deno.test("expiry times are checked by the server's clock, with a tolerance", async () => {
+Deno.test("expiry times are compared with the server's clock and the tolerance skewMs", async () => {
   const clock = fakeClock(Date.UTC(2030, 0, 1));
   const at = clock.date() / 1000;
   await using issuer = await TestIssuer.start();
@@ -355,7 +355,7 @@ Deno.test("a verified token is not verified again, and leaves the cache when it 
   const signal = AbortSignal.timeout(1000);
   const facts = { transport: "http", now: clock.date(), signal, ...NO_ROUTE } as const;
   assert(auth.authenticate(request, facts) instanceof Promise);
-  // Two concurrent requests with the same token share one verification.
+  // Concurrent requests with the same token share one verification, so they get the same principal object.
   for (const found of await Promise.all([1, 2].map(() => auth.authenticate(request, facts)))) principals.add(found);
   const known = auth.authenticate(request, facts);
   assert(!(known instanceof Promise));
@@ -369,7 +369,7 @@ Deno.test("a verified token is not verified again, and leaves the cache when it 
   await auth.close?.();
 });
 
-Deno.test("hostile: a huge token, and a text that is not a token, cause no request to the issuer", async () => {
+Deno.test("hostile: a huge token or a text that is not a token causes no request to the issuer", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const huge = await issuer.sign({ claims: { fill: "x".repeat(16_000) } });
@@ -386,7 +386,7 @@ Deno.test("hostile: a huge token, and a text that is not a token, cause no reque
   await server.close();
 });
 
-Deno.test("a request without a token gets a challenge without an error", async () => {
+Deno.test("the challenge for a request without a token has no error parameter", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const open = `Bearer resource_metadata="${METADATA}"`;
@@ -400,7 +400,7 @@ Deno.test("a request without a token gets a challenge without an error", async (
   await server.close();
 });
 
-Deno.test("MUST refuse an ID token whose audience is the resource", async () => {
+Deno.test("MUST refuse an ID token, even if its audience is the resource", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const marks = [{ nonce: "n-1" }, { at_hash: "x" }, { c_hash: "x" }, { typ: "ID" }, { nonce: null }];
@@ -408,7 +408,7 @@ Deno.test("MUST refuse an ID token whose audience is the resource", async () => 
     const { status, challenge } = await callWith(server, await issuer.sign({ claims, header: { typ: "JWT" } }));
     assertEquals([status, challenge], [401, toInvalid("the token is an ID token")], JSON.stringify(claims));
   }
-  // The type of the token states that it is an access token. Keycloak adds nonce to ID tokens and access tokens.
+  // Keycloak adds `nonce` to access tokens too, so a token whose type says that it is an access token is accepted.
   assertEquals(
     (await callWith(server, await issuer.sign({ claims: { nonce: "n" }, header: { typ: "at+jwt" } }))).status,
     200,

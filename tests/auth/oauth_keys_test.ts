@@ -7,12 +7,12 @@ import { callWith, protect, toInvalid } from "../support/protected.ts";
 import { until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** A token that is valid at the time of a test clock, which tests set forward. */
+/** Signs a token that stays valid for a year, because tests advance the clock by hours. */
 function signLong(issuer: TestIssuer, parts: Parameters<TestIssuer["sign"]>[0] = {}): Promise<string> {
   return issuer.sign({ ...parts, claims: { exp: Math.floor(Date.now() / 1000) + 86_400 * 365, ...parts.claims } });
 }
 
-Deno.test("MUST find an issuer through its metadata, at each well-known URL", async () => {
+Deno.test("MUST load the metadata of an issuer from each possible well-known URL", async () => {
   const places: readonly (readonly [path: string, wellKnown: string, before: readonly string[]])[] = [
     ["", "/.well-known/oauth-authorization-server", []],
     ["", "/.well-known/openid-configuration", ["/.well-known/oauth-authorization-server"]],
@@ -34,7 +34,7 @@ Deno.test("MUST find an issuer through its metadata, at each well-known URL", as
   }
 });
 
-Deno.test("MUST refuse the metadata of another issuer, compared as text", async () => {
+Deno.test("MUST refuse metadata whose issuer is not exactly the same text", async () => {
   for (
     const change of [
       (name: string) => `${name}/`,
@@ -56,7 +56,7 @@ Deno.test("MUST refuse the metadata of another issuer, compared as text", async 
   }
 });
 
-Deno.test("keys are loaded only from a URL over https, or over http on loopback for an issuer on loopback", async () => {
+Deno.test("keys are loaded only over https, or over http on loopback if the issuer is on loopback too", async () => {
   for (const jwks_uri of ["http://keys.example.com/jwks", "file:///etc/passwd", "ftp://x/", "", undefined, 5]) {
     await using issuer = await TestIssuer.start();
     issuer.metadata = { jwks_uri };
@@ -80,7 +80,7 @@ Deno.test("keys are loaded only from a URL over https, or over http on loopback 
   await server.close();
 });
 
-Deno.test("a redirect, an HTML page and an endless response are refused as metadata and as keys", async () => {
+Deno.test("a redirect, an HTML page or an endless response is refused as metadata and as a key set", async () => {
   const bodies: readonly (() => Response)[] = [
     () => Response.redirect("http://127.0.0.1:1/"),
     () => new Response("<html>"),
@@ -102,7 +102,7 @@ Deno.test("a redirect, an HTML page and an endless response are refused as metad
   }
 });
 
-Deno.test("new keys are loaded when a token names an unknown key, and removed keys are no longer accepted", async () => {
+Deno.test("keys are loaded again when a token names an unknown key, and removed keys are no longer accepted", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { server: { clock } });
@@ -130,7 +130,7 @@ Deno.test("new keys are loaded when a token names an unknown key, and removed ke
   await server.close();
 });
 
-Deno.test("keys without ids rotate too", async () => {
+Deno.test("rotated keys are loaded even if the keys have no ids", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const keys = [await makeKey("ES256", ""), await makeKey("ES256", ""), await makeKey("ES256", "")];
@@ -147,7 +147,7 @@ Deno.test("keys without ids rotate too", async () => {
   await server.close();
 });
 
-Deno.test("hostile: a flood of unknown keys fetches the key set of one issuer once in 30 seconds, and no other key set", async () => {
+Deno.test("hostile: a flood of tokens with unknown keys loads only the key set of their issuer, at most once every 30 seconds", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
@@ -171,7 +171,7 @@ Deno.test("hostile: a flood of unknown keys fetches the key set of one issuer on
   await server.close();
 });
 
-Deno.test("hostile: a key set that is down is requested once in 30 seconds, and other issuers are not affected", async () => {
+Deno.test("hostile: a failing JWKS endpoint is requested at most once every 30 seconds, and other issuers are not affected", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
@@ -191,7 +191,7 @@ Deno.test("hostile: a key set that is down is requested once in 30 seconds, and 
   assertMatch(faults[0], /Cannot load the keys of the issuer .*: .*\/jwks responds with status 500/);
   issuer.overrides.clear();
   assertEquals((await callWith(server, token)).status, 200);
-  // The loaded keys are used for an hour while the issuer does not answer.
+  // While the JWKS endpoint fails, the server uses the loaded keys for up to an hour.
   issuer.overrides.set("/jwks", () => new Response("down", { status: 500 }));
   await clock.advance(1_200_000);
   assertEquals((await callWith(server, await signLong(issuer, { claims: { jti: "2" } }))).status, 200);
@@ -200,7 +200,7 @@ Deno.test("hostile: a key set that is down is requested once in 30 seconds, and 
   await server.close();
 });
 
-Deno.test("hostile: an issuer that does not respond delays only its own callers", async () => {
+Deno.test("hostile: an issuer that does not respond delays only callers with tokens from this issuer", async () => {
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
   const { promise, resolve } = Promise.withResolvers<Response>();
@@ -215,13 +215,13 @@ Deno.test("hostile: an issuer that does not respond delays only its own callers"
   await server.close();
 });
 
-Deno.test("options with unusable values are refused", () => {
+Deno.test("oauth() throws if an option has an invalid value", () => {
   const options = { resource: RESOURCE, issuers: ["https://login.example.com"] };
   const client = { clientId: "a", clientSecret: "b" };
   for (
     const [change, message] of [
       [{ resource: "http://mcp.example.com/mcp" }, "http is allowed only on loopback"],
-      [{ resource: "mcp.example.com" }, "it must be the endpoint's URL"],
+      [{ resource: "mcp.example.com" }, "it must be the endpoint's https URL"],
       [{ resource: "https://mcp.example.com/mcp#x" }, "without a fragment"],
       [{ resource: "https://a:b@mcp.example.com/mcp" }, "Cannot use the resource"],
       [{ issuers: [] }, "issuers is empty"],
@@ -236,7 +236,7 @@ Deno.test("options with unusable values are refused", () => {
       [{ algorithms: ["ES256", "HS512"] }, 'Cannot use the algorithm "HS512"'],
       [{ skewMs: -1 }, "skewMs must be a number"],
       [{ skewMs: NaN }, "skewMs must be a number"],
-      // A number plus a string is a string, which compares as later than any time.
+      // Adding a string to a time would append digits, so expired tokens would be accepted.
       [{ skewMs: "5000" }, "skewMs must be a number"],
       [{ skewMs: null }, "skewMs must be a number"],
       [{ audience: "" }, "it is an empty text"],

@@ -1,4 +1,4 @@
-// The metadata of the resource, and the challenges that name its URL.
+// The protected resource metadata, and the challenges that contain the URL of the metadata.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
@@ -17,7 +17,7 @@ function start(options: Partial<OAuthOptions> = {}): Server {
   return createServer({ name: "notes", version: "1.0.0", auth });
 }
 
-Deno.test("MUST serve metadata at the well-known URI of the path, with its issuers", async () => {
+Deno.test("MUST serve metadata with the issuers at the well-known URI of the path", async () => {
   const server = start({ metadata: { resource_name: "Notes", resource: "https://evil.example.com" } });
   for (const fetch of [server.fetch, httpSse(server).fetch, webSocket(server).fetch]) {
     const response = await fetch(new Request(METADATA));
@@ -36,7 +36,7 @@ Deno.test("MUST serve metadata at the well-known URI of the path, with its issue
   await server.close();
 });
 
-Deno.test("the well-known path is inserted between host and path, or is at the root with rootMetadata", async () => {
+Deno.test("metadata is served at the well-known path before the server's path, and with rootMetadata also at the root", async () => {
   const cases: readonly (readonly [resource: string, name: string, paths: readonly string[], root?: boolean])[] = [
     ["https://h.example.com/public/mcp", "https://h.example.com/public/mcp", [`${WELL_KNOWN}/public/mcp`]],
     ["https://h.example.com", "https://h.example.com", [WELL_KNOWN]],
@@ -55,7 +55,7 @@ Deno.test("the well-known path is inserted between host and path, or is at the r
   }
 });
 
-Deno.test("pages of every origin can read the metadata, and methods that change state get 405", async () => {
+Deno.test("web pages of every origin can read the metadata, and methods other than GET, HEAD and OPTIONS get 405", async () => {
   const server = start();
   const ask = (method: string) =>
     server.fetch(
@@ -74,7 +74,7 @@ Deno.test("pages of every origin can read the metadata, and methods that change 
   await server.close();
 });
 
-Deno.test("behind a proxy, metadata and challenges have the public URL, whatever host the request names", async () => {
+Deno.test("metadata and challenges contain the public URL, whatever host a proxy's request names", async () => {
   const server = start();
   await using port = serve(server);
   const headers = {
@@ -90,7 +90,7 @@ Deno.test("behind a proxy, metadata and challenges have the public URL, whatever
   await server.close();
 });
 
-Deno.test("the routes can be mounted manually under a router", async () => {
+Deno.test("a router can serve the routes of oauth()", async () => {
   const auth = oauth({ resource: RESOURCE, issuers });
   const server = createServer({ name: "notes", version: "1.0.0", auth });
   const app = (request: Request) => {
@@ -105,7 +105,7 @@ Deno.test("the routes can be mounted manually under a router", async () => {
   await server.close();
 });
 
-Deno.test("MUST answer 401 without a token, with the URL of the metadata and the scopes for basic use", async () => {
+Deno.test("MUST respond to a request without a token with 401, the metadata URL and the option scopes", async () => {
   const server = start();
   const wanted = `Bearer resource_metadata="${METADATA}", scope="notes:read notes:list"`;
   const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -126,7 +126,7 @@ Deno.test("MUST answer 401 without a token, with the URL of the metadata and the
   await server.close();
 });
 
-Deno.test("pages that may call the server can read its challenge", async () => {
+Deno.test("web pages of allowed origins can read the challenge", async () => {
   const auth = oauth({ resource: RESOURCE, issuers });
   const server = createServer({ name: "notes", version: "1.0.0", auth, cors: { origins: ["https://app.example"] } });
   const response = await server.fetch(toRequest("tools/list", {}, { origin: "https://app.example" }));
@@ -135,7 +135,7 @@ Deno.test("pages that may call the server can read its challenge", async () => {
   await server.close();
 });
 
-Deno.test("MUST NOT accept a token in the query: 400 invalid_request", async () => {
+Deno.test("MUST NOT accept a token in the query: the response is 400 invalid_request", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const token = await issuer.sign();
@@ -156,7 +156,7 @@ Deno.test("MUST NOT accept a token in the query: 400 invalid_request", async () 
   await server.close();
 });
 
-Deno.test("MUST refuse two tokens: 400 invalid_request", async () => {
+Deno.test("MUST refuse a request with two tokens: the response is 400 invalid_request", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer]);
   const token = await issuer.sign();
@@ -173,7 +173,7 @@ Deno.test("MUST refuse two tokens: 400 invalid_request", async () => {
   await server.close();
 });
 
-Deno.test("hostile: no character of a token or an option can end a value of the challenge", async () => {
+Deno.test("hostile: no character in a token or in an option can end a quoted value of the challenge", async () => {
   await using issuer = await TestIssuer.start();
   const resource = 'https://mcp.example.com/m"cp\\%0d%0ax';
   const server = protect([issuer], { oauth: { resource, audience: RESOURCE } });
@@ -199,7 +199,7 @@ Deno.test("hostile: no character of a token or an option can end a value of the 
   await server.close();
 });
 
-Deno.test("the exact challenge for an invalid token", async () => {
+Deno.test("the challenge for an invalid token has the documented parameters", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { oauth: { scopes: ["a", "b"] } });
   const { challenge } = await callWith(server, await issuer.sign({ claims: { exp: 1 } }));

@@ -1,4 +1,5 @@
-// A protected server on a port, as in production: each user has their own notes, in both eras and over every transport.
+// A protected server that listens on a port: each user sees only their own notes, in both eras and over every
+// transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
@@ -32,13 +33,13 @@ function createNotes(resource: string, issuers: readonly TestIssuer[]): Server {
   return createServer({ name: "notes", version: "1.0.0", auth, handlers: [list, write] });
 }
 
-Deno.test("two users of two issuers see different notes, in both eras", async () => {
+Deno.test("users with tokens from different issuers see only their own notes, in both eras", async () => {
   await using one = await TestIssuer.start({ alg: "RS256" });
   await using two = await TestIssuer.start({
     path: "/realms/b",
     wellKnown: "/realms/b/.well-known/openid-configuration",
   });
-  // The port is known only when the server runs, so the test sets the URL afterwards.
+  // The option `resource` needs the port, so the test listens first and creates the server afterwards.
   const served: Server[] = [];
   await using port = serve({ fetch: (request, info) => served[0].fetch(request, info) });
   const url = `http://${port.host}/mcp`;

@@ -1,4 +1,4 @@
-// Scopes of tokens, step-up authorization, and the streams that end with a token, in both eras.
+// Required scopes, step-up authorization, and streams that end when the token expires, in both eras.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -28,7 +28,7 @@ const initialize = {
   clientInfo: { name: "c", version: "1" },
 };
 
-Deno.test("a call that needs more scopes gets 403 with all scopes of the operation, before a stream opens", async () => {
+Deno.test("a call that needs more scopes gets 403 with all required scopes, before a stream opens", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { handlers, oauth: { scopes: ["notes:read"] } });
   const authorization = `Bearer ${await issuer.sign({ claims: { scope: "notes:read" } })}`;
@@ -50,7 +50,7 @@ Deno.test("a call that needs more scopes gets 403 with all scopes of the operati
       await response.body?.cancel();
     }
   }
-  // The client signs in again with these scopes, and continues the same session.
+  // A client can continue the session with a new token that has these scopes.
   const more = { ...session, authorization: `Bearer ${await issuer.sign({ claims: { scope: scopes.join(" ") } })}` };
   for (const [method, params] of operations) {
     for (
@@ -68,7 +68,7 @@ Deno.test("a call that needs more scopes gets 403 with all scopes of the operati
   await server.close();
 });
 
-Deno.test("MUST account for scopes that include other scopes", async () => {
+Deno.test("MUST grant access if a granted scope includes the required scope", async () => {
   await using issuer = await TestIssuer.start();
   const satisfies = (granted: readonly string[], needed: readonly string[]) =>
     needed.every((scope) => granted.includes(scope) || granted.includes(scope.split(":")[0]));
@@ -86,7 +86,7 @@ Deno.test("MUST account for scopes that include other scopes", async () => {
   await server.close();
 });
 
-Deno.test("a caller sees handlers whose scopes it can request but no hidden handler, in a list that caches treat as private", async () => {
+Deno.test("a caller's list contains handlers whose scopes the caller lacks but no hidden handlers, and is private to the caller", async () => {
   await using issuer = await TestIssuer.start();
   const server = protect([issuer], { handlers });
   for (const [scope, names] of [["", ["whoami", "write"]], ["admin", ["whoami", "write", "secret"]]] as const) {
@@ -131,7 +131,7 @@ Deno.test("a subscription and a stream end when their token expires", async () =
   await server.close();
 });
 
-Deno.test("MUST NOT use a session or a question as an identity: both belong to an issuer and a subject", async () => {
+Deno.test("MUST NOT use sessions for authentication: a token of another user cannot use a session or answer an elicitation", async () => {
   await using one = await TestIssuer.start();
   await using two = await TestIssuer.start();
   const server = protect([one, two], {

@@ -53,7 +53,7 @@ function start(issuers: readonly string[], options: Options = {}): Server {
   });
 }
 
-/** Calls a tool on the path of a tenant, as clients with and without sessions do. */
+/** Calls a tool on the path of a tenant, with a session in the legacy era and without a session in the modern era. */
 async function call(
   { fetch }: Pick<Server, "fetch">,
   tenant: string,
@@ -80,7 +80,7 @@ async function call(
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a token of one tenant is refused at another tenant, whether or not it is cached (${era})`, async () => {
+  Deno.test(`a token for one tenant is refused at another tenant, whether or not the token is cached (${era})`, async () => {
     await using issuer = await TestIssuer.start();
     const server = start([issuer.name]);
     const [acme, bee, both] = [
@@ -90,7 +90,7 @@ for (const era of ["modern", "legacy"] as const) {
     ];
     const refused = 'Bearer error="invalid_token", error_description="the token was not issued for this server", ';
     for (let round = 0; round < 3; round++) {
-      // First, send the token of the tenant bee to another tenant.
+      // Send the token for the tenant bee to another tenant first, so that the token is not cached yet.
       const wrong = await call(server, "acme", { token: bee, era });
       assertEquals(
         [wrong.status, wrong.challenge],
@@ -108,7 +108,7 @@ for (const era of ["modern", "legacy"] as const) {
     await server.close();
   });
 
-  Deno.test(`every challenge names the metadata of the tenant (${era})`, async () => {
+  Deno.test(`every challenge contains the metadata URL of the tenant (${era})`, async () => {
     await using issuer = await TestIssuer.start();
     const server = start([issuer.name], { oauth: { scopes: ["read"] } });
     const named = (tenant: string) => `resource_metadata="${toMetadata(tenant)}"`;
@@ -129,7 +129,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("concurrent requests with the same token at two tenants are checked for each tenant", async () => {
+Deno.test("if concurrent requests send the same token to two tenants, the token is checked for each tenant", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const token = await issuer.sign({ claims: { aud: toResource("acme") } });
@@ -139,7 +139,7 @@ Deno.test("concurrent requests with the same token at two tenants are checked fo
   await server.close();
 });
 
-Deno.test("other methods and other transports challenge with the metadata of the tenant", async () => {
+Deno.test("challenges to GET requests and over other transports contain the metadata URL of the tenant", async () => {
   const server = start(["https://login.example.com"]);
   const sockets = webSocket(server, { path: "/tenants/:tenant/ws" });
   const streams = httpSse(server, { path: "/tenants/:tenant/sse", messages: "/tenants/:tenant/messages" });
@@ -164,7 +164,7 @@ Deno.test("other methods and other transports challenge with the metadata of the
   await server.close();
 });
 
-Deno.test("MUST serve the metadata of each tenant at its own well-known URI, without its handlers", async () => {
+Deno.test("MUST serve the metadata of each tenant at the tenant's own well-known URI, without creating the tenant's handlers", async () => {
   let made = 0;
   const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
   const issuers = ["https://login.example.com"];
@@ -199,7 +199,7 @@ Deno.test("MUST serve the metadata of each tenant at its own well-known URI, wit
   await server.close();
 });
 
-Deno.test("pages of every origin can read the metadata of a tenant", async () => {
+Deno.test("web pages of every origin can read the metadata of a tenant", async () => {
   for (const cors of [undefined, { origins: ["https://app.example"] }]) {
     const server = start(["https://login.example.com"], { server: { cors } });
     for (const host of ["api.example.com", "localhost"]) {
@@ -224,7 +224,7 @@ Deno.test("pages of every origin can read the metadata of a tenant", async () =>
   }
 });
 
-Deno.test("two spellings of a path identify one resource", async () => {
+Deno.test("a percent-encoded path belongs to the same resource as the decoded path", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const token = await issuer.sign({ claims: { aud: toResource("acme") } });
@@ -237,7 +237,7 @@ Deno.test("two spellings of a path identify one resource", async () => {
   await server.close();
 });
 
-Deno.test("the parameters are converted before the resource is created, and a path that the schema refuses gets 404", async () => {
+Deno.test("the resource function receives converted parameters, and a path that the params schema refuses gets 404", async () => {
   await using issuer = await TestIssuer.start();
   const params = z.object({ tenant: z.coerce.number().int().transform((id) => id + 100) });
   const seen = new Set<unknown>();
@@ -255,7 +255,7 @@ Deno.test("the parameters are converted before the resource is created, and a pa
   await server.close();
 });
 
-Deno.test("hostile: no value of a parameter can end a value of a challenge, or reach the resource of another path", async () => {
+Deno.test("hostile: no path parameter can end a quoted value of a challenge, or reach the resource of another path", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const tokens = [
@@ -300,7 +300,7 @@ Deno.test("hostile: no value of a parameter can end a value of a challenge, or r
   await server.close();
 });
 
-Deno.test("hostile: an audience that URL parsing would move to another path is refused by every tenant", async () => {
+Deno.test("hostile: every tenant refuses an audience whose path a URL parser would change", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const paths = ["bee/../acme", "bee/%2e%2E/acme", "./acme", "bee\\..\\acme", "ac\nme", "ac\tme", "acme\\..\\acme"];
@@ -328,7 +328,7 @@ Deno.test("hostile: challenges for unusual parameter values arrive complete over
   await server.close();
 });
 
-Deno.test("hostile: a value that would change the host or the resource is an error, and matches no resource", async () => {
+Deno.test("hostile: a path parameter that would change the resource's host or path causes an error", async () => {
   await using issuer = await TestIssuer.start();
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
@@ -347,7 +347,7 @@ Deno.test("hostile: a value that would change the host or the resource is an err
   await server.close();
 });
 
-Deno.test("a token whose audience is a path is accepted at that path alone", async () => {
+Deno.test("a token whose audience is a path is accepted only at this path", async () => {
   await using issuer = await TestIssuer.start();
   const audience = ({ tenant }: Readonly<Record<string, unknown>>) => [`api://${tenant}`, `urn:${tenant}`];
   const server = start([issuer.name], { oauth: { audience } });
@@ -359,7 +359,7 @@ Deno.test("a token whose audience is a path is accepted at that path alone", asy
   await server.close();
 });
 
-Deno.test("opaque tokens are introspected for each resource", async () => {
+Deno.test("an opaque token is introspected separately for each resource", async () => {
   await using issuer = await TestIssuer.start();
   let asked = 0;
   issuer.overrides.set("/introspect", () => {
@@ -376,7 +376,7 @@ Deno.test("opaque tokens are introspected for each resource", async () => {
   await server.close();
 });
 
-Deno.test("a session of one tenant is refused with the token of another tenant", async () => {
+Deno.test("a session at one tenant cannot be used with a token for another tenant", async () => {
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name]);
   const begin = async (tenant: string) => {
@@ -393,7 +393,7 @@ Deno.test("a session of one tenant is refused with the token of another tenant",
   await server.close();
 });
 
-Deno.test("callers at a tenant exchange their tokens, and get their own elicitation links", async () => {
+Deno.test("at the path of a tenant, callers can exchange their tokens and receive elicitation links", async () => {
   await using issuer = await TestIssuer.start();
   const forms: string[] = [];
   issuer.overrides.set("/token", async (request) => {
@@ -443,7 +443,7 @@ Deno.test("callers at a tenant exchange their tokens, and get their own elicitat
   await server.close();
 });
 
-Deno.test("credentials that have expired by the server's clock are challenged with the metadata of the tenant", async () => {
+Deno.test("the challenge for expired credentials contains the metadata URL of the tenant", async () => {
   const clock = fakeClock(Date.now());
   await using issuer = await TestIssuer.start();
   const server = start([issuer.name], { server: { clock } });
@@ -494,7 +494,7 @@ Deno.test("mounted servers with and without parameters are separate resources", 
   await app.close();
 });
 
-Deno.test("options that contradict each other throw at the start", async () => {
+Deno.test("oauth() throws if options contradict each other, and server.ready() rejects if they contradict the path", async () => {
   const issuers = ["https://login.example.com"];
   const resource = () => "https://api.example.com/mcp";
   const cases: readonly (readonly [OAuthOptions, string])[] = [
@@ -515,7 +515,7 @@ Deno.test("options that contradict each other throw at the start", async () => {
   await server.close();
 });
 
-Deno.test("a resource function that returns an invalid resource is reported as its error, and every caller is refused", async () => {
+Deno.test("if the resource function returns an invalid resource, its error is reported, and every caller is refused", async () => {
   await using issuer = await TestIssuer.start();
   const resources: readonly unknown[] = [
     undefined,
@@ -533,7 +533,7 @@ Deno.test("a resource function that returns an invalid resource is reported as i
   for (const resource of resources) {
     const faults: unknown[] = [];
     const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
-    const wrong = () => resource as string; // The cast lets the mistake compile.
+    const wrong = () => resource as string; // The cast passes an invalid resource on purpose.
     const server = start([issuer.name], { oauth: { resource: wrong }, server: { observer } });
     assertEquals((await call(server, "acme", { token })).status, 500);
     assertEquals((await call(server, "acme")).status, 500);
@@ -546,7 +546,7 @@ Deno.test("a resource function that returns an invalid resource is reported as i
   await plain.close();
 });
 
-Deno.test("a single resource at a path with parameters throws at the start", () => {
+Deno.test("createServer() throws if oauth() has a single resource and the path has parameters", () => {
   const options = { resource: "https://mcp.example.com/t/acme/mcp", issuers: ["https://login.example.com"] };
   const path = "/t/:tenant/mcp";
   for (const auth of [oauth(options), { ...oauth({ ...options, audience: "api://notes" }) }]) {

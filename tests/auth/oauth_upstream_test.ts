@@ -1,4 +1,4 @@
-// Calls to other servers on behalf of a caller or of this server, without passing on the caller's token.
+// Token exchange and client credentials: the server calls other servers without passing on the caller's token.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { elicitationLinks } from "../../src/auth/auth.ts";
@@ -13,7 +13,7 @@ import { toRequest } from "../support/requests.ts";
 
 const client = { clientId: "notes", clientSecret: "5f2b8c1d" };
 
-/** Makes an issuer issue tokens. Returns the forms that the issuer received. */
+/** Adds a token endpoint to an issuer. Returns a list of the forms that the endpoint has received. */
 function give(issuer: TestIssuer, respond: (form: URLSearchParams) => object | Response): URLSearchParams[] {
   const forms: URLSearchParams[] = [];
   issuer.overrides.set("/token", async (request) => {
@@ -25,7 +25,7 @@ function give(issuer: TestIssuer, respond: (form: URLSearchParams) => object | R
   return forms;
 }
 
-/** A tool that exchanges the caller's token, and returns the token that it received. */
+/** Creates a tool that exchanges the caller's token, and appends the new token or the error to `got`. */
 function exchanging(request: Parameters<typeof exchangeToken>[1], got: (AccessToken | Error)[]) {
   return tool({
     name: "exchange",
@@ -36,7 +36,7 @@ function exchanging(request: Parameters<typeof exchangeToken>[1], got: (AccessTo
   });
 }
 
-Deno.test("MUST NOT pass the caller's token on: it is exchanged for another token", async () => {
+Deno.test("MUST NOT pass the caller's token on: exchangeToken returns another token", async () => {
   await using issuer = await TestIssuer.start();
   const forms = give(issuer, (form) => ({
     access_token: `upstream-${form.get("audience")}-${forms.length}`,
@@ -71,7 +71,7 @@ Deno.test("MUST NOT pass the caller's token on: it is exchanged for another toke
   await server.close();
 });
 
-Deno.test("a failed exchange shows neither the token nor the secret, and is retried", async () => {
+Deno.test("the error of a failed exchange contains neither the token nor the secret, and the next call sends another request", async () => {
   await using issuer = await TestIssuer.start();
   const token = await issuer.sign();
   const responses: readonly (readonly [() => object | Response, RegExp])[] = [
@@ -106,7 +106,7 @@ Deno.test("a failed exchange shows neither the token nor the secret, and is retr
   await server.close();
 });
 
-Deno.test("only callers of the issuer that exchanges tokens have a token to exchange", async () => {
+Deno.test("exchangeToken rejects for callers whose token is from another issuer or who have no token", async () => {
   await using issuer = await TestIssuer.start();
   await using other = await TestIssuer.start();
   const forms = give(other, () => ({ access_token: "x" }));
@@ -129,7 +129,7 @@ Deno.test("only callers of the issuer that exchanges tokens have a token to exch
   await without.close();
 });
 
-Deno.test("a server gets its own tokens by client credentials, and renews them before they expire", async () => {
+Deno.test("clientCredentials gets tokens for the server itself, and requests new tokens before the old tokens expire", async () => {
   await using issuer = await TestIssuer.start();
   let seconds = 600;
   const forms = give(
@@ -160,7 +160,7 @@ Deno.test("a server gets its own tokens by client credentials, and renews them b
   assertThrows(() => clientCredentials({ ...options, issuer: "http://example.com" }), TypeError, "loopback");
 });
 
-/** Finds a text in all values that are reachable from a value. Returns the path to the text. */
+/** Searches all values that are reachable from `value` for a text. Returns the path to the text, or `undefined`. */
 function findText(value: unknown, text: string, path = "", seen = new Set<unknown>()): string | undefined {
   if (typeof value === "string") return value.includes(text) ? path : undefined;
   if (typeof value !== "object" && typeof value !== "function" || value === null || seen.has(value)) return;
@@ -180,7 +180,7 @@ function findText(value: unknown, text: string, path = "", seen = new Set<unknow
       try {
         part = Reflect.get(level, key, value);
       } catch {
-        continue; // The getter throws without its object.
+        continue; // Skip getters that throw.
       }
       if (part instanceof Promise) part.catch(() => {});
       const found = findText(String(key), text, path, seen) ?? findText(part, text, `${path}.${String(key)}`, seen);
@@ -189,7 +189,7 @@ function findText(value: unknown, text: string, path = "", seen = new Set<unknow
   }
 }
 
-Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, errors or logs", async () => {
+Deno.test("MUST NOT show the token to handlers, middleware, observers or stores, or in errors and logs", async () => {
   await using issuer = await TestIssuer.start();
   give(issuer, () => Response.json({ error: "invalid_target" }, { status: 400 }));
   const opaque = "canary-9f86d081884c7d65";
@@ -252,7 +252,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, e
         store: customStore(recorded),
         secret: "0123456789abcdef0123456789abcdef",
         session: (ctx) => {
-          // The context itself would compute the session again.
+          // Do not pass `ctx` itself, because reading `ctx.session` would call this function again.
           check("session", [ctx.principal, ctx.params, ctx.client, [...ctx.http?.headers ?? []], ctx.http?.url]);
           return {};
         },
@@ -295,7 +295,7 @@ Deno.test("MUST NOT show the token to handlers, middleware, observers, stores, e
   }
 });
 
-Deno.test("MUST bind URL elicitations to the user: a link opens only for the caller that received it", async () => {
+Deno.test("MUST bind URL elicitations to the user: a link opens only for the caller to whom the server sent the link", async () => {
   await using issuer = await TestIssuer.start();
   const links = elicitationLinks();
   const opened: string[] = [];
@@ -331,7 +331,7 @@ Deno.test("MUST bind URL elicitations to the user: a link opens only for the cal
   await server.close();
 });
 
-Deno.test("links of several processes share a secret, and expire", async () => {
+Deno.test("a link opens in any process with the same secret until the link expires", async () => {
   const secret = "0123456789abcdef0123456789abcdef";
   const answers = { k: { action: "accept" } };
   const server = "notes";

@@ -1,25 +1,25 @@
-// Starts the authorization servers for tests, and signs users in without a page, as a browser would.
+// Starts the test authorization servers, and signs users in by following redirects instead of opening a browser.
 import { assert, assertEquals } from "@std/assert";
 import { root, type Running, start } from "../support/processes.ts";
 
 /** The URLs of the issuers. */
 export interface Issuers {
-  /** Issues JWTs, and accepts URLs of client metadata as client ids. */
+  /** Issues JWTs, and accepts the URL of a client's metadata as the client id. */
   readonly first: string;
-  /** Issues JWTs, and has a path in its URL. */
+  /** Issues JWTs. The URL of this issuer has a path. */
   readonly second: string;
   /** Issues opaque tokens. */
   readonly opaque: string;
 }
 
-/** The running authorization servers. Disposing stops them. */
+/** The running authorization servers. Disposing the object stops the servers. */
 export interface Oidc extends AsyncDisposable {
   readonly issuers: Issuers;
 }
 
-/** The redirect URI of clients. No server listens there, because the test reads the code from the URL. */
+/** Redirect URI of all clients. No server listens at this URI, because `signIn` stops before the last redirect. */
 export const REDIRECT = "http://127.0.0.1:7777/callback";
-/** The id of a client whose metadata is registered at the first issuer. */
+/** Client id that is the URL of the client's metadata. The first issuer knows this client. */
 export const CLIENT_DOCUMENT = "https://client.example/metadata.json";
 
 /** Starts the authorization servers in a separate process. */
@@ -37,7 +37,7 @@ export async function rotateKeys(issuer: string): Promise<void> {
   assertEquals(response.status, 200);
 }
 
-/** Returns how often each path of an issuer was requested. */
+/** Returns the number of requests that an issuer has received for each path. */
 export async function readFetches(issuer: string): Promise<Readonly<Record<string, number>>> {
   return await (await fetch(`${new URL(issuer).origin}/control/fetched`)).json();
 }
@@ -63,7 +63,7 @@ export async function signIn(authorizationUrl: URL, user: string): Promise<URL> 
   throw new Error("The sign-in does not end");
 }
 
-/** Requests a token for the client without a user. The token is issued for a resource. */
+/** Requests a token for `resource` with the client credentials grant. */
 export async function requestRobotToken(issuer: string, resource: string, scope = "notes:read"): Promise<string> {
   const response = await sendAsRobot(`${issuer}/token`, { grant_type: "client_credentials", resource, scope });
   const { access_token: token, ...rest } = await response.json();
@@ -71,7 +71,7 @@ export async function requestRobotToken(issuer: string, resource: string, scope 
   return token;
 }
 
-/** Revokes a token of the client without a user. */
+/** Revokes a token that `requestRobotToken` returned. */
 export async function revokeRobotToken(issuer: string, token: string): Promise<void> {
   const response = await sendAsRobot(`${issuer}/token/revocation`, { token });
   await response.body?.cancel();
@@ -83,7 +83,7 @@ async function sendAsRobot(url: string, params: Record<string, string>): Promise
   return await fetch(url, { method: "POST", headers, body: new URLSearchParams(params) });
 }
 
-/** A token set in the form of both client libraries. */
+/** The fields of a token response that both client libraries use. */
 export interface Tokens {
   readonly access_token: string;
   readonly token_type: string;
@@ -99,8 +99,8 @@ interface ClientInfo {
 }
 
 /**
- * The provider object that a client library expects from its program, with the state of one user in memory. Works with
- * both generations of the library.
+ * The `OAuthClientProvider` that the official client library requires. Keeps the state of one user in memory. Works
+ * with versions 1 and 2 of the library.
  */
 export class UserAgent {
   readonly redirectUrl = REDIRECT;
@@ -112,9 +112,9 @@ export class UserAgent {
     token_endpoint_auth_method: "none",
     application_type: "native" as const,
   };
-  /** Set to use the URL of the client's metadata as the client's id. */
+  /** If set, the client library uses this URL as the client id. */
   readonly clientMetadataUrl?: string;
-  /** The authorization URLs that the user was redirected to, in order. */
+  /** The authorization URLs to which the user was redirected, in order. */
   readonly visited: URL[] = [];
   readonly #user: string;
   #info?: ClientInfo;
@@ -153,7 +153,7 @@ export class UserAgent {
   }
 
   saveDiscoveryState(state: unknown): void {
-    this.#discovery = state as never; // The value is given back to the library that made it.
+    this.#discovery = state as never; // The cast is safe, because the value is only returned to the library that created it.
   }
 
   discoveryState(): undefined {
@@ -169,7 +169,7 @@ export class UserAgent {
     this.#callback = await signIn(url, this.#user);
   }
 
-  /** Reads the parameters of the redirect URI that the browser has reached. */
+  /** Returns the query parameters of the last redirect to the client. */
   takeCallback(): URLSearchParams {
     const callback = this.#callback;
     this.#callback = undefined;

@@ -1,18 +1,16 @@
-// Authorization servers for tests, as a process: one `oidc-provider` for each issuer, where users sign in without a
-// page. The header `x-user` contains the name of the user. `POST /control/rotate` of an issuer replaces its signing
-// key.
+// Runs the test authorization servers: one `oidc-provider` for each issuer. Users sign in without a web page, with
+// their name in the header `x-user`. `POST /control/rotate` replaces the signing key of an issuer.
 import http from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import Provider from "oidc-provider";
 
-/** The options of an issuer in this process. */
 interface Issuer {
   readonly name: string;
-  /** The path of the issuer's URL. */
+  /** Path in the URL of the issuer. Empty if the URL has no path. */
   readonly path: string;
   readonly format: "jwt" | "opaque";
   readonly algorithm: "RS256" | "ES256";
-  /** Whether clients may use the URL of their metadata as their id. */
+  /** Whether a client can use the URL of its metadata as its client id. */
   readonly takesDocuments: boolean;
 }
 
@@ -36,7 +34,7 @@ const clientDocument = {
   application_type: "native",
 };
 
-/** Clients that are registered in advance: a client that introspects opaque tokens, and a client without a user. */
+/** Preregistered clients: one introspects opaque tokens, and one requests tokens with the client credentials grant. */
 const clients = [
   {
     client_id: "resource-server",
@@ -67,7 +65,7 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
     jwks: { keys: signingKeys },
     cookies: { keys: ["test"] },
     scopes: ["openid", "offline_access", ...SCOPES],
-    // A client may request more scopes than it registered.
+    // Ignores the scopes in client registrations, so that clients can request more scopes later.
     extraClientMetadata: {
       properties: ["steps_up"],
       validator: (_ctx: unknown, _key: string, _value: unknown, metadata: { scope?: string }) =>
@@ -107,7 +105,7 @@ function toProvider(issuer: string, { format, algorithm, takesDocuments }: Issue
   return provider;
 }
 
-/** Serves an issuer, and returns its URL. */
+/** Serves an issuer on a free port, and returns the issuer's URL. */
 async function serve(issuer: Issuer): Promise<string> {
   const server = http.createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -131,13 +129,13 @@ async function serve(issuer: Issuer): Promise<string> {
         return response.end();
       }
       if (path.startsWith("/auto/")) return await signIn(provider, request, response);
-      // The path of an issuer is a mount point, except in well-known URLs, where the path is at the end.
+      // All paths begin with the issuer's path, except well-known URLs, which end with the issuer's path.
       const inserted = /^\/\.well-known\/(oauth-authorization-server|openid-configuration)(\/.*)?$/.exec(path);
       if (inserted) {
         if ((inserted[2] ?? "") !== issuer.path) return response.writeHead(404).end();
         request.url = `/.well-known/${inserted[1]}`;
       } else if (path.startsWith(issuer.path)) request.url = request.url?.slice(issuer.path.length) || "/";
-      // `oidc-provider` finds its mount point by comparing `url` and `originalUrl`.
+      // `oidc-provider` compares `url` and `originalUrl` to find the path at which it is mounted.
       Object.assign(request, { originalUrl: issuer.path + request.url });
       await handle(request, response);
     } catch (error) {
@@ -149,7 +147,7 @@ async function serve(issuer: Issuer): Promise<string> {
   return url;
 }
 
-/** Signs a user in and grants all consents, as a page would after two clicks. */
+/** Signs the user in, and grants all requested scopes. */
 async function signIn(
   provider: Provider,
   request: http.IncomingMessage,

@@ -28,10 +28,13 @@ function start(options: Partial<ServerOptions> = {}) {
   return { server: createServer({ name: "x", version: "1.0.0", handlers, observer, ...options }), faults, ran };
 }
 
-/** A principal without any scopes, on purpose. */
+/** A principal whose scopes are explicitly empty. */
 const NONE = { id: "ada", scopes: [] };
 
-/** Promises, which `authenticate` may return, but which are not principals. */
+/**
+ * Functions that return promises. `authenticate` can return a promise, but a principal that is passed to `fetch` must
+ * not be a promise.
+ */
 const promises: readonly (() => unknown)[] = [
   () => Promise.resolve({ id: "ada", scopes: ["notes:write"] }),
   () => Promise.reject(new Error("rejected")),
@@ -39,8 +42,7 @@ const promises: readonly (() => unknown)[] = [
 ];
 
 /**
- * Functions that return a value that is not a principal or that grants nothing. A valid principal would have the scope
- * `notes:write`.
+ * Creates functions whose results must not grant `notes:write`: invalid principals, and principals without this scope.
  */
 function makeOdd(): readonly (() => unknown)[] {
   const throwing = {
@@ -128,7 +130,7 @@ Deno.test("an invalid principal grants nothing over HTTP, and fetch never throws
   }
 });
 
-Deno.test("an invalid principal that is passed to fetch grants nothing at a path with parameters", async () => {
+Deno.test("an invalid principal in the info of fetch grants nothing at a path with parameters", async () => {
   for (const [at, make] of [...makeOdd(), ...promises].entries()) {
     const odd = make();
     const { server, ran } = start({ path: "/:tenant/mcp" });
@@ -170,7 +172,7 @@ Deno.test("an invalid principal gets 500, an expired principal 401, and a princi
   }
 });
 
-Deno.test("an invalid principal opens no channel that grants anything", async () => {
+Deno.test("a channel with an invalid principal grants nothing", async () => {
   for (const [at, make] of [...makeOdd(), ...promises].entries()) {
     const odd = make();
     const { server, ran } = start();
@@ -205,8 +207,8 @@ Deno.test("an invalid principal opens no WebSocket and no HTTP+SSE stream, and f
       const info = auth ? undefined : { principal: odd };
       const headers = { upgrade: "websocket", connection: "upgrade", "sec-websocket-version": "13" };
       const socket = await webSocket(server).fetch(new Request("http://localhost/ws", { headers }), info);
-      // A caller without scopes may open a socket. Here either the upgrade request is incomplete, or no runtime can
-      // upgrade it.
+      // A caller without scopes can open a WebSocket, but this request cannot be upgraded, so the response is an error
+      // in any case.
       assert([400, 401, 500, 501].includes(socket.status), `socket ${at}: ${socket.status}`);
       const events = await httpSse(server).fetch(new Request("http://localhost/sse"), info);
       assert([200, 401, 500].includes(events?.status ?? 0), `events ${at}: ${events?.status}`);
@@ -217,7 +219,7 @@ Deno.test("an invalid principal opens no WebSocket and no HTTP+SSE stream, and f
   }
 });
 
-Deno.test("a bare key or password has no scopes, and scopes that no caller has throw at the start", async () => {
+Deno.test("a caller given only as a key or password has no scopes, and a handler whose scopes no caller has throws at startup", async () => {
   const auth = apiKey({ keys: { ada: KEY, bob: { key: `${KEY}b`, scopes: ["notes:write"] } } });
   const { server } = start({ auth });
   const call = async (key: string) => {
@@ -240,30 +242,34 @@ Deno.test("a bare key or password has no scopes, and scopes that no caller has t
       basicAuth({ users: { ada: "secret", bob: { password: "secret", scopes: ["notes:write"] } } }),
     ]
   ) assertThrows(() => start({ auth, handlers: [remove] }), TypeError, message);
-  // Callers that are not known at the start may have any scopes.
+  // A `keys` function can return callers with any scopes, so the handler is accepted.
   await start({ auth: apiKey({ keys: () => undefined }), handlers: [remove] }).server.close();
   const satisfies = () => true;
   await start({ auth: { ...apiKey({ keys: { ada: KEY } }), satisfies }, handlers: [remove] }).server.close();
 });
 
-behaviour("the first refusal of a caller without scopes is reported as a fault, once per server", async (connect) => {
-  const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
-  const { client, join, takeFaults } = await connect({ handlers }, { principal: { id: "a", scopes: [] } });
-  await assertRejects(() => client.callTool("write"), McpError);
-  assertEquals(takeFaults(), [], "an empty list is not a mistake");
-  const other = await join({ principal: { id: "b" } });
-  for (let i = 0; i < 3; i++) {
-    await assertRejects(() => other.callTool("write"), McpError, "the caller needs the scopes");
-  }
-  const faults: Told[] = [];
-  await until(() => !!faults.push(...takeFaults()), "the fault");
-  const [fault, ...rest] = faults;
-  assertStringIncludes(String(fault.error), 'the principal "b" has no scopes');
-  assertStringIncludes(String(fault.error), "allScopes");
-  assertEquals(rest, []);
-}, { perInstance: "observer" });
+behaviour(
+  "a call that is refused because the principal has no scopes is reported as a fault, once per server",
+  async (connect) => {
+    const handlers = [tool({ name: "write", scopes: ["notes:write"], run: () => "" })];
+    const { client, join, takeFaults } = await connect({ handlers }, { principal: { id: "a", scopes: [] } });
+    await assertRejects(() => client.callTool("write"), McpError);
+    assertEquals(takeFaults(), [], "an empty list is not a mistake");
+    const other = await join({ principal: { id: "b" } });
+    for (let i = 0; i < 3; i++) {
+      await assertRejects(() => other.callTool("write"), McpError, "the caller needs the scopes");
+    }
+    const faults: Told[] = [];
+    await until(() => !!faults.push(...takeFaults()), "the fault");
+    const [fault, ...rest] = faults;
+    assertStringIncludes(String(fault.error), 'the principal "b" has no scopes');
+    assertStringIncludes(String(fault.error), "allScopes");
+    assertEquals(rest, []);
+  },
+  { perInstance: "observer" },
+);
 
-behaviour("satisfies grants a scope only if it returns true", async (connect) => {
+behaviour("satisfies grants access only if it returns true", async (connect) => {
   const rejecting = async () => {
     await undefined;
     throw new Error("no");
@@ -303,23 +309,26 @@ behaviour("a handler cannot change the principal, its scopes or its claims", asy
   assert(!Object.isFrozen(principal) && !Object.isFrozen(claims), "the author's own object is left alone");
 });
 
-behaviour("hasScopes applies the same rules as the server", async (connect, { transport }) => {
-  const auth = {
-    authenticate: () => undefined,
-    satisfies: (granted: readonly string[], needed: readonly string[]) =>
-      needed.every((scope) => granted.includes(scope.split(":")[0])),
-  };
-  const test = tool({ name: "test", run: (_, ctx) => String(hasScopes(ctx, "notes:read", "notes:write")) });
-  const { client, join } = await connect({ handlers: [test], auth }, { principal: { id: "a", scopes: ["notes"] } });
-  assertEquals(textOf(await client.callTool("test")), "true");
-  for (const [scopes, expected] of [[["notes:read", "notes:write"], "false"], [allScopes, "true"]] as const) {
-    assertEquals(textOf(await (await join({ principal: { id: "b", scopes } })).callTool("test")), expected);
-  }
-  assertEquals(textOf(await (await join({ principal: { id: "b" } })).callTool("test")), "false");
-  if (transport === "pipe") assertEquals(textOf(await (await join()).callTool("test")), "true");
-});
+behaviour(
+  "hasScopes compares scopes by the same rules as the scopes option of handlers",
+  async (connect, { transport }) => {
+    const auth = {
+      authenticate: () => undefined,
+      satisfies: (granted: readonly string[], needed: readonly string[]) =>
+        needed.every((scope) => granted.includes(scope.split(":")[0])),
+    };
+    const test = tool({ name: "test", run: (_, ctx) => String(hasScopes(ctx, "notes:read", "notes:write")) });
+    const { client, join } = await connect({ handlers: [test], auth }, { principal: { id: "a", scopes: ["notes"] } });
+    assertEquals(textOf(await client.callTool("test")), "true");
+    for (const [scopes, expected] of [[["notes:read", "notes:write"], "false"], [allScopes, "true"]] as const) {
+      assertEquals(textOf(await (await join({ principal: { id: "b", scopes } })).callTool("test")), expected);
+    }
+    assertEquals(textOf(await (await join({ principal: { id: "b" } })).callTool("test")), "false");
+    if (transport === "pipe") assertEquals(textOf(await (await join()).callTool("test")), "true");
+  },
+);
 
-Deno.test("hasScopes refuses a value that is not a scope, and a value that is not a context", () => {
+Deno.test("hasScopes throws for a value that is not a scope, and for a value that is not a context", () => {
   const ctx = fakeContext({ principal: { id: "a", scopes: ["notes:read"] } });
   assertEquals([hasScopes(ctx, "notes:read"), hasScopes(ctx, "notes:read", "other")], [true, false]);
   assertEquals(hasScopes(fakeContext({ principal: { id: "a", scopes: allScopes } }), "other"), true);
@@ -330,7 +339,7 @@ Deno.test("hasScopes refuses a value that is not a scope, and a value that is no
   assertThrows(() => hasScopes({ ...ctx, principal: ctx.principal }, "notes:read"), TypeError, "not the context");
 });
 
-Deno.test("claims of any depth are copied once, and a validated principal is not validated again", async () => {
+Deno.test("nested claims are copied only once, and a validated principal is not validated again", async () => {
   let deep: unknown = [];
   for (let depth = 0; depth < 20_000; depth++) deep = [deep];
   const seen: unknown[] = [];
@@ -344,7 +353,7 @@ Deno.test("claims of any depth are copied once, and a validated principal is not
   await first.server.close();
 });
 
-Deno.test("a route that does not return a Response is reported as a fault", async () => {
+Deno.test("an auth route that does not return a Response is reported as a fault", async () => {
   for (const returned of [undefined, null, "text", { status: 200 }]) {
     const routes = [{ path: "/meta", fetch: () => untyped(returned) }];
     const { server, faults } = start({ auth: { authenticate: () => undefined, routes } });

@@ -1,5 +1,5 @@
-// Access tokens in the form that common providers document, with the server configured as in the guides. No provider is
-// called: a local issuer signs the tokens.
+// Access tokens with the claims that common providers document. The server is configured as in the guides. A local
+// issuer signs the tokens, so no provider is called.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
@@ -11,15 +11,18 @@ interface Row {
   readonly issuer: Parameters<typeof TestIssuer.start>[0];
   readonly options?: Partial<OAuthOptions>;
   readonly token: (issuer: string) => TokenParts;
-  /** The fields of the principal that a tool sees. */
+  /** Expected fields of `ctx.principal` in a tool. */
   readonly seen: { readonly scopes: readonly string[]; readonly subject?: string; readonly clientId?: string };
 }
 
-const API = "6e74172b-be56-4843-9ff4-e66a39bb12e3"; // A client id in the form of Entra's ids.
+const API = "6e74172b-be56-4843-9ff4-e66a39bb12e3"; // A client id in Entra's format.
 const TENANT = "72f988bf-86f1-41af-91ab-2d7cd011db47";
 const PREFIX = `api://${API}/`;
 
-/** Clients request scopes from Entra by their full names, and Entra's tokens contain the short names. */
+/**
+ * Adds the prefix to the scopes: clients request scopes from Entra by their full names, but tokens contain the short
+ * names.
+ */
 const readEntraScopes: OAuthOptions["readScopes"] = ({ scp, roles }) => {
   const short = typeof scp === "string" ? scp.split(" ") : Array.isArray(roles) ? roles : [];
   return short.map((name) => `${PREFIX}${name}`);
@@ -117,7 +120,7 @@ const rows: readonly Row[] = [
 ];
 
 for (const { title, issuer: start, options, token, seen } of rows) {
-  Deno.test(`tokens in the form of ${title} are accepted`, async () => {
+  Deno.test(`tokens with the claims of ${title} are accepted`, async () => {
     await using issuer = await TestIssuer.start(start);
     const auth = oauth({ resource: RESOURCE, issuers: [issuer.name], ...options });
     const whoami = tool({ name: "whoami", run: (_, { principal }) => ({ ...principal }) });

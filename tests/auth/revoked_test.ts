@@ -1,4 +1,4 @@
-// Streams end when the credentials of their caller are revoked, over every transport.
+// Over every transport, a stream ends when the caller's credentials are revoked.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Authentication, Principal } from "../../mod.ts";
 import { createServer, resource, tool } from "../../mod.ts";
@@ -32,7 +32,7 @@ function start(auth: Authentication) {
   return { server, clock, faults };
 }
 
-/** Reads a stream to its end. */
+/** Reads a stream in the background, and reports whether the stream has ended. */
 function watch(response: Response): { readonly ended: () => boolean; readonly cancel: () => Promise<void> } {
   assertEquals(response.status, 200);
   const reader = response.body?.getReader();
@@ -46,7 +46,7 @@ function watch(response: Response): { readonly ended: () => boolean; readonly ca
 
 type Started = ReturnType<typeof start>;
 
-/** Opens a stream over one transport. Returns a function that tests whether the stream has ended. */
+/** Functions that open a stream, one for each transport. `ended` returns whether the stream has ended. */
 const openings: Readonly<
   Record<string, (started: Started) => Promise<{ readonly ended: () => boolean; readonly cancel: () => unknown }>>
 > = {
@@ -75,8 +75,7 @@ const openings: Readonly<
   },
   async WebSocket({ server }) {
     const port = serve(webSocket(server));
-    // The cast is safe, because both runtimes also accept headers, whereas the standard allows only a list of
-    // protocols.
+    // The cast passes `headers`, which both runtimes accept. The standard type allows only a list of protocols.
     const socket = new WebSocket(`ws://${port.host}/ws`, { headers: TOKEN } as unknown as string[]);
     let ended = false;
     const closed = new Promise<void>((resolve) =>
@@ -96,7 +95,7 @@ const openings: Readonly<
 };
 
 for (const [name, open] of Object.entries(openings)) {
-  Deno.test(`${name}: a caller is authenticated again each minute, and its stream ends once it is refused`, async () => {
+  Deno.test(`${name}: the caller of a stream is rechecked every minute, and the stream ends when the recheck fails`, async () => {
     const state: { answer: () => unknown; asked: number } = {
       answer: () => ({ id: "ada", scopes: ["a"] }),
       asked: 0,
@@ -105,7 +104,7 @@ for (const [name, open] of Object.entries(openings)) {
       authenticate(request) {
         state.asked++;
         if (request.headers.get("authorization") !== TOKEN.authorization) return;
-        // Some values have the wrong type on purpose.
+        // The cast returns values of the wrong type on purpose.
         return state.answer() as ReturnType<Authentication["authenticate"]>;
       },
     };
@@ -139,7 +138,7 @@ for (const [name, open] of Object.entries(openings)) {
   });
 }
 
-Deno.test("a check that keeps failing ends the stream after five minutes; a successful check resets this time", async () => {
+Deno.test("rechecks that cannot complete for five minutes end the stream, and a successful recheck resets this time", async () => {
   const failing = [
     () => refuseRequest(503),
     () => Promise.reject(new Error("no database")),
@@ -150,7 +149,7 @@ Deno.test("a check that keeps failing ends the stream after five minutes; a succ
     const auth: Authentication = {
       authenticate() {
         state.asked++;
-        return state.answer() as ReturnType<Authentication["authenticate"]>; // Wrong on purpose.
+        return state.answer() as ReturnType<Authentication["authenticate"]>; // The cast returns values of the wrong type on purpose.
       },
     };
     const started = start(auth);
@@ -176,7 +175,7 @@ Deno.test("a check that keeps failing ends the stream after five minutes; a succ
   }
 });
 
-Deno.test("a revoked opaque token ends its subscription, with and without exp", async () => {
+Deno.test("a subscription ends after its opaque token was revoked, with and without exp", async () => {
   for (const exp of [undefined, Math.floor(Date.now() / 1000) + 86_400]) {
     let isActive = true;
     const resource = "https://mcp.example.com/mcp";
@@ -204,7 +203,7 @@ Deno.test("a revoked opaque token ends its subscription, with and without exp", 
   }
 });
 
-Deno.test("a principal that is passed to fetch is not checked again, and its stream ends at expiresAt", async () => {
+Deno.test("a principal in the info of fetch is not rechecked, and the stream ends at expiresAt", async () => {
   let asked = 0;
   const authenticate = (_: unknown, { now }: { readonly now: number }) => {
     asked++;
@@ -225,7 +224,7 @@ Deno.test("a principal that is passed to fetch is not checked again, and its str
 });
 
 for (const [name, open] of Object.entries(openings)) {
-  Deno.test(`${name}: a server ends the streams of selected callers`, async () => {
+  Deno.test(`${name}: the server can end the streams of selected callers`, async () => {
     const callers = ["ada", "bob"];
     const started = start({ authenticate: () => ({ id: callers[0] }) });
     const ada = await open(started);
@@ -253,7 +252,7 @@ for (const [name, open] of Object.entries(openings)) {
     await started.server.close();
   });
 
-  Deno.test(`${name}: the server renews the caller of a stream shortly before its credentials expire`, async () => {
+  Deno.test(`${name}: the server calls renew shortly before the credentials of a stream's caller expire`, async () => {
     const asked: unknown[] = [];
     const times = [50_000, 30_000, 12_000];
     let now = () => 0;
@@ -262,7 +261,7 @@ for (const [name, open] of Object.entries(openings)) {
       authenticate: (_, facts) => ({ id: "ada", scopes: ["a"], expiresAt: facts.now + times[0] }),
       renew(principal) {
         asked.push([principal.id, (principal.expiresAt ?? 0) - now()]);
-        return result(principal) as Principal; // Some values have the wrong type on purpose.
+        return result(principal) as Principal; // The cast returns values of the wrong type on purpose.
       },
     });
     now = () => started.clock.date();
@@ -297,7 +296,7 @@ for (const [name, open] of Object.entries(openings)) {
   });
 }
 
-Deno.test("a renewal that fails is retried until the expiry, and a renewal that never settles does not delay the end", async () => {
+Deno.test("a failed renewal is retried until the credentials expire, and the stream ends even if a renewal never settles", async () => {
   let asked = 0;
   let isWorking = false;
   const started = start({
@@ -332,7 +331,7 @@ Deno.test("a renewal that fails is retried until the expiry, and a renewal that 
   await never.server.close();
 });
 
-Deno.test("messages on a socket use the renewed credentials", async () => {
+Deno.test("messages on a WebSocket use the renewed principal", async () => {
   const started = start({
     authenticate: (_, { now }) => ({ id: "ada", expiresAt: now + 20_000 }),
     renew: (principal) => ({ ...principal, expiresAt: started.clock.date() + 20_000 }),

@@ -1,5 +1,4 @@
-// Several schemes on one server: the scheme that checks a request, the credentials that other schemes get, and the
-// owner of each caller id.
+// A server with several authentication schemes: which scheme checks a request, and to which scheme a principal belongs.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, mount, type Server, type ServerOptions, tool } from "../../mod.ts";
 import {
@@ -57,7 +56,7 @@ async function send(server: Pick<Server, "fetch">, headers: Headers, query = "",
   return { status: response.status, challenge: response.headers.get("www-authenticate"), text, id, seen };
 }
 
-/** Counts the checks of each scheme. */
+/** Creates a list of schemes. `asked` records the scheme of each check. */
 function counted() {
   const asked: string[] = [];
   const count = (auth: Authentication, name: string): Authentication => ({
@@ -96,7 +95,7 @@ Deno.test("the form of a credential selects the scheme, and only that scheme che
     for (const secret of ["good", BASIC, KEY]) assert(!answer.seen?.includes(secret), answer.seen);
   }
   const refused: readonly (readonly [Headers, string, string])[] = [
-    // Another scheme would accept each of these credentials.
+    // Each of these credentials would be valid for another scheme.
     [{ authorization: `Bearer ${KEY}` }, "", "bearer"],
     [{ authorization: `Basic ${KEY}` }, "", "basic"],
     [{ "x-api-key": "Bearer good" }, "", "key"],
@@ -118,7 +117,7 @@ Deno.test("the form of a credential selects the scheme, and only that scheme che
   await server.close();
 });
 
-Deno.test("a request without a matching credential gets a challenge of each scheme, and no scheme checks it", async () => {
+Deno.test("a request without a matching credential gets the challenges of all schemes, and no scheme checks the request", async () => {
   const { asked, list } = counted();
   const server = start(list);
   const without: readonly (readonly [Headers, string])[] = [
@@ -141,7 +140,7 @@ Deno.test("a request without a matching credential gets a challenge of each sche
   await server.close();
 });
 
-Deno.test("a request with credentials of two schemes gets 400, and no scheme checks it", async () => {
+Deno.test("a request with credentials for two schemes gets 400, and no scheme checks the request", async () => {
   const { asked, list } = counted();
   const server = start(list);
   const two: readonly (readonly [Headers, string])[] = [
@@ -165,7 +164,7 @@ Deno.test("a request with credentials of two schemes gets 400, and no scheme che
   await server.close();
 });
 
-Deno.test("two Authorization headers in one request get 400 over a real connection", async () => {
+Deno.test("a request with two Authorization headers gets 400 over a TCP connection", async () => {
   const { asked, list } = counted();
   const server = start(list);
   await using served = serve({ fetch: (request: Request) => server.fetch(request) });
@@ -186,7 +185,7 @@ Deno.test("two Authorization headers in one request get 400 over a real connecti
   await server.close();
 });
 
-/** Sends the bytes of a request. Returns the response until its end, or its first bytes. */
+/** Sends a raw request over TCP. Returns the response, or its beginning if the connection stays open. */
 async function exchange(
   to: { readonly hostname: string; readonly port: number },
   request: string,
@@ -205,9 +204,9 @@ async function exchange(
   });
 }
 
-Deno.test("a list throws at the start if two schemes match the same credential", () => {
+Deno.test("createServer() throws if two schemes in a list match the same credential", () => {
   const refuse = (auth: readonly unknown[], ...texts: readonly string[]) => {
-    // The types forbid only some of these lists, and a program may run without a type check.
+    // The cast passes lists that the types forbid, because a program can run without a type check.
     const error = assertThrows(() => start(auth as readonly Authentication[]), TypeError);
     for (const text of texts) assertStringIncludes(error.message, text);
   };
@@ -255,7 +254,7 @@ Deno.test("a list throws at the start if two schemes match the same credential",
 Deno.test("customAuth throws for an unknown form", () => {
   const forms: readonly unknown[] = ["Bearer", "digest", {}, { header: "" }, { header: "Authorization" }, null, 1, []];
   for (const form of [...forms, { header: "a b" }, { cookie: "sid" }, { header: ["x"] }, "toString"]) {
-    // The types do not allow these values.
+    // The cast passes values that the types forbid.
     const options = { form } as unknown as { form: "bearer" };
     assertThrows(() => customAuth(() => undefined, options), TypeError, "customAuth()", JSON.stringify(form));
   }
@@ -280,7 +279,7 @@ Deno.test("customAuth with a form uses its scheme in the challenge, and hides it
   await server.close();
 });
 
-Deno.test("a list without a scheme for the Authorization header ignores that header", async () => {
+Deno.test("a list in which no scheme reads the Authorization header ignores this header", async () => {
   const server = start([
     apiKey({ keys: { ada: KEY }, header: "x-one" }),
     apiKey({ keys: { ada: OTHER }, header: "x-two", prefix: "two" }),
@@ -292,7 +291,7 @@ Deno.test("a list without a scheme for the Authorization header ignores that hea
   await server.close();
 });
 
-Deno.test("a scheme that returns an id with the prefix of another scheme is refused", async () => {
+Deno.test("a caller is refused if a scheme returns an id with the prefix of another scheme", async () => {
   const faults: unknown[] = [];
   let id = "";
   const custom = customAuth(() => ({ id, scopes: allScopes }), { form: "bearer" });
@@ -316,7 +315,7 @@ Deno.test("a scheme that returns an id with the prefix of another scheme is refu
   await server.close();
 });
 
-Deno.test("a prefix is prepended to the id that customAuth returns, and the other fields stay unchanged", async () => {
+Deno.test("customAuth adds its prefix to the id that the function returns, and does not change other fields", async () => {
   const answers: unknown[] = [
     { id: "apikey:ada", scopes: ["a"], expiresAt: Date.now() + 60_000, team: { name: "red" } },
     Promise.resolve({ id: "ada" }),
@@ -328,7 +327,7 @@ Deno.test("a prefix is prepended to the id that customAuth returns, and the othe
     "ada",
     { id: "ada", expiresAt: 1 },
   ];
-  const verify = () => answers.shift() as undefined; // The program may return any value.
+  const verify = () => answers.shift() as undefined; // The cast returns values of any type.
   const server = start([
     customAuth(verify, { form: "bearer", prefix: "site" }),
     apiKey({ keys: { ada: KEY }, header: "x" }),
@@ -342,7 +341,7 @@ Deno.test("a prefix is prepended to the id that customAuth returns, and the othe
   await server.close();
 });
 
-Deno.test("a caller with too few scopes gets the challenge of its own scheme", async () => {
+Deno.test("a caller with too few scopes gets only the challenge of the scheme that authenticated the caller", async () => {
   await using issuer = await TestIssuer.start();
   const auth = [
     apiKey({
@@ -369,8 +368,7 @@ Deno.test("a caller with too few scopes gets the challenge of its own scheme", a
     403,
     `Bearer error="insufficient_scope", scope="notes:write", resource_metadata="${METADATA}"`,
   ]);
-  // A principal that a proxy, a task or a worker passes on belongs to the scheme of its prefix, if a scheme has this
-  // prefix.
+  // A principal that is passed to `fetch` belongs to the scheme whose prefix its id has.
   const scopes = ["notes"];
   const passed = { "x": 403, "apikey:x": 403, [toPrincipalId(issuer.name, "x")]: 200 };
   for (const [id, status] of Object.entries(passed)) {
@@ -387,7 +385,7 @@ Deno.test("a caller with too few scopes gets the challenge of its own scheme", a
   await server.close();
 });
 
-Deno.test("a handler that the callers of only one scheme can use is accepted at the start", async () => {
+Deno.test("a handler is accepted if the callers of at least one scheme have its scopes", async () => {
   const keys = apiKey({ keys: { ada: KEY } });
   const users = (scopes: readonly string[]) => basicAuth({ users: { ada: { password: "secret", scopes } } });
   assertThrows(() => start([keys, users([])], { handlers: [wipe] }), TypeError, "which no caller of auth has");
@@ -396,7 +394,7 @@ Deno.test("a handler that the callers of only one scheme can use is accepted at 
   await start([keys, unknown], { handlers: [wipe] }).close();
 });
 
-Deno.test("metadata of a list is served, also by mount, and each scheme is closed once", async () => {
+Deno.test("the metadata of a scheme in a list is served, also with mount, and each scheme is closed once", async () => {
   const closed: string[] = [];
   const auth = [
     {
@@ -423,12 +421,12 @@ Deno.test("metadata of a list is served, also by mount, and each scheme is close
   assertEquals([closed.sort(), faults.map(String)], [["basic", "key", "oauth"], ["Error: stuck"]]);
 });
 
-Deno.test("each path with parameters has its own resource in a list", async () => {
+Deno.test("oauth() in a list has a separate resource for each concrete path", async () => {
   await using issuer = await TestIssuer.start();
   const auth = [
     oauth({ resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`, issuers: [issuer.name] }),
     customAuth(({ headers }, { route }) => {
-      const { tenant } = route() as { readonly tenant: string }; // Without a schema, the parameter is a string.
+      const { tenant } = route() as { readonly tenant: string }; // The cast is safe, because a parameter without a schema is a string.
       return headers.get("x-tenant-key") === tenant ? { id: `tenant:${tenant}` } : undefined;
     }, { form: { header: "x-tenant-key" } }),
   ];
@@ -456,7 +454,7 @@ Deno.test("each path with parameters has its own resource in a list", async () =
   await server.close();
 });
 
-Deno.test("the streams of each scheme are renewed and checked by that scheme alone", async () => {
+Deno.test("only the scheme that authenticated the caller of a stream renews and rechecks the caller", async () => {
   const clock = fakeClock();
   let isLocked = false;
   const asked: string[] = [];
@@ -490,7 +488,8 @@ Deno.test("the streams of each scheme are renewed and checked by that scheme alo
   const third = await listen({ "x-key": "x" });
   await clock.advance(65_000);
   await until(() => asked.filter((each) => each === "renew renewed:b").length >= 2, "renewals");
-  // A credential that may be valid only once has an expiry, and the server does not check it again.
+  // The server does not recheck a caller whose credentials have an expiry, because such credentials may be valid only
+  // once.
   assertEquals(asked.filter((each) => each === "once").length, 1);
   assertEquals([first.ended, second.ended, third.ended], [false, false, false]);
   isLocked = true;
@@ -501,7 +500,7 @@ Deno.test("the streams of each scheme are renewed and checked by that scheme alo
   await server.close();
 });
 
-Deno.test("clients find the Bearer challenge of a list", async () => {
+Deno.test("clients find the Bearer challenge among the challenges of several schemes", async () => {
   await using issuer = await TestIssuer.start();
   const keys = apiKey({ keys: { ada: KEY }, header: "x-api-key", realm: "keys" });
   const server = start([
@@ -593,11 +592,11 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("callers of a scheme without a prefix cannot be selected by scheme", () => {
+Deno.test("findPrincipal and requirePrincipal throw for a scheme without a prefix", () => {
   const ctx = { principal: { id: "ada" } };
   const auth = customAuth(() => undefined);
   assertThrows(() => findPrincipal(ctx, auth), TypeError, "customAuth(verify, { prefix })");
   assertThrows(() => requirePrincipal(ctx, auth), TypeError, "prefix");
-  // An import that is still undefined must not select every scheme.
+  // `auth` can be `undefined` in a circular import. It must not match every caller.
   assertThrows(() => requirePrincipal(ctx, undefined as unknown as Authentication), TypeError, "prefix");
 });

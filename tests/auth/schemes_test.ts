@@ -1,4 +1,4 @@
-// The schemes of @x/mcp/auth: the requests that each scheme accepts, and the challenge for other requests.
+// `apiKey`, `basicAuth` and `customAuth`: which requests each scheme accepts, and the challenge for other requests.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { type Authentication, createServer, type Server, tool } from "../../mod.ts";
 import {
@@ -16,7 +16,7 @@ import { toRequest } from "../support/requests.ts";
 const ADA = "ada-2f6c1e0b9d4a7853";
 const BOB = "bob-8d3f5a7c6e1b9042";
 
-/** A server with one tool, which returns its caller and the request that it sees. */
+/** Creates a server with a tool that returns its principal and the request in `ctx.http`. */
 function start(auth: Authentication, faults: unknown[] = []): Server {
   const show = tool({
     name: "show",
@@ -48,7 +48,7 @@ async function send(server: Server, headers: Record<string, string>, query = "")
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
-Deno.test("an API key authenticates its caller, and is hidden from handlers", async () => {
+Deno.test("an API key authenticates its caller, and handlers do not see the key", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: { key: [BOB, `${BOB}-new`], scopes: ["a"] } } }));
   for (const [key, id] of [[ADA, "apikey:ada"], [BOB, "apikey:bob"], [`${BOB}-new`, "apikey:bob"]]) {
     const answer = await send(server, { ...bearer(key), "x-other": "stays" });
@@ -60,7 +60,7 @@ Deno.test("an API key authenticates its caller, and is hidden from handlers", as
   await server.close();
 });
 
-Deno.test("a request without a valid API key gets a challenge that does not echo the key", async () => {
+Deno.test("a request without a valid API key gets a challenge that does not contain the key", async () => {
   const server = start(apiKey({ keys: { ada: ADA }, realm: 'no"tes\u{1f600}\n' }));
   const realm = 'realm="no\\"tes???"';
   assertEquals((await send(server, {})).challenge, `Bearer ${realm}`);
@@ -86,7 +86,7 @@ Deno.test("a request without a valid API key gets a challenge that does not echo
   await server.close();
 });
 
-Deno.test("after a key was accepted, only that exact header and other valid keys are accepted", async () => {
+Deno.test("after a request with a valid key, a similar header is still refused", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: BOB, long: `long-${"k".repeat(300)}` } }));
   const header = `Bearer ${ADA}`;
   const near = Array.from(header, (_, at) => `${header.slice(0, at)}~${header.slice(at + 1)}`);
@@ -112,14 +112,14 @@ Deno.test("after a key was accepted, only that exact header and other valid keys
   await server.close();
 });
 
-Deno.test("a repeated header does not hide a second credential", async () => {
+Deno.test("a request with a second credential is refused, even if the first credential was accepted before", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, cookie: "key" }));
   for (let i = 0; i < 3; i++) assertEquals((await send(server, bearer(ADA))).id, "apikey:ada");
   assertEquals((await send(server, { ...bearer(ADA), cookie: `key=${BOB}` })).status, 400);
   await server.close();
 });
 
-Deno.test("secrets are found by their SHA-256 digest", async () => {
+Deno.test("digest returns the SHA-256 digest of a text", async () => {
   for (const length of [0, 1, 55, 56, 63, 64, 65, 119, 120, 1000, 4096]) {
     const text = String.fromCharCode(...Array.from({ length }, (_, at) => (at * 37 + length) & 255));
     const bytes = Uint8Array.from(text, (each) => each.charCodeAt(0));
@@ -129,7 +129,7 @@ Deno.test("secrets are found by their SHA-256 digest", async () => {
   }
 });
 
-Deno.test("an API key may be in a header, a cookie or the query, but not in two of them", async () => {
+Deno.test("an API key is accepted in a header, a cookie or the query, but not in two of these places", async () => {
   const server = start(apiKey({ keys: { ada: ADA, bob: BOB }, header: "X-Api-Key", cookie: "key", query: "key" }));
   const places: readonly (readonly [headers: Record<string, string>, query?: string])[] = [
     [{ "x-api-key": ADA, cookie: "theme=dark" }],
@@ -159,10 +159,10 @@ Deno.test("an API key may be in a header, a cookie or the query, but not in two 
   await server.close();
 });
 
-Deno.test("a function may look up the owner of an API key", async () => {
+Deno.test("keys can be a function that finds the owner of an API key", async () => {
   const find = (key: string) =>
     key === "none" ? undefined : key === "banned" ? refuseRequest(403) : { id: key, scopes: ["a"] };
-  // A query builder has a method `then`, but is not a promise.
+  // Some query builders of database libraries are thenables, but not promises.
   const builder = (key: string) => ({ then: (settle: (found: unknown) => void) => settle(find(key)) });
   for (const keys of [find, async (key: string) => await find(key), builder]) {
     const server = start(apiKey({ keys: keys as never }));
@@ -173,7 +173,7 @@ Deno.test("a function may look up the owner of an API key", async () => {
   }
 });
 
-Deno.test("a function that returns `true` instead of an owner authenticates no caller", async () => {
+Deno.test("a keys function that returns `true` instead of an owner authenticates no caller", async () => {
   for (const found of [true, 1, {}, { id: "" }]) {
     const server = start(apiKey({ keys: () => found as never }));
     assertEquals((await send(server, bearer("ada"))).status, 500);
@@ -184,7 +184,7 @@ Deno.test("a function that returns `true` instead of an owner authenticates no c
   await server.close();
 });
 
-Deno.test("a function that returns a database row or a response verifies no password", async () => {
+Deno.test("a users function that returns a class instance, a list or a response authenticates no caller", async () => {
   class Rows {
     readonly rows = [];
     readonly rowCount = 0;
@@ -203,13 +203,13 @@ Deno.test("a function that returns a database row or a response verifies no pass
       await server.close();
     }
   }
-  // Rows of some databases have no prototype.
+  // An object without a prototype is accepted, because some database libraries return such rows.
   const server = start(basicAuth({ users: () => Object.assign(Object.create(null), { scopes: ["a"] }) }));
   assertEquals((await send(server, headers)).status, 200);
   await server.close();
 });
 
-Deno.test("unusable options are refused without showing their secrets", () => {
+Deno.test("invalid options throw errors that do not contain secrets", () => {
   for (const keys of [{ ada: "short" }, { ada: `${ADA},x` }, { ada: ` ${ADA}` }, { ada: undefined }]) {
     const { message } = assertThrows(() => apiKey({ keys }), TypeError, 'Cannot use the API key of "ada"');
     assert(!message.includes("short") && !message.includes(ADA));
@@ -224,7 +224,7 @@ Deno.test("unusable options are refused without showing their secrets", () => {
   }
 });
 
-Deno.test("an unknown option of an authentication is refused", () => {
+Deno.test("authentication schemes throw for an unknown option", () => {
   const verify = () => undefined;
   const client = { clientId: "x", clientSecret: "y" };
   const place = { resource: "https://a.example/mcp", issuers: ["https://login.example"] };
@@ -260,11 +260,11 @@ Deno.test("an unknown option of an authentication is refused", () => {
     ],
   ];
   for (const [make, message] of mistakes) assertThrows(make, TypeError, message);
-  // A computed option whose value is undefined.
+  // An unknown option is ignored if its value is `undefined`.
   apiKey({ keys: { ada: ADA }, headerName: undefined } as never);
 });
 
-Deno.test("a user name and a password authenticate their user", async () => {
+Deno.test("a valid user name and password authenticate the user", async () => {
   const users = { ada: "pässword:1", bob: { password: "hunter22", scopes: ["a"] } };
   const verify = (name: string, password: string) =>
     name === "ada" && password === users.ada || name === "bob" && password === "hunter22" ? {} : undefined;

@@ -1,12 +1,12 @@
-// Serves the notes of several users in a separate process.
+// Serves `notes_server.ts` in a separate process.
 import { findFreePort, root, type Running, start } from "../support/processes.ts";
 
-/** A running server. Disposing stops it. */
+/** A running server. Disposing the object stops the process. */
 export interface Notes extends AsyncDisposable {
   readonly url: URL;
 }
 
-/** Serves the notes on a runtime, for tokens of the given issuers. */
+/** Starts the server with the command `program`. The server accepts tokens from the given issuers. */
 export async function serveNotes(program: readonly string[], issuers: readonly string[]): Promise<Notes> {
   const port = findFreePort();
   const url = `http://127.0.0.1:${port}/mcp`;

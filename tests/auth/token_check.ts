@@ -1,28 +1,28 @@
-// A check of signed tokens with a metadata route, as a user would write it: it imports only published entry points. A
-// token is `payload.signature`. The payload is JSON with the fields of a JWT; the signature is HMAC-SHA-256.
+// A custom `Authentication` with a metadata route that imports only published entry points. A token is
+// `payload.signature`. The payload is JSON with the claims of a JWT. The signature is an HMAC with SHA-256.
 import type { Authentication } from "@x/mcp";
 import { refuseRequest } from "@x/mcp/auth";
 
-/** The claims of a token. */
+/** The payload of a token. */
 export interface Claims {
   readonly iss: string;
   readonly sub: string;
   readonly aud: string;
-  /** Seconds since 1970. */
+  /** Time at which the token expires, in seconds since 1970. */
   readonly exp: number;
   readonly scope?: string;
 }
 
 /** Options of {@linkcode checkTokens}. */
 export interface TokenOptions {
-  /** URL of the endpoint, which must be the audience of the tokens. */
+  /** URL of the endpoint. The claim `aud` of a token must be this URL. */
   readonly resource: string;
   readonly issuer: string;
-  /** Loads the key of the issuer. It is called at the first request, and again until it succeeds. */
+  /** Loads the issuer's key. Called on the first request, and on each later request until a load succeeds. */
   readonly loadKey: (signal: AbortSignal) => Promise<CryptoKey>;
 }
 
-/** Creates an authentication by tokens of one issuer. */
+/** Creates an authentication scheme that accepts tokens from one issuer. */
 export function checkTokens({ resource, issuer, loadKey }: TokenOptions): Authentication {
   const { origin, pathname } = new URL(resource);
   const path = `/.well-known/oauth-protected-resource${pathname}`;
@@ -57,7 +57,7 @@ export function checkTokens({ resource, issuer, loadKey }: TokenOptions): Authen
       return { id: JSON.stringify([claims.iss, claims.sub]), scopes, expiresAt: claims.exp * 1000 };
     },
     challenge: { scheme: "Bearer", params },
-    // `notes` covers `notes:read`.
+    // A granted scope such as `notes` includes `notes:read`.
     satisfies: (granted, needed) =>
       needed.every((one) => granted.some((all) => one === all || one.startsWith(`${all}:`))),
     routes: [{
@@ -72,7 +72,7 @@ export function checkTokens({ resource, issuer, loadKey }: TokenOptions): Authen
   };
 }
 
-/** Signs a token. */
+/** Creates a signed token. */
 export async function sign(claims: Claims, key: CryptoKey): Promise<string> {
   const payload = toBase64Url(new TextEncoder().encode(JSON.stringify(claims)));
   const signature = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(payload));

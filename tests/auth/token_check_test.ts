@@ -1,4 +1,4 @@
-// A token check written by a user: over every transport and in both eras, with its metadata, its scopes and its expiry.
+// A custom `Authentication` over every transport and in both eras: metadata, scopes and expiry.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { requirePrincipal } from "../../src/auth/auth.ts";
@@ -56,7 +56,7 @@ async function findMetadata(server: Server): Promise<Response> {
   return await server.fetch(new Request(url, { headers: { origin: "https://inspector.example.com" } }));
 }
 
-Deno.test("a token check sends clients the URL of its metadata", async () => {
+Deno.test("the challenge of a custom token check contains the URL of its metadata", async () => {
   const { server } = start();
   const found = await findMetadata(server);
   assertEquals([found.status, found.headers.get("access-control-allow-origin")], [200, "*"]);
@@ -66,7 +66,7 @@ Deno.test("a token check sends clients the URL of its metadata", async () => {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "http"] as const) {
-    Deno.test(`a token check returns callers and their scopes (${era} over ${transport})`, async () => {
+    Deno.test(`a custom token check authenticates callers with their scopes (${era} over ${transport})`, async () => {
       const { server, events } = start();
       await using ada = await connectTest(server, { era, transport, headers: await toHeaders() });
       await using bob = await connectTest(server, {
@@ -87,7 +87,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("a token check refuses tokens that are forged, made for another audience or expired", async () => {
+Deno.test("a custom token check refuses tokens that are forged, issued for another audience or expired", async () => {
   const clock = fakeClock();
   const { server } = start({ clock });
   const exp = clock.date() / 1000 + 60;
@@ -118,7 +118,7 @@ Deno.test("a token check refuses tokens that are forged, made for another audien
   await server.close();
 });
 
-Deno.test("a token check that cannot load its key fails, and loads it again at the next request", async () => {
+Deno.test("a request fails if the token check cannot load its key, and the next request loads the key again", async () => {
   const { server, events } = start({ failures: 1 });
   const headers = await toHeaders();
   const failed = await server.fetch(toRequest("tools/list", {}, headers));

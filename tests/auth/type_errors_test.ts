@@ -1,4 +1,4 @@
-// Compiler errors for the most frequent mistakes in authentication: the message names the incorrect part.
+// Compiler errors for common mistakes in authentication name the incorrect property or value.
 import { assert, assertEquals } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
@@ -52,7 +52,7 @@ const MISTAKES: readonly (readonly [code: string, ...message: readonly string[]]
 
 Deno.test({
   name: "the compiler names the mistake in an authentication",
-  // Deno type-checks the code.
+  // The test needs the type checker of Deno.
   ignore: !isDeno,
   async fn() {
     const folder = await Deno.makeTempDir();
@@ -72,7 +72,7 @@ Deno.test({
       for (const [i, [code, ...message]] of MISTAKES.entries()) {
         const text = errors[i].slice(0, errors[i].indexOf("export const"));
         assert(errors[i].includes(code), `${code}:\n${errors[i]}`);
-        // The compiler lists the members of a union in any order.
+        // Sort the members of unions, because the compiler lists them in an unspecified order.
         const toOrder = (line: string) =>
           line.replace(/\d+( \| \d+)+/, (union) => union.split(" | ").sort().join(" | "));
         assertEquals(text.trimEnd().split("\n").map(toOrder), message.map(toOrder));

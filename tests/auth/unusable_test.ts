@@ -1,14 +1,14 @@
-// Mistakes of authors: an authentication that cannot work refuses every request with a reason, and no request makes
-// `fetch` throw.
+// Mistakes in authentication options: an invalid `Authentication` refuses every request with a reason, and `fetch`
+// never throws.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, extension, tool } from "../../mod.ts";
 import { apiKey, basicAuth, refuseRequest } from "../../src/auth/auth.ts";
 import { customStore } from "../../src/stores/stores.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** Passes a value that the types reject. */
+/** Casts a value, so that a test can pass a value of the wrong type. */
 function untyped(value: unknown): never {
-  return value as never; // The cast lets the mistake compile.
+  return value as never;
 }
 
 const authenticate = () => ({ id: "ada" });
@@ -67,7 +67,7 @@ Deno.test("refuseRequest throws for a refusal that HTTP cannot express, and fetc
   }
 });
 
-Deno.test("keys and users that are empty, or are not an object by name, are refused", () => {
+Deno.test("apiKey() and basicAuth() throw if keys or users is empty, or is neither an object nor a function", () => {
   const key = "0123456789abcdef";
   const none = "the object is empty, so no request could be authenticated";
   assertThrows(() => apiKey({ keys: {} }), TypeError, `Cannot use the API keys: ${none}`);
@@ -86,7 +86,7 @@ Deno.test("keys and users that are empty, or are not an object by name, are refu
   );
 });
 
-Deno.test("errors of other options name the type of a value that was passed by mistake", () => {
+Deno.test("the errors for other options name what is wrong with an untyped value", () => {
   assertThrows(() => customStore(untyped({})), TypeError, "Cannot create a store: the engine has no get()");
   const server = { name: "x", version: "1.0.0" };
   assertThrows(() => createServer({ ...server, observer: untyped(() => {}) }), TypeError, "observer is a function");
@@ -97,6 +97,6 @@ Deno.test("errors of other options name the type of a value that was passed by m
     TypeError,
     "extensions is not a list of attributes; create each attribute with extension.attribute()",
   );
-  // All options of an attribute are optional.
+  // `attribute()` needs no arguments, because all its options are optional.
   createServer({ ...server, handlers: [own, tool({ name: "t", extensions: [own.attribute()], run: () => "" })] });
 });

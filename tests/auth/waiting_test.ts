@@ -1,4 +1,5 @@
-// Unknown tokens cannot block callers whose tokens are cached, and count towards a budget of the sender's address.
+// Unknown tokens cannot block callers whose tokens are cached. The number of invalid tokens per client address is
+// limited.
 import { assertEquals } from "@std/assert";
 import type { Authentication } from "../../mod.ts";
 import { createServer, tool } from "../../mod.ts";
@@ -48,7 +49,7 @@ function introspecting() {
   return { auth, asked, end: resolve };
 }
 
-Deno.test("a caller whose token is cached is served while unknown tokens fill every place", async () => {
+Deno.test("a caller whose token is cached is served while checks of unknown tokens reach the limit auth.running", async () => {
   const { auth, asked, end } = introspecting();
   const { server, send, status } = start(auth);
   assertEquals(await status("known"), 200);
@@ -89,7 +90,7 @@ Deno.test("a caller whose check is synchronous is served while other requests wa
   await server.close();
 });
 
-Deno.test("an address can cause only a bounded number of introspection requests for wrong tokens per minute", async () => {
+Deno.test("the number of introspection requests for invalid tokens from one address is limited per minute", async () => {
   const clock = fakeClock();
   const { auth, asked } = introspecting();
   const { server, send, status } = start(auth, { clock });

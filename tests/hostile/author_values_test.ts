@@ -116,7 +116,7 @@ for (
 }
 
 const wrong: readonly (readonly [options: Untyped, state: string])[] = [
-  [{ hosts: [] }, "hosts is empty; list a host, or leave it out"],
+  [{ hosts: [] }, "hosts is empty; list a host, or omit hosts"],
   [{ secret: [] }, "Cannot use the secret"],
   [{ secret: null }, "Cannot use the secret"],
   [{ secret: false }, "Cannot use the secret"],

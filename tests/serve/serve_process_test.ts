@@ -141,7 +141,7 @@ Deno.test({
     await using running = await start(words, { input: "", timeoutMs: 60_000 });
     const { code, stderr } = await running.finished;
     assertEquals(code, 1);
-    const state = "Cannot serve program: Deno may not listen on 127.0.0.1, port 3999; start it with";
+    const state = "Cannot serve program: Deno may not listen on 127.0.0.1, port 3999; start Deno with";
     assertStringIncludes(stderr, `${state} --allow-net=127.0.0.1:3999`);
   },
 });

@@ -69,8 +69,8 @@ export interface FixedLimits {
      * Number of calls that wait in the process's queue. One client may fill a quarter of the queue. Over stdio and
      * WebSocket, the maximum per client is `calls.runningPerClient` if this limit is lower.
      *
-     * Reason: the number equals the default of `calls.running`, so that each call waits for about one other call. The
-     * parameters of waiting calls count towards `memory`.
+     * Reason: the number equals the default of `calls.running`, so that a waiting call waits for about one running call
+     * to end. The parameters of waiting calls count towards `memory`.
      *
      * Exceeded: HTTP 503 (429 in revisions with sessions) with `Retry-After`, code -31503.
      */
@@ -205,7 +205,8 @@ export interface FixedLimits {
     /**
      * Number of events that the server stores for one session.
      *
-     * Reason: a client that changes networks misses fewer events. All sessions share `replay.bytes`.
+     * Reason: the number exceeds the events that a client usually misses while it changes networks. All sessions share
+     * `replay.bytes`.
      *
      * Exceeded: the server drops the session's oldest events. A client that resumes from a dropped event gets HTTP 400,
      * code -32600.

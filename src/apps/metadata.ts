@@ -26,11 +26,11 @@ export interface AppCsp {
  * them.
  */
 export interface AppPermissions {
-  /** The camera. */
+  /** Access to the camera. */
   readonly camera?: Readonly<Record<never, never>>;
-  /** The microphone. */
+  /** Access to the microphone. */
   readonly microphone?: Readonly<Record<never, never>>;
-  /** The location of the device. */
+  /** Access to the device's location. */
   readonly geolocation?: Readonly<Record<never, never>>;
   /** Writing to the clipboard. */
   readonly clipboardWrite?: Readonly<Record<never, never>>;

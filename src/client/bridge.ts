@@ -268,8 +268,8 @@ export class Bridge {
   }
 
   /**
-   * Forwards a request or notification from the server to the client. Drops responses, because here they belong to
-   * requests that the client no longer waits for.
+   * Forwards a request or notification from the server to the client. Drops responses. A response arrives here only if
+   * its request was cancelled.
    */
   #pass(message: Message): Promise<void> | undefined {
     return message.method === undefined ? undefined : this.#options.write(message);

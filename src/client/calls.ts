@@ -169,22 +169,21 @@ async function read(requests: Requests, uri: string, options?: RequestOptions): 
 /** The methods that list tools, resources, templates and prompts. */
 type Lists = Pick<Client, "listTools" | "listResources" | "listResourceTemplates" | "listPrompts">;
 
-// Each method checks only that the result contains a list of objects. The casts below assume that the objects have the
-// right types.
+// Each method checks only that the result contains a list of objects. The casts assume the types of the objects.
 function toLists(requests: Requests, outputs: OutputChecks): Lists {
   return {
     async listTools(options) {
       const tools = await requests.list("tools/list", "tools", options);
       outputs.learn(tools);
-      return tools as Awaited<ReturnType<Client["listTools"]>>; // See above.
+      return tools as Awaited<ReturnType<Client["listTools"]>>; // Assumes the types of the items.
     },
     listResources: (options) =>
-      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // See above.
+      requests.list("resources/list", "resources", options) as ReturnType<Client["listResources"]>, // Assumes the types of the items.
     listResourceTemplates(options) {
       const listed = requests.list("resources/templates/list", "resourceTemplates", options);
-      return listed as ReturnType<Client["listResourceTemplates"]>; // See above.
+      return listed as ReturnType<Client["listResourceTemplates"]>; // Assumes the types of the items.
     },
-    listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // As above.
+    listPrompts: (options) => requests.list("prompts/list", "prompts", options) as ReturnType<Client["listPrompts"]>, // Assumes the types of the items.
   };
 }
 

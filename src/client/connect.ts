@@ -37,7 +37,7 @@ export interface ConnectOptions extends AnswerOptions, TargetOptions {
    * answers.
    */
   readonly use?: readonly ClientMiddleware[];
-  /** Called with every notification from the server. */
+  /** Called with each notification from the server. */
   readonly onNotification?: (notification: Notification) => void;
   /**
    * Called with the description of each problem that does not fail a request, such as an unusable tool. Defaults to
@@ -100,7 +100,7 @@ const OPTIONS: KnownOptions<keyof ConnectOptions> = {
  * ```
  *
  * @throws {TypeError} if the target is invalid.
- * @throws {McpError} if the server refuses the client.
+ * @throws {McpError} if the server responds with an error.
  * @throws {Error} if there is no server, or if the client and the server have no protocol revision in common.
  */
 export function connect(target: Target, options?: ConnectOptions): Promise<Client>;

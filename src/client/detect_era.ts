@@ -50,7 +50,7 @@ export interface DetectOptions extends ProtocolOptions {
  * Detects a server's era by sending a modern request. A server that does not respond like a modern server is treated as
  * a legacy server.
  *
- * @throws {McpError} if the server refuses the client.
+ * @throws {McpError} if the server responds with an error that a handshake would not avoid.
  * @throws {Error} if the client and the server have no protocol revision in common.
  */
 export async function detectEra(rpc: Rpc, options: DetectOptions): Promise<Protocol> {
@@ -115,7 +115,8 @@ function toModernError(modern: readonly string[], refusal: McpError | undefined)
 }
 
 /**
- * Returns the facts of a modern server, or the refusal of a legacy server. Returns `undefined` for any other response.
+ * Sends `server/discover`. Returns the facts about a modern server, or the error response of a server that may be a
+ * legacy server. Returns `undefined` for any other response.
  */
 async function probe(
   rpc: Rpc,

@@ -57,7 +57,7 @@ const END_SESSION_MS = 2000;
 /**
  * Performs the handshake, and returns the protocol of the connection.
  *
- * @throws {McpError} if the server refuses the client.
+ * @throws {McpError} if the server responds with an error.
  * @throws {Error} if the server responds with a protocol revision that the client does not support.
  */
 export async function legacyProtocol(rpc: Rpc, codec: LegacyCodec, options: LegacyOptions): Promise<Protocol> {

@@ -44,7 +44,7 @@ export interface Protocol {
   close(): Promise<void>;
 }
 
-/** What the client tells servers about itself. */
+/** The client's name, capabilities and extensions, which the client sends to servers. */
 export interface ClientIdentity {
   readonly info: Implementation;
   readonly capabilities: ClientCapabilities;

@@ -345,7 +345,7 @@ class ChannelRpc implements Rpc {
 
   receive(message: Message, from?: Running): void {
     const { id, method, params = {} } = message;
-    // Ignore responses, because here they belong to cancelled requests.
+    // Ignore responses. A response arrives here only if its request was cancelled.
     if (method === undefined) return;
     if (isId(id)) return void this.#respond(id, { method, params }, from).catch(this.#onError);
     const notification = { method, params };
@@ -460,7 +460,7 @@ class ChannelRpc implements Rpc {
     try {
       await this.#slots.run(() => this.#answerQuestion(question, request, from), stop.signal);
     } catch {
-      // Answering was stopped while the question waited.
+      // The client stopped answering while the request waited for a slot.
     } finally {
       this.#questions.delete(question);
       this.#questionCharacters -= characters;

@@ -125,5 +125,5 @@ function toStamp({ dev, ino, size, mtimeMs, ctimeMs }: {
   return [dev, ino, size, mtimeMs, ctimeMs].join();
 }
 
-/** Maximum number of segments in the path of a file. */
+/** Maximum number of segments in a file's path. */
 const MAX_DEPTH = 32;

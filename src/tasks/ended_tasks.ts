@@ -34,7 +34,7 @@ export class Ended {
     this.#start();
   }
 
-  /** Returns a task, unless it is not cached or has expired. */
+  /** Returns a cached task. Returns `undefined` if the task is not cached or has expired. */
   get(id: string): TaskRecord | undefined {
     const found = this.#records.get(id);
     if (!found) return;

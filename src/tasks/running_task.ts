@@ -9,7 +9,7 @@ import { type Charge, toBytes } from "./charge.ts";
 import { isEnded, type TaskError, type TaskRecord, type TaskStatus, type TaskWork } from "./task_record.ts";
 import { MAX_VALUES, type TaskStore } from "./task_store.ts";
 
-/** The server's services for a running task, and callbacks. */
+/** The server, its store, and callbacks that a running task calls. */
 export interface TaskHost {
   readonly server: ExtensionServer;
   readonly store: TaskStore;
@@ -19,7 +19,7 @@ export interface TaskHost {
   onEnd(task: RunningTask): void;
 }
 
-/** Arguments of the constructor of {@linkcode RunningTask}. */
+/** Constructor arguments of {@linkcode RunningTask}. */
 export interface TaskParts {
   readonly host: TaskHost;
   readonly record: TaskRecord;

@@ -176,7 +176,7 @@ type Records = {
   readonly [Name in "progressed" | "logged" | "announced" | "asked" | "deferred"]: FakeContext[Name][number][];
 };
 
-/** Arguments of the constructor of {@linkcode FakeCall}. */
+/** Constructor arguments of {@linkcode FakeCall}. */
 interface FakeParts {
   readonly options: FakeContextOptions;
   readonly rounds: Rounds;
@@ -198,9 +198,9 @@ class FakeCall extends Call {
   notify(name: string, { progressToken: _token, ...rest }: Params): undefined {
     const { progressed, logged } = this.#parts.records;
     const sent = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined));
-    // Both casts are safe, because `Call` creates the parameters of both notifications.
+    // Safe, because `Call` creates the parameters.
     if (name === "notifications/progress") progressed.push(sent as FakeContext["progressed"][number]);
-    else logged.push(sent as FakeContext["logged"][number]); // Safe, see above.
+    else logged.push(sent as FakeContext["logged"][number]); // Safe, because `Call` creates the parameters.
   }
 
   async askClient(key: string, question: Question): Promise<unknown> {

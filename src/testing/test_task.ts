@@ -172,7 +172,7 @@ function refuseRepeated(before: Journal["calls"], after: Journal["calls"]): void
   }
 }
 
-/** Returns the first line of a stack that belongs to another file. */
+/** Returns the first stack line outside of this file. */
 function toLine(stack = ""): string {
   const own = new URL(import.meta.url).pathname;
   const frame = stack.split("\n").slice(1).find((line) => line.includes("/") && !line.includes(own));

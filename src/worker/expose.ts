@@ -90,7 +90,8 @@ class Exposed {
     else ready();
   }
 
-  // Makes `close` and `exit` tell the server that the thread ends, because Deno does not report the end of a thread.
+  // Makes `close` and `exit` notify the server before the thread ends, because Deno does not report the end of a
+  // thread.
   #announceEnd(): void {
     if (!deno) return;
     for (const [owner, name] of [[this.#thread, "close"], [deno, "exit"]] as const) {

@@ -50,7 +50,8 @@ export class Pool {
    */
   readonly #waiting = new FairQueue<Waiter>();
   /**
-   * Busy threads, idle threads, and terminated threads that have not ended yet, because these may still use CPU time.
+   * Busy and idle threads, and terminated threads that have not ended yet. Terminated threads also count, because they
+   * may still use CPU time.
    */
   readonly #threads = new Set<Thread>();
 

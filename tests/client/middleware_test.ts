@@ -70,7 +70,7 @@ for (const era of ["modern", "legacy"] as const) {
         return request.method === "tools/call" ? Object(undefined)[1] : next();
       }]);
       await assertRejects(() => client.readResource("book://1"), Error, "not today");
-      await assertRejects(() => client.callTool("meta"), TypeError, "a function of use returned no result");
+      await assertRejects(() => client.callTool("meta"), TypeError, "a function in the option use returned no result");
       assert((await client.listTools()).length);
     });
   }

@@ -522,7 +522,7 @@ Deno.test("a task whose caller's credentials have expired is resumed only if its
     open();
     const { statusMessage, result } = await reach(b, id, afterExpiry ? "completed" : "failed");
     if (afterExpiry) assertEquals(textOf(Object(result)), "ada pay");
-    else assertMatch(String(statusMessage), /^The credentials of the caller had expired/);
+    else assertMatch(String(statusMessage), /^Cannot resume the task: the caller's credentials have expired/);
     a.isCut = false;
     await a.close();
     await b.close();

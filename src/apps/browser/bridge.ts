@@ -135,9 +135,10 @@ const page: AppPage = {
     if (past.has(event)) queueMicrotask(() => own.has(each) && each(past.get(event)));
     return () => own.delete(each);
   },
-  // The casts here and below are safe if the host follows the protocol.
+  // Safe if the host follows the protocol.
   callTool: (name, args = {}) => request("tools/call", { name, arguments: args }) as Promise<AppToolResult>,
-  readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>, // Safe, see above.
+  // Safe if the host follows the protocol.
+  readResource: (uri) => request("resources/read", { uri }) as ReturnType<AppPage["readResource"]>,
   async openLink(url) {
     await request("ui/open-link", { url });
   },
@@ -147,7 +148,7 @@ const page: AppPage = {
   async updateContext(context) {
     await request("ui/update-model-context", context);
   },
-  // Safe, see above.
+  // Safe if the host follows the protocol.
   setDisplayMode: async (mode) => (await request("ui/request-display-mode", { mode }) as { mode: AppDisplayMode }).mode,
   log: (level, data, logger) => notify("notifications/message", { level, data, logger }),
   request,

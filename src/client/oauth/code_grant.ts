@@ -166,7 +166,9 @@ function readReturn({ address, redirectUri, client, state }: Returned, context: 
     return validateAuthResponse(context.authorizationServer, { client_id: client.id }, url, state);
   } catch (error) {
     const { issuer } = context.authorizationServer;
-    const state = error instanceof AuthorizationResponseError ? `${issuer} refused it` : "the redirect is not valid";
+    const state = error instanceof AuthorizationResponseError
+      ? `${issuer} rejected the sign-in`
+      : "the redirect is not valid";
     throw new SignInError(`Cannot sign in to ${context.server}: ${state}: ${toReason(error)}`);
   }
 }

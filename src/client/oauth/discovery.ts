@@ -82,7 +82,7 @@ async function readResourceMetadata(options: DiscoveryOptions): Promise<Json | u
     const url = requests.readUrl(metadataUrl, "the resource metadata");
     const found = await requests.readDocument(url, signal);
     if (found) return found;
-    throw refuse(server, `there is no resource metadata at ${url.href}; ask the operator of the server`);
+    throw refuse(server, `the server has no resource metadata at ${url.href}; ask the operator of the server`);
   }
   const path = server.pathname === "/" ? "" : server.pathname;
   const places = path ? [path + server.search, ""] : [server.search];

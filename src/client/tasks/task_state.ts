@@ -14,7 +14,7 @@ export type TaskStatus = "working" | "input_required" | "completed" | "failed" |
 export interface TaskQuestion {
   /** The method, such as `elicitation/create`. */
   readonly method: string;
-  /** The parameters. */
+  /** The parameters of the request. */
   readonly params: Params;
 }
 

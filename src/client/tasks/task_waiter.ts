@@ -216,7 +216,7 @@ export class TaskWaiter {
       if (!this.#isListening) close();
       for await (const _ of subscription) this.#wake();
     } catch {
-      // Ignore the error, because polls find out whether the server is gone.
+      // Ignore the error, because the next poll fails too if the server is gone.
     } finally {
       this.#isListening = false;
       free();

@@ -211,7 +211,7 @@ for (const issuer of ["https://login.example.com/", "https://LOGIN.example.com",
 refuses(
   "metadata that is named but does not exist",
   { resourceMetadata: () => undefined },
-  "there is no resource metadata",
+  "the server has no resource metadata",
 );
 refuses(
   "metadata that responds with an error",

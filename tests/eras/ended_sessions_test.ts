@@ -274,7 +274,7 @@ Deno.test("without a response of the store, ending a session gets 503, and it is
   fragile.isSilent = true;
   const waiting = await send(here, undefined, id);
   assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
-  assertStringIncludes((await waiting.json()).error.message, "the end waits for it; try again later");
+  assertStringIncludes((await waiting.json()).error.message, "so the end is still pending; try again later");
   assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
   // The session has ended on this instance. The other instances have no record of the pending end.
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
@@ -301,10 +301,10 @@ Deno.test("pending ends are bounded per client; beyond that a session continues,
   fragile.isSilent = true;
   const says = await Promise.all(ids.map(async (id) => (await (await send(ada, undefined, id)).json()).error.message));
   const refused = ids.filter((_, i) => says[i].includes("so this session stays open"));
-  assertEquals([says.filter((text) => text.includes("the end waits")).length, refused.length], [64, 16]);
+  assertEquals([says.filter((text) => text.includes("the end is still pending")).length, refused.length], [64, 16]);
   for (const id of refused) assertEquals(await use(ada, id), 200);
   const { error } = await (await send(bob, undefined, last)).json();
-  assertStringIncludes(error.message, "the end waits");
+  assertStringIncludes(error.message, "the end is still pending");
   fragile.isSilent = false;
   const later = async (client: Client, id: string) => {
     let status = 503;

@@ -75,7 +75,10 @@ Deno.test("guessed, foreign, repeated and closed stream ids are refused with the
     post(address, HELLO),
   ];
   for (const response of await Promise.all(answers)) {
-    assertEquals([response.status, await response.text()], [404, "Cannot accept the message: the stream is not open"]);
+    assertEquals([response.status, await response.text()], [
+      404,
+      "Cannot accept the message: its stream is not open; open a new stream",
+    ]);
   }
   await leave();
   await server.close();

@@ -127,7 +127,7 @@ Deno.test("a value that expires while it is replaced does not free its bytes twi
   const write = (length: number) => store.set("first", "x".repeat(length), { ttlMs: 10 });
   write(500);
   [now, isRunning] = [9, true];
-  assertThrows(() => write(1300), Error, "holds 2600 bytes");
+  assertThrows(() => write(1300), Error, "limit of 2600 bytes");
 });
 
 Deno.test("a truthy engine result other than true does not count as a successful write", async () => {
@@ -309,14 +309,14 @@ Deno.test("a value beyond the size that an engine states is refused, and the sto
     await store.close();
   }
   const wrong = customStore(await spoil(() => ({ valueBytes: NaN })));
-  await assertRejects(async () => await wrong.get("key"), TypeError, "valueBytes is NaN");
+  await assertRejects(async () => await wrong.get("key"), TypeError, "valueBytes of the engine is NaN");
 });
 
 Deno.test("an engine without a required method is refused, and the error names the method", async () => {
   const engine = await spoil(() => ({ list: undefined }));
   for (const connect of [() => engine, () => Promise.resolve(engine)]) {
     const store = customStore(connect);
-    await assertRejects(async () => await store.get("key"), TypeError, "it has no list()");
+    await assertRejects(async () => await store.get("key"), TypeError, "the engine has no list()");
     await store.close();
   }
 });

@@ -117,7 +117,7 @@ export class HttpSessions {
         case "ended":
           return { status: 204 };
         case "waiting":
-          throw toBusy("end the session on all instances: the store does not respond; the server continues to try");
+          throw toBusy("end the session on all instances: the store does not respond, so the end is still pending");
         case "full":
           throw toBusy("end the session: too many ended sessions are not stored yet, so this session stays open");
         case "unknown":

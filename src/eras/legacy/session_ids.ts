@@ -94,7 +94,7 @@ export class SessionIds {
     if (this.#isForeignKnown || this.#core.sealer.isShared || id.length < MIN_ID) return;
     this.#isForeignKnown = true;
     console.warn(
-      `${this.#core.identity.name}: a client sent a session id that another process created. If several processes ` +
+      `${this.#core.identity.name}: a client sent a session id that this process did not create. If several processes ` +
         "serve this address, or if the server was restarted, set the same `secret` in every process.",
     );
   }

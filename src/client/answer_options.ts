@@ -51,13 +51,13 @@ export interface AnswerContext {
    */
   readonly key: string;
   /**
-   * The client's request that the server needs the answer for. `undefined` if several requests are running in a session
-   * over stdio, because the server's request does not say to which of them it belongs.
+   * The client's request whose handler needs the answer. `undefined` if several requests are running in a session over
+   * stdio, because the server's request does not identify the client's request.
    */
   readonly request?: AskingRequest;
 }
 
-/** A client's request that the server needs an answer for. */
+/** A client's request whose handler on the server needs an answer from the client. */
 export interface AskingRequest {
   /** The method of the request, such as `tools/call`. */
   readonly method: string;

@@ -9,7 +9,7 @@ import type { Message } from "./message.ts";
 export interface SendOptions {
   /** HTTP headers to set, or to remove with `null`. A channel without HTTP headers ignores this option. */
   readonly headers?: Readonly<Record<string, string | null>>;
-  /** Stops waiting for the response when it aborts, and over HTTP also aborts the HTTP request. */
+  /** When this signal aborts, the channel stops waiting for the response, and over HTTP aborts the HTTP request. */
   readonly signal?: AbortSignal;
   /** Returns whether to resume a stream that ended before the response. By default, the channel resumes the stream. */
   readonly resumes?: () => boolean;

@@ -48,7 +48,7 @@ export interface Child {
 }
 
 /**
- * The variables that a child process inherits. The official SDKs pass the same variables, so servers behave like with
+ * The variables that a child process inherits. The official SDKs pass the same variables, so servers behave as with
  * other clients.
  */
 const INHERITED: readonly string[] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];

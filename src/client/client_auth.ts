@@ -20,7 +20,7 @@ export interface AuthRequest {
 
 /** A token that is bound to a key, and a proof for one request that the client possesses the key (RFC 9449). */
 export interface BoundToken {
-  /** The token. */
+  /** The access token. */
   readonly token: string;
   /** The proof, which the client sends in the header `DPoP`. */
   readonly proof: string;

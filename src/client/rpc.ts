@@ -112,10 +112,7 @@ export interface ServerRequest {
    * chosen.
    */
   readonly key?: string;
-  /**
-   * The client's request that the server needs the answer for. `undefined` if the client cannot tell which of its
-   * requests this is.
-   */
+  /** The client's request whose handler needs the answer. `undefined` if the client cannot identify this request. */
   readonly request?: AskingRequest;
 }
 

@@ -318,7 +318,7 @@ function toProtocolOptions(options: ConnectTestOptions): ProtocolOptions & { rea
         if (!isMcpError(error) || error.code !== METHOD_NOT_FOUND) throw error;
         throw new McpError(
           METHOD_NOT_FOUND,
-          `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connect`,
+          `${error.message}; pass onElicit, onElicitUrl, onSample or roots to connectTest`,
         );
       }
     }),

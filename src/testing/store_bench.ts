@@ -20,10 +20,7 @@ export interface Faults {
   isDeaf?: boolean;
   /** Whether commands never receive a response. */
   stalls?: boolean;
-  /**
-   * Set to `true` to make all existing engines fail permanently. Engines that are created after a reset to `false`
-   * work.
-   */
+  /** Whether commands fail. An engine that has received a command meanwhile fails permanently. */
   isKilled?: boolean;
   /** Called before each command, with the command's name and arguments. */
   onCommand?: (name: string, args: readonly unknown[]) => void;

@@ -58,7 +58,7 @@ export const FAULT_RULES: readonly Rule[] = [
     await rejects(() => store.get(bench.key), "pending");
     await Promise.all(waiting);
   }],
-  ["closing a store rejects pending operations and all later operations", async (bench) => {
+  ["a closed store rejects pending operations and all later operations", async (bench) => {
     const store = bench.open({ stalls: true });
     const pending = rejects(() => store.get(bench.key), "closed");
     await store.close();

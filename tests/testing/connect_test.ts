@@ -152,7 +152,7 @@ Deno.test("the error of an unanswered question names the options that answer it"
   await assertRejects(
     () => client.callTool("ask"),
     McpError,
-    "pass onElicit, onElicitUrl, onSample or roots to connect",
+    "pass onElicit, onElicitUrl, onSample or roots to connectTest",
   );
   await server.close();
 });

@@ -32,7 +32,7 @@ export interface Granted {
   readonly response: TokenEndpointResponse;
 }
 
-/** Obtains tokens in one way, such as by signing a user in. */
+/** A method of obtaining tokens, such as signing a user in. */
 export interface Grant {
   /** The authorization server where the client is registered. */
   readonly issuer?: string;

@@ -243,7 +243,7 @@ for (const { name: runtime, program } of runtimes) {
       const words = ["s.ts", "--client", "cursor", "--file", "c.json", "--allow-none"];
       const tried = await run([...program, "install", ...words], { cwd });
       assertEquals(tried.code, 2);
-      assertStringIncludes(tried.stderr, "Cannot install s.ts: it does not start: ");
+      assertStringIncludes(tried.stderr, "Cannot install s.ts: the server does not start: ");
       assertStringIncludes(tried.stderr, "no luck\\u{1b}[2J");
       assertStringIncludes(tried.stderr, "or add --no-check");
       assertEquals(listNames(cwd), ["s.ts"]);

@@ -5,7 +5,8 @@
  */
 import { McpError } from "../protocol/errors.ts";
 import type { Implementation } from "../protocol/types.ts";
-import { type AuthRefusal, isRefusal, NO_ROUTE, toChallengeHeaders } from "./auth.ts";
+import { type AuthRefusal, isRefusal, toChallengeHeaders } from "./auth.ts";
+import { refuseRoute } from "./call/call.ts";
 import type { ClientFacts, Principal, ReadRoute } from "./call/context.ts";
 import type { Core, Entering } from "./core.ts";
 import { REPLY_HEADERS } from "./call/link.ts";
@@ -43,7 +44,7 @@ export type Admit = (facts: AdmitFacts) => true | AuthRefusal | Promise<true | A
  * receives.
  */
 export async function admit(core: Core, decide: Admit, entering: Entering): Promise<void> {
-  const { method, link, client, route = NO_ROUTE.route, observed } = entering;
+  const { method, link, client, route = refuseRoute, observed } = entering;
   const { transport, principal } = link;
   let decided: unknown;
   try {

@@ -6,6 +6,7 @@
  */
 import type { McpError } from "../protocol/errors.ts";
 import { isStrayPromise } from "../protocol/promises.ts";
+import { refuseRoute } from "./call/call.ts";
 import type { Principal, ReadRoute } from "./call/context.ts";
 import { checkOptions, type KnownOptions } from "./call/known_options.ts";
 import type { CHECK_HANDLER, CHECK_PATH } from "./call/internals.ts";
@@ -350,13 +351,7 @@ export function readChallenges(
 }
 
 /** Used for paths without parameters. */
-export const NO_ROUTE: PathFacts = {
-  route(): never {
-    throw new TypeError(
-      "Cannot read path parameters: the server's path has no parameters; add some, such as /tenants/:tenant/mcp",
-    );
-  },
-};
+export const NO_ROUTE: PathFacts = { route: refuseRoute };
 
 /** The default challenge. */
 const BEARER: Challenge = { scheme: "Bearer" };

@@ -610,9 +610,10 @@ export abstract class Call implements ServiceCall, Cancellable {
   }
 }
 
-function refuseRoute(): never {
+/** The `route` of a call at a path without parameters. */
+export function refuseRoute(): never {
   throw new TypeError(
-    "Cannot read path parameters: the server's path has no parameters; add some, such as /tenants/:tenant/mcp",
+    "Cannot read path parameters: the server's path has no parameters; use a path such as /tenants/:tenant/mcp",
   );
 }
 

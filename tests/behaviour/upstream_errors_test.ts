@@ -1,4 +1,4 @@
-// Errors from another server, which a handler calls.
+// Errors from an upstream server that a handler calls.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, McpError, prompt, resource, type Server, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
@@ -17,11 +17,11 @@ function createUpstream(stack: AsyncDisposableStack): Server {
   return server;
 }
 
-/** Handlers of every kind that call the upstream server and pass its error to `handle`. */
+/** Creates a handler of each kind that calls the upstream server and passes its error to `handle`. */
 function createHandlers(upstream: Server, handle: (error: unknown) => never) {
   const open = async (): Promise<never> => {
     await using client = await connect(upstream);
-    return await client.callTool("open").then(() => handle(new Error("it did not fail")), handle);
+    return await client.callTool("open").then(() => handle(new Error("the call did not fail")), handle);
   };
   return [
     tool({ name: "open", run: open }),
@@ -37,7 +37,7 @@ const passOn = (error: unknown): never => {
   throw error instanceof McpError ? error.asOwn() : error;
 };
 
-behaviour("an upstream's error that a handler does not catch is an internal error with an id", async (connectTo) => {
+behaviour("an upstream error that a handler does not catch becomes an internal error with an id", async (connectTo) => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
   const { client, takeFaults } = await connectTo({ handlers: createHandlers(upstream, escape) });
@@ -53,7 +53,7 @@ behaviour("an upstream's error that a handler does not catch is an internal erro
   }
 });
 
-behaviour("a handler can throw an upstream's error as its own error", async (connectTo) => {
+behaviour("a handler can throw an upstream error as its own error", async (connectTo) => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
   const { client } = await connectTo({ handlers: createHandlers(upstream, passOn) });
@@ -68,7 +68,7 @@ behaviour("a handler can throw an upstream's error as its own error", async (con
   }
 });
 
-Deno.test("the message of an upstream's error does not reach the client of a server in production", async () => {
+Deno.test("in production, the client does not get the message of an upstream error", async () => {
   await using stack = new AsyncDisposableStack();
   const upstream = createUpstream(stack);
   const server = createServer({

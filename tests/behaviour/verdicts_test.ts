@@ -1,4 +1,4 @@
-// The return values of the author's `allow` and similar functions: only `true` grants access. Any other value denies
+// Return values of `allow` and similar functions. Only `true` grants access. Any value that is not a boolean denies
 // access, and is reported to the observer.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { group, resource, type Schema, tool } from "../../mod.ts";
@@ -22,7 +22,7 @@ const ODD: readonly unknown[] = [
   { then: (resolve: (value: unknown) => void) => resolve({ granted: false }) },
 ];
 
-/** A function whose return value has the type of a decision only for the compiler. */
+/** Creates a function that returns `value`. Its type claims that the value is a boolean. */
 function deciding(value: unknown): () => boolean {
   return () => value as boolean;
 }
@@ -46,11 +46,11 @@ behaviour("a handler is hidden if its allow returns neither true nor false", asy
   }
 }, { transports: ["http", "pipe"] });
 
-behaviour("a rule for some callers does not replace an allow that fails", async (connect) => {
+behaviour("a rule that selects other callers does not replace an `allow` that fails", async (connect) => {
   for (const odd of ODD) {
     const secret = tool({ name: "secret", allow: deciding(odd), run: () => "told" });
     const { client, server, takeFaults } = await connect({ handlers: [secret] });
-    // The rule selects other callers, so the tool's own `allow` decides.
+    // The rule does not select this caller, so the tool's own `allow` decides.
     server.handlers.disable(secret, () => false);
     assertEquals(await client.listTools(), []);
     server.handlers.enable(secret, () => true);

@@ -1,4 +1,5 @@
-// Tags, enable and disable, groups, lookup by name, and resources that handlers read, in every era and transport.
+// Tags, enable and disable, groups, lookup by name, and resources that handlers read, in every era and over every
+// transport.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -32,7 +33,7 @@ import { z } from "zod";
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name);
 const isAda = ({ principal }: { readonly principal?: { readonly id: string } }) => principal?.id === "ada";
 
-/** The lists whose changes a client was notified of. */
+/** Returns the lists whose changes the client was notified of. */
 function listChanged({ received }: Connection): string[] {
   return received.flatMap(({ method }) => /notifications\/(\w+)\/list_changed/.exec(method)?.[1] ?? []).sort();
 }
@@ -85,13 +86,13 @@ behaviour("handlers are disabled and enabled by name and by tag, for all callers
   assertEquals(await names(client), ["wipe", "read"]);
   assertEquals((await client.listResources()).map(({ uri }) => uri), ["a:b", "c://1"]);
   assertEquals((await client.complete(ref, { name: "d", value: "" })).values, ["x"]);
-  // A rule applies to handlers that are added later.
+  // The rule applies to a handler that is added after it.
   server.handlers.disable({ tag: "new" });
   server.handlers.add(tool({ name: "late", tags: ["new"], run: () => "" }));
   assertEquals(await names(client), ["wipe", "read"]);
 });
 
-behaviour("handlers are disabled for some callers, and only these callers are notified", async (connect) => {
+behaviour("if handlers are disabled for some callers, only these callers are notified", async (connect) => {
   const wipe = tool({ name: "wipe", tags: ["admin"], run: () => "wiped" });
   const read = tool({ name: "read", run: () => "read" });
   const file = resource({ uri: "a:b", name: "b", tags: ["admin"], read: () => "b" });
@@ -115,7 +116,7 @@ behaviour("handlers are disabled for some callers, and only these callers are no
   await assertRejects(() => bob.callTool("wipe"), Error, "Unknown tool");
   await assertRejects(() => bob.readResource("a:b"), Error, "Resource not found");
   assertEquals(textOf(await ada.callTool("wipe")), "wiped");
-  // No caller's list has changed.
+  // The rule changed no caller's list.
   server.handlers.enable({ tag: "admin" }, isAda);
   await expectChanged([], []);
   // Changes that cancel each other out within one batch are not announced.
@@ -131,7 +132,7 @@ behaviour("handlers are disabled for some callers, and only these callers are no
   forget(ada);
   server.handlers.enable({ tag: "admin" });
   await expectChanged([], ["resources", "tools"]);
-  // `allow` still decides.
+  // The tool's `allow` still decides.
   assertEquals(await names(bob), ["wipe", "read"]);
   server.handlers.disable({ tag: "admin" }, async (ctx) => {
     await undefined;
@@ -143,7 +144,7 @@ behaviour("handlers are disabled for some callers, and only these callers are no
 }, { transports: ["memory", "http"], perInstance: "later" });
 
 behaviour(
-  "a group is added and removed as a whole, with its own names, middleware, tags and access",
+  "a group is added and removed as a whole, and has its own names, middleware, tags and access",
   async (connect) => {
     const log: string[] = [];
     const note = (name: string): Middleware => async (_, next) => {
@@ -219,7 +220,7 @@ Deno.test("group throws for invalid names, invalid extensions and a value that i
   assertThrows(() => createServer({ name: "s", version: "1.0.0", handlers: twice }), TypeError, "already registered");
 });
 
-behaviour("a handler finds, removes, disables and adds handlers", async (connect) => {
+behaviour("a handler can find, remove, disable and add handlers", async (connect) => {
   const log = tool({ name: "log", tags: ["extra"], run: () => "" });
   const change = tool({
     name: "change",
@@ -277,7 +278,7 @@ behaviour("an invalid selection throws, and disables no handler", async (connect
 });
 
 behaviour(
-  "a handler reads resources as its caller, with the guards and middleware of the resource",
+  "a handler reads resources with its caller's access, and the guards and middleware of the resource run",
   async (connect) => {
     const seen: string[] = [];
     const mine = resource({
@@ -379,13 +380,13 @@ behaviour("a cancelled call cancels the resource that it reads", async (connect)
   const { client } = await connect({ handlers: [slow, copy] });
   const cancelled = new AbortController();
   const call = client.callTool("copy", {}, { signal: cancelled.signal }).catch(() => {});
-  await until(() => isReading, "the resource is read");
+  await until(() => isReading, "the resource is being read");
   cancelled.abort();
   await call;
-  await until(() => aborted, "the read is cancelled");
+  await until(() => aborted, "the server cancels the read");
 });
 
-behaviour("allow of a resource decides on each concrete resource, in groups and under rules too", async (connect) => {
+behaviour("allow of a resource decides for each concrete resource, also in groups and under rules", async (connect) => {
   const one = resource({
     uri: "note://{id}",
     name: "note",
@@ -418,7 +419,7 @@ for (const queue of ["server", "handler"] as const) {
     };
     let isClosed = false;
     const isOpen = () => !isClosed;
-    // A server without a free slot refuses a call whose first `allow` is asynchronous.
+    // If the server has no free slot, it refuses a call whose first `allow` is asynchronous.
     const isOpenLater = () => isClosed ? Promise.resolve(false) : true;
     const removed = tool({ name: "removed", quota: own, run: () => note("removed") });
     const handlers = [
@@ -441,7 +442,7 @@ for (const queue of ["server", "handler"] as const) {
       observer: { limit: ({ limit }) => reached.push(limit) },
     });
     const hold = started(client.callTool("hold"));
-    await until(() => isHeld, "the first call to run");
+    await until(() => isHeld, "the first call runs");
     const kept = started(client.callTool("kept"));
     const calls = ["disabled", "removed", "hidden", "hidden_later"].map((name) => started(client.callTool(name)));
     const read = started(client.readResource("x://gone"));
@@ -482,20 +483,20 @@ behaviour("a call can be cancelled while its handler is looked up again", async 
     observer: { limit: ({ limit }) => reached.push(limit) },
   });
   const hold = started(client.callTool("hold"));
-  await until(() => isHeld, "the first call to run");
+  await until(() => isHeld, "the first call runs");
   const abort = new AbortController();
   const slow = started(client.callTool("slow", {}, { signal: abort.signal }));
   await until(() => reached.length === 1, "the call waits");
   isSlow = true;
   open();
   await hold;
-  await until(() => asked === 1, "the lookup has begun");
+  await until(() => asked === 1, "the lookup has started");
   abort.abort();
   await assertRejects(() => slow);
   // The slot is free again, although the lookup has not ended.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   decide();
-  // The call would otherwise start before another call that arrives now.
+  // If the call had started, it would have started before this next call.
   assertEquals(textOf(await client.callTool("quick")), "quick");
   assertEquals(ran, []);
 }, { perInstance: "limits" });

@@ -25,7 +25,7 @@ import {
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** A signed-in client of either generation. */
+/** A signed-in client, version 1 or 2 of the official SDK. */
 interface SignedIn extends AsyncDisposable {
   readonly agent: UserAgent;
   /** Calls a tool, and returns its text. */
@@ -35,7 +35,7 @@ interface SignedIn extends AsyncDisposable {
 interface Peer {
   readonly name: string;
   /**
-   * Whether the client requests its existing scopes again together with new scopes, as it should. Otherwise it loses
+   * Whether the client requests its existing scopes together with new scopes, as it should. If not, the client loses
    * the existing scopes.
    */
   readonly keepsScopes: boolean;
@@ -44,10 +44,13 @@ interface Peer {
 
 function toText(result: object): string {
   assert("content" in result, JSON.stringify(result));
-  return (result.content as readonly { readonly text: string }[])[0].text; // Every tool of the server returns a text.
+  return (result.content as readonly { readonly text: string }[])[0].text; // Every tool of the server returns text.
 }
 
-/** Calls a tool. If the client has requested more scopes instead, the user consents, and the call is repeated. */
+/**
+ * Calls a tool. If the call lacks a scope, the user consents to the scopes that the client requested, and the call is
+ * repeated.
+ */
 async function callWithStepUp(call: () => Promise<object>, finish: () => Promise<void>): Promise<string> {
   try {
     return toText(await call());
@@ -107,52 +110,55 @@ const peers: readonly Peer[] = [
   })),
 ];
 
-/** The scopes that the client requested from a user, without the scope for refresh tokens. */
+/** Returns the scopes that the client requested from a user, without the scope for refresh tokens. */
 function toScopes(url: URL): string {
   const scopes = url.searchParams.get("scope")?.split(" ") ?? [];
   return scopes.filter((each) => each !== "offline_access").sort().join(" ");
 }
 
 for (const { name: runtime, program } of runtimes) {
-  testProcesses(`${runtime}: the official clients sign in, see the notes of their users, and step up`, async (t) => {
-    await using oidc = await startOidc();
-    for (const kind of ["first", "second", "opaque"] as const) {
-      const issuer = oidc.issuers[kind];
-      await using notes = await serveNotes(program, [issuer]);
-      for (const peer of peers) {
-        await t.step(`${peer.name} at the issuer ${kind}`, async () => {
-          const document = kind === "first" ? CLIENT_DOCUMENT : undefined;
-          const [ada, eve] = ["ada", "eve"].map((user) => `${user} of ${peer.name}`);
-          await using first = await peer.connect(notes.url, new UserAgent(ada, document));
-          await using second = await peer.connect(notes.url, new UserAgent(eve, document));
-          const { visited } = first.agent;
-          const { searchParams: asked } = visited[0];
-          assertEquals(visited.length, 1);
-          assertEquals(asked.get("resource"), notes.url.href);
-          assertEquals(asked.get("code_challenge_method"), "S256");
-          assertEquals(toScopes(visited[0]), "notes:read");
-          assertEquals(asked.get("client_id") === CLIENT_DOCUMENT, kind === "first");
+  testProcesses(
+    `${runtime}: the official clients sign in, see their users' notes, and request more scopes`,
+    async (t) => {
+      await using oidc = await startOidc();
+      for (const kind of ["first", "second", "opaque"] as const) {
+        const issuer = oidc.issuers[kind];
+        await using notes = await serveNotes(program, [issuer]);
+        for (const peer of peers) {
+          await t.step(`${peer.name} works with the issuer ${kind}`, async () => {
+            const document = kind === "first" ? CLIENT_DOCUMENT : undefined;
+            const [ada, eve] = ["ada", "eve"].map((user) => `${user} of ${peer.name}`);
+            await using first = await peer.connect(notes.url, new UserAgent(ada, document));
+            await using second = await peer.connect(notes.url, new UserAgent(eve, document));
+            const { visited } = first.agent;
+            const { searchParams: asked } = visited[0];
+            assertEquals(visited.length, 1);
+            assertEquals(asked.get("resource"), notes.url.href);
+            assertEquals(asked.get("code_challenge_method"), "S256");
+            assertEquals(toScopes(visited[0]), "notes:read");
+            assertEquals(asked.get("client_id") === CLIENT_DOCUMENT, kind === "first");
 
-          assertEquals(await first.call("whoami"), toPrincipalId(issuer, ada));
-          assertEquals(await second.call("whoami"), toPrincipalId(issuer, eve));
-          assertEquals(await first.call("list"), "none");
+            assertEquals(await first.call("whoami"), toPrincipalId(issuer, ada));
+            assertEquals(await second.call("whoami"), toPrincipalId(issuer, eve));
+            assertEquals(await first.call("list"), "none");
 
-          assertEquals(await first.call("add", { text: "buy milk" }), "1");
-          assertEquals(visited.length, 2, "the client did not ask for more scopes");
-          assertEquals(toScopes(visited[1]), peer.keepsScopes ? "notes:read notes:write" : "notes:write");
-          assertEquals(await first.call("list"), "buy milk");
-          assertEquals(await second.call("list"), "none");
-          assertEquals(await second.call("add", { text: "call Ada" }), "1");
-          assertEquals(await second.call("list"), "call Ada");
-          if (!peer.keepsScopes) return;
-          assertEquals([first, second].map(({ agent }) => agent.visited.length), [2, 2]);
-        });
+            assertEquals(await first.call("add", { text: "buy milk" }), "1");
+            assertEquals(visited.length, 2, "the client did not request more scopes");
+            assertEquals(toScopes(visited[1]), peer.keepsScopes ? "notes:read notes:write" : "notes:write");
+            assertEquals(await first.call("list"), "buy milk");
+            assertEquals(await second.call("list"), "none");
+            assertEquals(await second.call("add", { text: "call Ada" }), "1");
+            assertEquals(await second.call("list"), "call Ada");
+            if (!peer.keepsScopes) return;
+            assertEquals([first, second].map(({ agent }) => agent.visited.length), [2, 2]);
+          });
+        }
       }
-    }
-  });
+    },
+  );
 
   testProcesses(
-    `${runtime}: tokens of two issuers are accepted, with and without a user, and tokens for another server are refused`,
+    `${runtime}: tokens from two issuers are accepted, with and without a user, but tokens for another server are refused`,
     async () => {
       await using oidc = await startOidc();
       const { first, second, opaque } = oidc.issuers;
@@ -190,7 +196,7 @@ for (const { name: runtime, program } of runtimes) {
   });
 }
 
-/** A server in this process, for tests that advance its clock. */
+/** Creates a server in this process, for tests that advance its clock. */
 function createNotes(auth: Authentication, clock: Clock): Server {
   const whoami = tool({ name: "whoami", run: (_, ctx) => requirePrincipal(ctx).id });
   return createServer({ name: "notes", version: "1.0.0", auth, handlers: [whoami], clock });
@@ -204,32 +210,35 @@ async function call(server: Server, token: string): Promise<number> {
   return response.status;
 }
 
-testProcesses("the keys of an issuer rotate: old tokens stay valid, and a new token loads the keys once", async () => {
-  await using oidc = await startOidc();
-  const { first, second } = oidc.issuers;
-  const resource = "https://mcp.example.com/mcp";
-  const clock = fakeClock(Date.now());
-  const auth = oauth({ resource, issuers: [first, second] });
-  const server = createNotes(auth, clock);
-  const keyFetches = async (issuer: string) =>
-    (await readFetches(issuer))[`${new URL(`${issuer}/jwks`).pathname}`] ?? 0;
+testProcesses(
+  "after a key rotation, old tokens stay valid, and the first new token makes the server load the keys once",
+  async () => {
+    await using oidc = await startOidc();
+    const { first, second } = oidc.issuers;
+    const resource = "https://mcp.example.com/mcp";
+    const clock = fakeClock(Date.now());
+    const auth = oauth({ resource, issuers: [first, second] });
+    const server = createNotes(auth, clock);
+    const keyFetches = async (issuer: string) =>
+      (await readFetches(issuer))[`${new URL(`${issuer}/jwks`).pathname}`] ?? 0;
 
-  const old = await requestRobotToken(first, resource);
-  assertEquals([await call(server, old), await keyFetches(first), await keyFetches(second)], [200, 1, 0]);
-  await rotateKeys(first);
-  const fresh = await requestRobotToken(first, resource);
-  assertEquals(
-    [await call(server, fresh), await keyFetches(first)],
-    [401, 1],
-    "the keys were loaded less than 30 seconds ago",
-  );
-  await clock.advance(31_000);
-  assertEquals([await call(server, fresh), await call(server, fresh), await keyFetches(first)], [200, 200, 2]);
-  assertEquals(await call(server, await requestRobotToken(second, resource)), 200);
-  await server.close();
-});
+    const old = await requestRobotToken(first, resource);
+    assertEquals([await call(server, old), await keyFetches(first), await keyFetches(second)], [200, 1, 0]);
+    await rotateKeys(first);
+    const fresh = await requestRobotToken(first, resource);
+    assertEquals(
+      [await call(server, fresh), await keyFetches(first)],
+      [401, 1],
+      "the server loaded the keys again within 30 seconds",
+    );
+    await clock.advance(31_000);
+    assertEquals([await call(server, fresh), await call(server, fresh), await keyFetches(first)], [200, 200, 2]);
+    assertEquals(await call(server, await requestRobotToken(second, resource)), 200);
+    await server.close();
+  },
+);
 
-testProcesses("an opaque token is checked by its issuer at most every 30 s, until it is revoked", async () => {
+testProcesses("an opaque token is introspected at most once every 30 seconds, until it is revoked", async () => {
   await using oidc = await startOidc();
   const { opaque, first } = oidc.issuers;
   const resource = "https://mcp.example.com/mcp";
@@ -239,7 +248,7 @@ testProcesses("an opaque token is checked by its issuer at most every 30 s, unti
   const checks = async () => (await readFetches(opaque))["/token/introspection"] ?? 0;
 
   const token = await requestRobotToken(opaque, resource);
-  assert(!token.includes("."), "the token is not opaque");
+  assert(!token.includes("."), "the token is a JWT");
   assertEquals([await call(server, token), await call(server, token), await checks()], [200, 200, 1]);
   assertEquals(await call(server, await requestRobotToken(first, resource)), 200);
   assertEquals(await call(server, await requestRobotToken(opaque, "https://other.example/mcp")), 401);

@@ -1,4 +1,4 @@
-// Every command accepts a server with authentication.
+// Every command works with a server that has authentication.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
@@ -45,7 +45,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: --inspect serves its page beside a server with authentication`, async () => {
+  testProcesses(`${name}: --inspect serves its page for a server with authentication`, async () => {
     await withFiles({ "server.ts": source }, async (cwd) => {
       await using serving = await start([...program, "server.ts", "--http", "--inspect", "--port", "0"], { cwd });
       const [, page] = await serving.waitFor(/(http:\/\/127\.0\.0\.1:\d+\/)#key=/);

@@ -1,5 +1,5 @@
-// The bridge between a client over stdio and a server over HTTP: sessions that end, servers that fail, and a sign-in.
-// tests/peers/ runs all behaviours of both official clients through the bridge.
+// The bridge from a client over stdio to a server over HTTP: ended sessions, failing servers, and a sign-in. Tests in
+// tests/peers/ run all behaviours of both official clients through the bridge.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { connect, McpError } from "../../src/client/client.ts";
@@ -10,7 +10,7 @@ import { testProcesses, toRequestLine } from "../support/command_line.ts";
 import { root, run, start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 
-/** A server on a port, which a test replaces with a new server as a restart would. */
+/** A server on a port. `restart` replaces it with a new server on the same port. */
 class Restarting implements AsyncDisposable {
   readonly url: string;
   readonly methods: string[] = [];
@@ -49,49 +49,55 @@ for (const { name, program } of runtimes) {
   });
 
   for (const era of ["modern", "legacy"] as const) {
-    testProcesses(`${name}: a bridge survives a restart of its server, and ends its session (${era})`, async () => {
-      await using server = new Restarting();
-      const heard: string[] = [];
-      const onNotification = ({ method }: { readonly method: string }) => void heard.push(method);
-      const client = await connect(toTarget(server.url), { era, onNotification, onWarning: () => {} });
-      assertEquals(textOf(await client.callTool("hello")), "Hello!");
-      server.stop();
-      const error = await assertRejects(() => client.callTool("hello"), McpError);
-      assertStringIncludes(error.message, `Cannot use ${server.url}: got 502`);
-      // The new process does not have this session.
-      server.restart();
-      assertEquals(textOf(await client.callTool("hello")), "Hello!");
-      if (era === "legacy") {
-        await until(() => heard.includes("notifications/tools/list_changed"), "the client gets the new session");
-      }
-      await client.close();
-      if (era === "legacy") await until(() => server.methods.includes("DELETE"), "the session is ended");
-    });
+    testProcesses(
+      `${name}: a bridge continues after its server has restarted, and ends its session (${era})`,
+      async () => {
+        await using server = new Restarting();
+        const heard: string[] = [];
+        const onNotification = ({ method }: { readonly method: string }) => void heard.push(method);
+        const client = await connect(toTarget(server.url), { era, onNotification, onWarning: () => {} });
+        assertEquals(textOf(await client.callTool("hello")), "Hello!");
+        server.stop();
+        const error = await assertRejects(() => client.callTool("hello"), McpError);
+        assertStringIncludes(error.message, `Cannot use ${server.url}: got 502`);
+        // The restarted server does not know the session.
+        server.restart();
+        assertEquals(textOf(await client.callTool("hello")), "Hello!");
+        if (era === "legacy") {
+          await until(() => heard.includes("notifications/tools/list_changed"), "the client has the new session");
+        }
+        await client.close();
+        if (era === "legacy") await until(() => server.methods.includes("DELETE"), "the session has ended");
+      },
+    );
   }
 
-  testProcesses(`${name}: a client of a protected server does not need to sign in itself`, async () => {
-    await using oidc = await startOidc();
-    await using notes = await serveNotes(program, [oidc.issuers.first]);
-    const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
-    const script = `#!/bin/sh\nexec deno run -q -A --no-check ${root}tests/cli/sign_in/browser.ts "$1"\n`;
-    await Deno.writeTextFile(`${folder}/browser`, script, { mode: 0o700 });
-    const env = {
-      TEST_USER: "ada",
-      TEST_PAGES: `${folder}/pages`,
-      BROWSER: `${folder}/browser`,
-      XDG_CONFIG_HOME: folder,
-    };
-    for (const era of ["modern", "legacy"] as const) {
-      await using client = await connect(toTarget(notes.url.href, env), { era, onWarning: () => {} });
-      // A tool that requires one more scope.
-      await client.callTool("add", { text: `in the ${era} era` });
-      assertStringIncludes(textOf(await client.callTool("list")), `in the ${era} era`);
-    }
-    assertEquals((await Deno.readTextFile(`${folder}/pages`)).match(/Signed in<\/title>/g)?.length, 2);
-    await Deno.remove(folder, { recursive: true });
-  });
+  testProcesses(
+    `${name}: a client of a protected server does not sign in itself, because the bridge does`,
+    async () => {
+      await using oidc = await startOidc();
+      await using notes = await serveNotes(program, [oidc.issuers.first]);
+      const folder = await Deno.makeTempDir({ prefix: "mcp-user-" });
+      const script = `#!/bin/sh\nexec deno run -q -A --no-check ${root}tests/cli/sign_in/browser.ts "$1"\n`;
+      await Deno.writeTextFile(`${folder}/browser`, script, { mode: 0o700 });
+      const env = {
+        TEST_USER: "ada",
+        TEST_PAGES: `${folder}/pages`,
+        BROWSER: `${folder}/browser`,
+        XDG_CONFIG_HOME: folder,
+      };
+      for (const era of ["modern", "legacy"] as const) {
+        await using client = await connect(toTarget(notes.url.href, env), { era, onWarning: () => {} });
+        // This tool requires an additional scope.
+        await client.callTool("add", { text: `in the ${era} era` });
+        assertStringIncludes(textOf(await client.callTool("list")), `in the ${era} era`);
+      }
+      assertEquals((await Deno.readTextFile(`${folder}/pages`)).match(/Signed in<\/title>/g)?.length, 2);
+      await Deno.remove(folder, { recursive: true });
+    },
+  );
 
-  testProcesses(`${name}: a notification without a response blocks neither requests nor Ctrl-C`, async () => {
+  testProcesses(`${name}: a notification that gets no response blocks neither requests nor Ctrl-C`, async () => {
     const { promise: gate, resolve: release } = Promise.withResolvers<void>();
     await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
       const { id } = await request.json();
@@ -113,7 +119,7 @@ for (const { name, program } of runtimes) {
     await writer.close().catch(() => {});
   });
 
-  testProcesses(`${name}: a bridge with too many requests still forwards responses`, async () => {
+  testProcesses(`${name}: a bridge still forwards responses when it has too many requests`, async () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async (request) => {
       const { id, method } = await request.json();
@@ -142,7 +148,7 @@ for (const { name, program } of runtimes) {
   });
 
   testProcesses(
-    `${name}: a bridge responds to invalid input with an error, and ends at the end of its input or on a signal`,
+    `${name}: a bridge responds to invalid input with an error, and exits when its input ends or on a signal`,
     async () => {
       await using server = new Restarting();
       const words = [...program, "bridge", server.url];

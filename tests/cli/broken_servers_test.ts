@@ -5,7 +5,7 @@ import { runtimes } from "./runtimes.ts";
 import { type Finished, run as runProgram, type RunOptions, start } from "../support/processes.ts";
 import { serve } from "./servers.ts";
 
-/** Runs a program. An empty home folder has no cache, so Deno would print the packages that it downloads. */
+/** Runs a program, and removes the download messages that Deno prints, because the empty home folder has no cache. */
 async function run(words: readonly string[], options?: RunOptions): Promise<Finished> {
   const { stderr, ...finished } = await runProgram(words, options);
   return { ...finished, stderr: stderr.replace(/^Download .*\n/gm, "") };
@@ -21,7 +21,7 @@ const start1 = (text: string) =>
 const answer = async (request: Request, response: object) =>
   Response.json({ jsonrpc: "2.0", id: (await request.json()).id, ...response });
 
-/** Endpoints by path, and the cause that `call` and `install` report. */
+/** Endpoints by path, each with its response and the cause that `call` and `install` report. */
 const endpoints: Readonly<
   Record<string, readonly [respond: (request: Request) => Response | Promise<Response>, state: RegExp]>
 > = {
@@ -55,7 +55,7 @@ const endpoints: Readonly<
   evil: [(request) => answer(request, { error: { code: -32000, message: EVIL } }), /owned.*\(-32000\)/],
 };
 
-/** Files by name, the expected report of `check`, and whether the file can still be installed. */
+/** Files by name, each with its text, the problem that `check` reports, and whether it can still be installed. */
 const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = {
   "rejected.ts": ["export default Promise.reject(new Error('no luck'));", /^Cannot load .*threw an error[^]*no luck/],
   "proxy.ts": [
@@ -94,7 +94,9 @@ const good = {
   "waits.ts": "setInterval(() => {}, 1000);\nawait new Promise(() => {});",
 };
 
-/** The endpoints and files that the test installs. Each program takes time, so the list is short. */
+/**
+ * The endpoints and files that the test also installs. The list is short, because each installation starts a process.
+ */
 const INSTALLED = [
   "html",
   "loop",
@@ -109,7 +111,7 @@ const INSTALLED = [
   "s.py",
 ];
 
-/** The defects that a message must not have. */
+/** Returns the first defect in the output of a program, such as a stack trace; `undefined` if there is no defect. */
 function findFault({ stdout, stderr }: Finished): string | undefined {
   const text = stdout + stderr;
   if (/[^\P{Cc}\n\t]|\p{Cf}|\p{Cs}/u.test(text)) return "control characters";
@@ -135,7 +137,7 @@ for (const { name, program } of runtimes) {
     await withFiles({}, async (cwd) => {
       await tryAll(Object.entries(endpoints), async ([path, [, state]]) => {
         const url = `${origin}/${path}`;
-        // The other endpoints respond, however busy the machine is.
+        // No short timeout for the endpoints that respond, because the machine may be busy.
         const timeout = state.source.includes("no response") ? ["--timeout", "0.7"] : [];
         const called = await run([...program, "call", url, ...timeout], { cwd });
         const examined = await run([...program, "doctor", url, ...timeout], { cwd });
@@ -146,7 +148,7 @@ for (const { name, program } of runtimes) {
           ...examined.code === 1 && /problem/.test(examined.stdout)
             ? []
             : [`doctor: ${examined.code} ${examined.stdout} ${examined.stderr}`],
-          // The client authenticates itself later.
+          // `install` accepts this URL, because the client sends the credentials itself.
           ...!installed || installed.code === (path === "basic" ? 0 : 2)
             ? []
             : [`install: ${installed.code} ${installed.stderr}`],
@@ -214,51 +216,60 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: options that contradict each other are refused, and lists may be repeated`, async () => {
-    await withFiles(good, async (cwd) => {
-      const install = ["install", "good.ts", "--allow-none", "--client"];
-      const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
-        [
-          [...install, "cursor", "--client", "zed"],
-          /^Cannot use --client twice: the option takes one value; remove one of the two values\n/,
-        ],
-        [[...install, "cursor", "--name", "a", "--name", "b"], /^Cannot use --name twice/],
-        [[...install, "cursor", "--name", "__proto__"], /^Cannot install good\.ts: the name cannot be a key/],
-        [[...install, "cursor", "--name", EVIL], /^Cannot install good\.ts: the name cannot be a key/],
-        [[...install, "cursor", "--name", "x".repeat(65)], /^Cannot install good\.ts: the name has more than 64 char/],
-        [
-          [...install, "cursor", "--file", "/proc/self/mem"],
-          /^Cannot read \/proc\/self\/mem: .*; check its permissions/,
-        ],
-        [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], /^Cannot use --timeout twice/],
-        [["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"], /^Cannot answer accept and decline: /],
-        [
-          ["call", "good.ts", "hi", "--root", "gone"],
-          /^Cannot use the root gone: there is no folder .*; check the path/,
-        ],
-        [["call", "good.ts", "hi", "--root", "good.ts"], /^Cannot use the root good\.ts: there is no folder/],
-        [["call", "--", ""], /^Cannot call a server: the command after -- is empty; write the command/],
-        [
-          ["--http", "--path", "/a/{b}"],
-          /^Cannot serve at \/a\/\{b\}: it is not a valid path; write a path such as \/mcp\n/,
-        ],
-        [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a plain path/],
-      ];
-      await tryAll(cases, async ([words, message]) => {
-        const tried = await run([...program, ...words], { cwd });
-        const isFine = tried.code === 2 && message.test(tried.stderr) && !findFault(tried);
-        return isFine ? [] : [`${words.join(" ")}: ${tried.code} ${tried.stderr}`];
+  testProcesses(
+    `${name}: options that contradict each other are refused, and list options can be repeated`,
+    async () => {
+      await withFiles(good, async (cwd) => {
+        const install = ["install", "good.ts", "--allow-none", "--client"];
+        const cases: readonly (readonly [words: readonly string[], message: RegExp])[] = [
+          [
+            [...install, "cursor", "--client", "zed"],
+            /^Cannot use --client twice: the option takes one value; remove one of the two values\n/,
+          ],
+          [[...install, "cursor", "--name", "a", "--name", "b"], /^Cannot use --name twice/],
+          [[...install, "cursor", "--name", "__proto__"], /^Cannot install good\.ts: the name cannot be a key/],
+          [[...install, "cursor", "--name", EVIL], /^Cannot install good\.ts: the name cannot be a key/],
+          [
+            [...install, "cursor", "--name", "x".repeat(65)],
+            /^Cannot install good\.ts: the name has more than 64 char/,
+          ],
+          [
+            [...install, "cursor", "--file", "/proc/self/mem"],
+            /^Cannot read \/proc\/self\/mem: .*; check its permissions/,
+          ],
+          [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], /^Cannot use --timeout twice/],
+          [
+            ["call", "good.ts", "hi", "--answer", "accept", "--answer", "decline"],
+            /^Cannot answer accept and decline: /,
+          ],
+          [
+            ["call", "good.ts", "hi", "--root", "gone"],
+            /^Cannot use the root gone: there is no folder .*; check the path/,
+          ],
+          [["call", "good.ts", "hi", "--root", "good.ts"], /^Cannot use the root good\.ts: there is no folder/],
+          [["call", "--", ""], /^Cannot call a server: the command after -- is empty; write the command/],
+          [
+            ["--http", "--path", "/a/{b}"],
+            /^Cannot serve at \/a\/\{b\}: it is not a valid path; write a path such as \/mcp\n/,
+          ],
+          [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a plain path/],
+        ];
+        await tryAll(cases, async ([words, message]) => {
+          const tried = await run([...program, ...words], { cwd });
+          const isFine = tried.code === 2 && message.test(tried.stderr) && !findFault(tried);
+          return isFine ? [] : [`${words.join(" ")}: ${tried.code} ${tried.stderr}`];
+        });
+        const many = ["--env", "HOME", "--env", "NO_COLOR", "--allow-env", "HOME", "--allow-env", "NO_COLOR,A"];
+        const dry = [...install.slice(0, 2), "--client", "claude-code", "--no-check", "--dry-run", ...many];
+        const { stdout } = await run([...program, ...dry], { cwd });
+        const { env, args } = JSON.parse(stdout).mcpServers.good;
+        assertEquals(Object.keys(env), ["HOME", "NO_COLOR"]);
+        assertEquals(args.includes("--allow-env=A,HOME,NO_COLOR"), name === "deno");
+        const once = await run([...program, "call", "good.ts", "hi", "--timeout", "9", "--timeout", "9"], { cwd });
+        assertEquals([once.code, once.stdout], [0, "Hi!\n"]);
       });
-      const many = ["--env", "HOME", "--env", "NO_COLOR", "--allow-env", "HOME", "--allow-env", "NO_COLOR,A"];
-      const dry = [...install.slice(0, 2), "--client", "claude-code", "--no-check", "--dry-run", ...many];
-      const { stdout } = await run([...program, ...dry], { cwd });
-      const { env, args } = JSON.parse(stdout).mcpServers.good;
-      assertEquals(Object.keys(env), ["HOME", "NO_COLOR"]);
-      assertEquals(args.includes("--allow-env=A,HOME,NO_COLOR"), name === "deno");
-      const once = await run([...program, "call", "good.ts", "hi", "--timeout", "9", "--timeout", "9"], { cwd });
-      assertEquals([once.code, once.stdout], [0, "Hi!\n"]);
-    });
-  });
+    },
+  );
 
   testProcesses(`${name}: new writes both files or neither file, and an empty list is reported as empty`, async () => {
     await withFiles(good, async (cwd) => {
@@ -266,7 +277,7 @@ for (const { name, program } of runtimes) {
       const linked = await run([...program, "new", "weather"], { cwd });
       assertEquals([linked.code, linked.stderr.split(";")[0]], [2, "Cannot write weather_test.ts: it already exists"]);
       assertEquals(listNames(cwd).includes("weather.ts"), false);
-      // Not even root can write to this folder.
+      // Not even root can write to /proc.
       const nowhere = await run([...program, "new", "weather"], { cwd: "/proc" });
       assertEquals([nowhere.code, findFault(nowhere)], [2, undefined]);
       assert(/^Cannot write weather\.ts: .*; check the folder\n$/.test(nowhere.stderr), nowhere.stderr);
@@ -291,7 +302,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: concurrent installations lose no entry and leave no half-written file`, async () => {
+  testProcesses(`${name}: concurrent installations lose no entry and leave no partially written file`, async () => {
     for (const before of ['{"mcpServers":{"old":{"command":"x"}}, // kept\n "other": 1}', undefined]) {
       await withFiles({ ...good, ...before !== undefined && { "c.json": before } }, async (cwd) => {
         const words = ["install", "good.ts", "--allow-none", "--client", "cursor", "--file", "c.json", "--no-check"];

@@ -1,4 +1,4 @@
-// `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, against servers of both eras.
+// `mcp call`, `mcp read` and `mcp prompt` as processes, with pipes and in a terminal, with servers of both eras.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, media, prompt, resource, type Server, tool, ToolError } from "../../mod.ts";
@@ -10,10 +10,10 @@ import { type Finished, root, run, start } from "../support/processes.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const EVIL = "\x1b]0;owned\x07\x1b[2Jred\x9b5m\x07";
-// Styles are removed, and other control characters are escaped.
+// In a terminal, the commands remove styles and escape other control characters.
 const ESCAPED = "\\u{1b}]0;owned\\u{7}\\u{1b}[2Jred\\u{7}";
 
-/** The server of these tests. `onEvent` is called when the tool `wait` starts and when it is cancelled. */
+/** Creates the server of these tests. `onEvent` is called when the tool `wait` starts and when it is cancelled. */
 function createDesk(onEvent: (event: string) => unknown = () => {}): Server {
   const take = tool({
     name: "take",
@@ -128,7 +128,7 @@ for (const { name, program } of runtimes) {
     await Deno.remove(folder, { recursive: true });
   });
 
-  test("call reports an argument that is missing from the schema, and a result without content", async () => {
+  test("call reports an argument that the tool's schema does not contain, and a result without content", async () => {
     const input = { type: "object", properties: { a: { type: "number" }, limit: { type: "number" } } } as const;
     const run1 = (input: unknown) => JSON.stringify(input);
     const handlers = [
@@ -158,7 +158,7 @@ for (const { name, program } of runtimes) {
     const { code, stderr } = await run([...program, "call", `${origin}/`]);
     assertEquals(code, 1);
     assertStringIncludes(stderr, `the endpoint is /mcp (-32600); use ${origin}/mcp\n`);
-    // The inspector serves its page at this path.
+    // A user may copy the URL of the inspector page, which is served at this path.
     const inspector = await createInspector({ endpoint: "/mcp" });
     await using page = serve(async (request) => await inspector.respond(request, {}) ?? new Response());
     const opened = await run([...program, "call", `${page.url.replace("/mcp", "/")}#key=1`]);
@@ -197,7 +197,7 @@ for (const { name, program } of runtimes) {
     }));
   });
 
-  test("--output saves bytes, a pipe gets unchanged text, and a terminal gets neither bytes nor control characters", async () => {
+  test("--output saves bytes, a pipe gets the unchanged text, and a terminal gets neither bytes nor control characters", async () => {
     await using server = serve(createDesk().fetch);
     const folder = await Deno.makeTempDir();
     const file = `${folder}/out.png`;
@@ -239,7 +239,7 @@ for (const { name, program } of runtimes) {
     );
   });
 
-  test("the terminal asks for each field of a form until the answer is valid, for servers of both eras", async () => {
+  test("for servers of both eras, the terminal asks for each field of a form until the answer is valid", async () => {
     const { fetch } = createDesk();
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
@@ -277,7 +277,7 @@ for (const { name, program } of runtimes) {
     );
   });
 
-  test("a question without a valid answer is cancelled, and the exit code is 2, for servers of both eras", async () => {
+  test("for servers of both eras, a question without a valid answer is cancelled, and the exit code is 2", async () => {
     const { fetch } = createDesk();
     await using server = serve(fetch);
     await using old = serve(forgetModern(fetch));
@@ -325,7 +325,7 @@ for (const { name, program } of runtimes) {
       assertEquals(text.split("\n\nMore: ")[0], problems.map((each) => `Cannot answer ${each}`).join("\n"));
       assertMatch(text, /\n\nMore: .* call --help\n$/);
     }));
-    // The terminal asks for the fields that --answer does not fill in.
+    // The terminal asks only for the fields without an --answer.
     const [prompted, unasked] = await Promise.all([
       run(inTerminal([...program, "call", old.url, "form", ...answer("name=A", "colour=2", "sure=y")]), {
         input: "Ada\n\n\n",
@@ -341,7 +341,7 @@ for (const { name, program } of runtimes) {
     assertMatch(unasked.stdout, /\nCannot answer name: the form has no default; add --answer name=…\r\n\r\nMore: /);
   });
 
-  test("call reports answers to questions that the server did not ask, and a server's error after a cancelled question", async () => {
+  test("call reports unused --answer options, and a server's error after a cancelled question", async () => {
     const ask = tool({
       name: "ask",
       run: async (_input, ctx) => {
@@ -400,7 +400,7 @@ for (const { name, program } of runtimes) {
     );
   });
 
-  test("the first Ctrl-C cancels the call on the server, and a terminal shows its progress", async () => {
+  test("the first Ctrl-C cancels the call on the server, and a terminal shows the progress of the call", async () => {
     const cancel = async (wrap: (fetch: Server["fetch"]) => Parameters<typeof serve>[0]) => {
       const cancelled = Promise.withResolvers<void>();
       await using server = serve(wrap(createDesk((event) => event === "cancelled" && cancelled.resolve()).fetch));
@@ -431,7 +431,7 @@ Deno.test({
   async fn() {
     await using server = serve(createDesk().fetch);
     const entry = `${root}mod.ts`;
-    // From a registry, the command line needs no permission.
+    // Here, the CLI needs permission to read its own files. Loaded from a registry, it would not.
     const own = `--allow-read=${entry.replace(/mod\.ts$/, "src")}`;
     const words = ["deno", "run", "--no-prompt", own, "--allow-net=127.0.0.1", entry];
     const called = await run([...words, "call", server.url, "take", "text=a"]);
@@ -444,7 +444,7 @@ function answer(...answers: readonly string[]): string[] {
   return answers.flatMap((each) => ["--answer", each]);
 }
 
-/** The JSON in the last line of a successful program. */
+/** Parses the JSON in the last line that a successful program printed. */
 function toLast({ code, stdout, stderr }: Finished): unknown {
   assertEquals(code, 0, stdout + stderr);
   return JSON.parse(/(\{"action".*\})\s*$/.exec(stdout)?.[1] ?? stdout);

@@ -1,4 +1,4 @@
-// `check` warns of handlers that run again after a crash and repeat all their effects.
+// `check` warns of tasks that would repeat all their effects after a crash.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { run } from "../support/processes.ts";

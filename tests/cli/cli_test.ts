@@ -1,4 +1,4 @@
-// `mcp serve`, help and errors of the command line, as processes in an empty home folder.
+// `mcp serve`, `--help`, and CLI errors, as processes in an empty home folder.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { NAME, VERSION } from "../../src/cli/version.ts";
@@ -18,7 +18,7 @@ function toCall(name: string, args: Record<string, unknown> = {}): string {
   return toRequestLine("tools/call", { name, arguments: args, _meta });
 }
 
-/** The only response in the output of a successful process. */
+/** Parses the only response in the output of a successful process. */
 // deno-lint-ignore no-explicit-any
 function toResponse({ code, stdout, stderr }: Finished): any {
   assertEquals(code, 0, stderr);
@@ -33,7 +33,7 @@ async function send(url: string, method: string, params: Record<string, unknown>
   return await fetch(url, { method: "POST", headers: request.headers, body: await request.text() });
 }
 
-/** Arguments that are valid usage but fail. */
+/** Arguments with valid syntax that fail. */
 const validArguments = [
   ...[
     "missing.ts",
@@ -49,11 +49,11 @@ const validArguments = [
   ...["gone.jsonc", "--watch", "192.0.2.1", "http://127.0.0.1:1/mcp"],
 ];
 
-Deno.test("the command line has the version of the package", () => {
+Deno.test("the CLI has the version of the package", () => {
   assertEquals([NAME, VERSION], [config.name, config.version]);
 });
 
-testProcesses("the demonstration needs no permissions and no packages", async () => {
+testProcesses("the demo server needs no permissions and no packages", async () => {
   for (const words of [["deno", "run", `--allow-read=${root}src`, `${root}mod.ts`], ["bun", `${root}mod.ts`]]) {
     const { code, stdout, stderr } = await run(words, {
       input: toCall("add", { a: 2, b: 3 }) + toRequestLine("tools/list", { _meta }),
@@ -65,7 +65,7 @@ testProcesses("the demonstration needs no permissions and no packages", async ()
   }
 });
 
-testProcesses("the demonstration has a resource, a completion, a prompt and progress", async () => {
+testProcesses("the demo server has a resource, a completion, a prompt and progress", async () => {
   const ref = { type: "ref/resource", uri: "demo://greeting/{language}" };
   const lines = [
     toRequestLine("resources/read", { uri: "demo://greeting/french", _meta }),
@@ -91,7 +91,7 @@ for (const { name, program, file } of runtimes) {
     assertEquals(answer.result.serverInfo, { name: "notes", version: "1.0.0" });
   });
 
-  testProcesses(`${name}: examples/stdio.ts serves as a program`, async () => {
+  testProcesses(`${name}: examples/stdio.ts serves when run as a program`, async () => {
     const answer = toResponse(await run([...file, "examples/stdio.ts"], { input: toCall("add", { a: 2, b: 3 }) }));
     assertEquals(answer.result.content, [{ type: "text", text: "5" }]);
   });
@@ -105,7 +105,7 @@ for (const { name, program, file } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: a file may export only handlers, and its server is named after the file`, async () => {
+  testProcesses(`${name}: a file can export only handlers, and its server is named after the file`, async () => {
     const source = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
     await withFiles({ "my hands#1.ts": source }, async (cwd) => {
       const called = toResponse(await run([...program, "my hands#1.ts"], { cwd, input: toCall("hi") }));
@@ -115,7 +115,7 @@ for (const { name, program, file } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: the output of a served file does not mix with messages`, async () => {
+  testProcesses(`${name}: output of a served file does not mix with MCP messages`, async () => {
     const source = `import { tool } from "@x/mcp";
       console.log("loading");
       export default [tool({ name: "hi", run: () => { console.log("running"); return "Hi!"; } })];`;
@@ -127,7 +127,7 @@ for (const { name, program, file } of runtimes) {
   });
 
   testProcesses(
-    `${name}: a target with a running timer does not keep the process alive after the end of input`,
+    `${name}: a target with a running timer does not keep the process alive after its input has ended`,
     async () => {
       const source = `setInterval(() => {}, 1000); export default [];`;
       await withFiles({ "server.ts": source }, async (cwd) => {
@@ -137,7 +137,7 @@ for (const { name, program, file } of runtimes) {
     },
   );
 
-  testProcesses(`${name}: --http prints the URL, and a command that calls the server`, async () => {
+  testProcesses(`${name}: --http prints the URL and a command that calls the server`, async () => {
     await using server = await start([...program, "--http", "--port", "0"]);
     const [, url] = await server.waitFor(/Serving the demonstration at (http:\/\/127\.0\.0\.1:\d+\/mcp)\n/);
     const [, command] = await server.waitFor(/Call the server from another terminal:\n {2}(.+)\n/);
@@ -172,8 +172,10 @@ for (const { name, program, file } of runtimes) {
   });
 
   for (const [signal, second] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    testProcesses(`${name}: the first ${signal} lets a call finish, and the second exits immediately`, async () => {
-      const source = `import { tool } from "@x/mcp";
+    testProcesses(
+      `${name}: the first ${signal} lets a running call finish, and the second exits immediately`,
+      async () => {
+        const source = `import { tool } from "@x/mcp";
         const slow = tool({ name: "slow", run: async () => {
           console.error("begun");
           await new Promise((resolve) => setTimeout(resolve, 700));
@@ -181,40 +183,42 @@ for (const { name, program, file } of runtimes) {
         } });
         const never = tool({ name: "never", run: () => { console.error("begun"); return new Promise(() => {}); } });
         export default [slow, never];`;
-      await withFiles({ "server.ts": source }, async (cwd) => {
-        {
+        await withFiles({ "server.ts": source }, async (cwd) => {
+          {
+            await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
+            const [, url] = await server.waitFor(/at (http:\S+)\n/);
+            const answer = send(url, "tools/call", { name: "slow" }).then((response) => response.text());
+            await server.waitFor(/begun/);
+            server.kill(signal);
+            assertStringIncludes(await answer, '"text":"Done."');
+            const { code, stderr } = await server.finished;
+            assertEquals(code, 0);
+            assertStringIncludes(
+              stderr,
+              "\nStopping when running calls have finished. Press Ctrl-C again to stop immediately.\n",
+            );
+          }
           await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
           const [, url] = await server.waitFor(/at (http:\S+)\n/);
-          const answer = send(url, "tools/call", { name: "slow" }).then((response) => response.text());
+          const answer = send(url, "tools/call", { name: "never" }).then((response) => response.text()).catch(() => {});
           await server.waitFor(/begun/);
           server.kill(signal);
-          assertStringIncludes(await answer, '"text":"Done."');
-          const { code, stderr } = await server.finished;
-          assertEquals(code, 0);
-          assertStringIncludes(
-            stderr,
-            "\nStopping when running calls have finished. Press Ctrl-C again to stop immediately.\n",
-          );
-        }
-        await using server = await start([...program, "server.ts", "--http", "--port", "0"], { cwd });
-        const [, url] = await server.waitFor(/at (http:\S+)\n/);
-        const answer = send(url, "tools/call", { name: "never" }).then((response) => response.text()).catch(() => {});
-        await server.waitFor(/begun/);
-        server.kill(signal);
-        server.kill(signal);
-        // Two concurrent signals may arrive as a single signal.
-        const again = setInterval(() => server.kill(signal), 100);
-        assertEquals((await server.finished.finally(() => clearInterval(again))).code, second);
-        await answer;
-      });
-    });
+          server.kill(signal);
+          // The second signal is sent repeatedly, because two signals that follow each other closely may arrive as one
+          // signal.
+          const again = setInterval(() => server.kill(signal), 100);
+          assertEquals((await server.finished.finally(() => clearInterval(again))).code, second);
+          await answer;
+        });
+      },
+    );
 
-    testProcesses(`${name}: after ${signal} a stdio server exits with 0`, async () => {
+    testProcesses(`${name}: a stdio server exits with code 0 after ${signal}`, async () => {
       const source = `import { tool } from "@x/mcp"; console.error("ready"); export default [];`;
       await withFiles({ "server.ts": source }, async (cwd) => {
         await using server = await start([...program, "server.ts"], { cwd });
         await server.waitFor(/ready/);
-        await new Promise((resolve) => setTimeout(resolve, 800)); // The time between loading the file and serving it.
+        await new Promise((resolve) => setTimeout(resolve, 800)); // The delay lasts until the loaded file is also served.
         server.kill(signal);
         assertEquals((await server.finished).code, 0);
       });
@@ -330,7 +334,7 @@ for (const { name, program, file } of runtimes) {
       await withFiles(files, async (cwd) => {
         const { code, stdout, stderr } = await run([...program, ...words], { cwd });
         assertMatch(stderr, expected);
-        // The hint to --help follows usage errors, but not errors of a file or a server.
+        // The hint about --help follows usage errors, but not errors of a file or a server.
         assertEquals(
           /\nMore: .* --help\n$/.test(stderr),
           words.length > 1 && words[1] === "wrong.ts" ||
@@ -342,7 +346,7 @@ for (const { name, program, file } of runtimes) {
     });
   }
 
-  testProcesses(`${name}: --help and --version`, async () => {
+  testProcesses(`${name}: --help prints the usage, and --version prints the version`, async () => {
     for (const words of [["--help"], ["-h"], ["serve", "--help"]]) {
       const { code, stdout, stderr } = await run([...program, ...words]);
       assertEquals({ code, stderr }, { code: 0, stderr: "" });
@@ -362,9 +366,9 @@ for (const { name, program, file } of runtimes) {
   });
 
   testProcesses(
-    `${name}: in a terminal a server uses HTTP, or prints the next steps for stdio`,
+    `${name}: in a terminal, a server uses HTTP or prints the next steps for stdio`,
     async () => {
-      // `script` of util-linux runs a program in a terminal and keeps its input open.
+      // `script` from util-linux runs a program in a terminal and keeps the program's input open.
       const inTerminal = (words: readonly string[]) => {
         const command = `${words.join(" ")} 2>&1 >/dev/null | cat >&2`;
         return start(["sh", "-c", `exec script -qec "${command}" /dev/null >&2`]);
@@ -389,7 +393,7 @@ for (const { name, program, file } of runtimes) {
   );
 }
 
-testProcesses("Deno: an error without permissions names the cause and the flag", async () => {
+testProcesses("Deno: the error for a missing permission names the cause and the flag", async () => {
   const words = ["deno", "run", "--no-prompt", `--allow-read=${root}src`, `${root}mod.ts`];
   const { code, stderr } = await run([...words, "--http", "--port", "0"]);
   assertEquals(code, 2);
@@ -425,7 +429,7 @@ testProcesses("Deno: an error without permissions names the cause and the flag",
   }
 });
 
-testProcesses("Deno: an error without permission to read the command line names the remedy", async () => {
+testProcesses("Deno: the error for a missing permission to read the CLI's files names the remedy", async () => {
   for (const words of [[], ["--version"], ["examples/calc.ts"]]) {
     const { code, stdout, stderr } = await run(["deno", "run", "--no-prompt", `${root}mod.ts`, ...words]);
     assertEquals({ code, stdout, stderr }, {
@@ -443,7 +447,7 @@ for (
     { name: "bun", words: ["bun", "--port", "PORT", "examples/calc.ts"] },
   ]
 ) {
-  testProcesses(`${name} of a file that imports mod.ts serves that file to clients of every revision`, async () => {
+  testProcesses(`${name} serves a file that imports mod.ts, to clients of every revision`, async () => {
     const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
     const { port } = listener.addr;
     listener.close();

@@ -1,5 +1,5 @@
-// Reads the configuration files of clients as their documentation describes them, without code of `mcp install`, and
-// starts the servers in them as the clients do.
+// Reads the configuration files of clients as the clients' documentation describes, without code from `mcp install`,
+// and starts the listed servers as the clients do.
 import { assert, assertEquals } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
@@ -9,13 +9,13 @@ import { _meta, toRequestLine } from "../support/command_line.ts";
 type Fields = Readonly<Record<string, unknown>>;
 type Variables = Readonly<Record<string, string>>;
 
-/** The server of a configuration file. */
+/** The entry for a server in a configuration file. */
 export interface FileEntry {
   readonly name: string;
   readonly fields: Fields;
 }
 
-/** Reads the only server under `key`. */
+/** Reads the only entry under `key`. */
 export async function readEntry(path: string, key: string): Promise<FileEntry> {
   const text = await Deno.readTextFile(path);
   const value = path.endsWith(".toml") ? parseToml(text) : path.endsWith(".yaml") ? parseYaml(text) : JSON.parse(text);
@@ -26,7 +26,8 @@ export async function readEntry(path: string, key: string): Promise<FileEntry> {
 }
 
 /**
- * The syntax of each client for a reference to a variable within a value. A client without an entry has no references.
+ * By client, the syntax of a reference to an environment variable within a value. Clients that are not listed do not
+ * support references.
  */
 const REFERENCES: Readonly<Record<string, RegExp>> = {
   "claude-code": /\$\{(\w+)\}/g,
@@ -47,17 +48,17 @@ function expand(client: string, values: unknown, variables: Variables): Record<s
   );
 }
 
-/** A command with its complete environment. */
+/** A command with its whole environment. */
 interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Record<string, string>;
 }
 
-/** The command that a client starts. */
+/** Returns the command with which a client starts the entry. */
 function toLaunch(client: string, { fields }: FileEntry, variables: Variables): Launch {
   const { command, cmd, args, env, envs, env_vars: inherited = [], type } = fields;
-  assert(["stdio", undefined].includes(type as string | undefined), `${client}: type ${type}`); // Compared as text.
+  assert(["stdio", undefined].includes(type as string | undefined), `${client}: type ${type}`); // The cast lets any text be compared.
   const passed = [inherited].flat().map((name) => [String(name), variables[String(name)] ?? ""]);
   return {
     command: String(client === "goose" ? cmd : command),
@@ -66,7 +67,7 @@ function toLaunch(client: string, { fields }: FileEntry, variables: Variables): 
   };
 }
 
-/** Starts a server as a client does, with a short environment, and returns the text of a tool. */
+/** Starts a server as a client does, with a minimal environment, and returns the text of a tool's result. */
 export async function callStarted(
   client: string,
   entry: FileEntry,
@@ -92,13 +93,13 @@ export async function callStarted(
   return JSON.parse(line).result.content[0].text;
 }
 
-/** Connects to a server as a client does, and returns the text of a tool. */
+/** Connects to a server as a client does, and returns the text of a tool's result. */
 export async function callRemote(
   client: string,
   { fields }: FileEntry,
   { variables, tool }: { readonly variables: Variables; readonly tool: string },
 ): Promise<string> {
-  // Codex names variables under separate keys.
+  // Codex has separate keys for values that come from variables.
   const { bearer_token_env_var: token, env_http_headers: referenced, http_headers: literal } = fields;
   const headers: Record<string, string> = {
     ...expand(client, fields.headers ?? literal, variables),

@@ -1,4 +1,4 @@
-// Completions of a typed line in each shell. Shells that are not installed are skipped.
+// Shell completion of a typed line. Shells that are not installed are skipped.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { isNotDeno, listNames } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
@@ -15,7 +15,7 @@ function isMissing(shell: string): boolean {
 // A name that a shell must not expand.
 const file = "my $(touch hacked)'s.jsonc";
 
-/** Typed arguments and the completion of the last argument; `undefined` if there is no completion. */
+/** Typed arguments with the completion of the last argument, which is `undefined` if there is no completion. */
 const typed: readonly (readonly [words: readonly string[], completed?: string])[] = [
   [["doct"], "doctor"],
   [["install", "--cl"], "--client"],
@@ -27,7 +27,7 @@ const typed: readonly (readonly [words: readonly string[], completed?: string])[
   [["serve", "--port", ""]],
 ];
 
-/** Writes the completion script into a folder with a file, and runs a shell there. Returns the output. */
+/** Writes the completion script into a folder with a file, runs a shell in this folder, and returns the output. */
 async function complete(shell: string, toCommand: (script: string) => readonly string[]): Promise<string> {
   const cwd = await Deno.makeTempDir({ prefix: "mcp-completions-" });
   try {
@@ -82,7 +82,7 @@ Deno.test({
   name: "zsh completes commands, flags, values and files",
   ignore: isMissing("zsh"),
   async fn() {
-    // A shell in a pseudoterminal. After Tab, Ctrl-O prints the line.
+    // zsh runs in a pseudoterminal. After Tab, Ctrl-O prints the line.
     const lines = typed.filter(([, found]) => found).map(([words]) =>
       `zpty -wn z $'mcp ${words.join(" ")}\\t\\x0f'; zpty -r z told '*>>>'; print -r -- "\${told#*<<<}"`
     );

@@ -6,12 +6,12 @@ import { runtimes } from "./runtimes.ts";
 import { type Finished, root, run, type RunOptions, start } from "../support/processes.ts";
 import { until } from "../support/behaviour.ts";
 
-/** A request with the method as its id. */
+/** Returns a request whose id is its method. */
 function toRequest(method: string, params: Record<string, unknown>): string {
   return toRequestLine(method, { ...params, _meta }, method);
 }
 
-/** The results in the output of a successful process, by method. */
+/** Returns the results in the output of a successful process, by method. */
 // deno-lint-ignore no-explicit-any
 function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
   assertEquals(code, 0, stderr);
@@ -22,7 +22,7 @@ function toResults({ code, stdout, stderr }: Finished): Record<string, any> {
 const hi = `import { tool } from "@x/mcp";\nexport default [tool({ name: "hi", run: () => "Hi!" })];`;
 const config = { name: "here", tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } } };
 
-/** The permissions of each example, and requests that the example answers with these permissions. */
+/** The permissions that each example needs, and requests that work with these permissions. */
 const examples = [
   {
     target: "examples/project/mcp.jsonc",
@@ -72,7 +72,7 @@ for (const { target, flags, asks, ...more } of examples) {
     const { code, stdout, stderr } = await run(["deno", "run", "-A", "mod.ts", ...words]);
     assertEquals(code, 0, stderr);
     const [entry] = Object.values(JSON.parse(stdout).mcpServers) as { command: string; args: string[] }[];
-    // The import map in the nearest deno.json resolves the names that the code imports.
+    // The examples import names that the import map in the project's deno.json resolves.
     const config = target.endsWith(".ts") ? ["--config", `${root}deno.json`] : [];
     const given = ["run", ...config, ...expected, `${root}mod.ts`, root + target];
     assertEquals([entry.command, ...[...entry.args].sort()], ["deno", ...given.sort()]);
@@ -87,7 +87,7 @@ for (const { target, flags, asks, ...more } of examples) {
   });
 }
 
-testProcesses("every example is tested, and examples without an installation need no permissions", async () => {
+testProcesses("every example is tested, and examples that cannot be installed need no permissions", async () => {
   const own = ["stdio.ts", "tsconfig.json"];
   // These examples have their own tests in tests/examples.
   own.push(
@@ -120,7 +120,7 @@ testProcesses("every example is tested, and examples without an installation nee
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the default target is ./mcp.jsonc, ./server.ts or the demonstration`, async () => {
+  testProcesses(`${name}: the default target is ./mcp.jsonc, ./server.ts or the demo server`, async () => {
     const list = toRequest("tools/list", {});
     const names = async (files: Record<string, unknown>) => {
       let found: string[] = [];
@@ -174,7 +174,7 @@ for (const { name, program } of runtimes) {
           await Deno.writeTextFile(`${cwd}/${target}`, toText("first"));
           await using client = await connect(url, { era });
           await until(async () => (await client.listTools())[0].name === "first", "the first version");
-          await new Promise((done) => setTimeout(done, 100)); // By now, any output about this change has been printed.
+          await new Promise((done) => setTimeout(done, 100)); // This delay is long enough for any further output about the change.
           await using changes = await client.subscribe({ toolsListChanged: true });
           const next = changes[Symbol.asyncIterator]().next();
           await Deno.writeTextFile(`${cwd}/${target}`, kind === "config" ? "{" : "export default {};");
@@ -188,50 +188,53 @@ for (const { name, program } of runtimes) {
     });
   }
 
-  testProcesses(`${name}: --watch follows the imports of files that a pattern names, and finds new files`, async () => {
-    const toHandler = (tool: string) =>
-      `import { tool } from ${JSON.stringify(`${root}mod.ts`)};
+  testProcesses(
+    `${name}: --watch follows the imports of files that a pattern matches, and finds new files`,
+    async () => {
+      const toHandler = (tool: string) =>
+        `import { tool } from ${JSON.stringify(`${root}mod.ts`)};
       import { greeting } from "./_shared/greeting.ts";
       import { starts } from "./_shared/state.ts";
       export const ${tool} = tool({ name: "${tool}", run: () => greeting + starts });`;
-    const files = {
-      "handlers/hello.ts": toHandler("hello"),
-      "handlers/_shared/greeting.ts": `export { words as greeting } from "./words.ts";`,
-      "handlers/_shared/words.ts": `export const words = "Hello";`,
-      "handlers/_shared/state.ts": `export const starts = " " + Math.random();`,
-    };
-    await withFiles(files, async (cwd) => {
-      const words = [...program, "handlers/*.ts", "--watch", "--http", "--port", "0"];
-      await using server = await start(words, { cwd });
-      const [, url] = await server.waitFor(/at (http:\S+)\n/);
-      await using client = await connect(url);
-      const say = async (tool: string) => {
-        const [block] = (await client.callTool(tool)).content;
-        return block.type === "text" ? block.text : "";
+      const files = {
+        "handlers/hello.ts": toHandler("hello"),
+        "handlers/_shared/greeting.ts": `export { words as greeting } from "./words.ts";`,
+        "handlers/_shared/words.ts": `export const words = "Hello";`,
+        "handlers/_shared/state.ts": `export const starts = " " + Math.random();`,
       };
-      const first = await say("hello");
-      await using changes = await client.subscribe({ toolsListChanged: true });
-      const iterator = changes[Symbol.asyncIterator]();
-      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Bye";`);
-      await iterator.next();
-      // A file that does not import a changed file keeps its state.
-      assertEquals(await say("hello"), first.replace("Hello", "Bye"));
-      // A syntax error in an imported file, and then its fix.
-      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = ;`);
-      await server.waitFor(/The previous version is still served\./);
-      assertEquals(await say("hello"), first.replace("Hello", "Bye"));
-      await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Back";`);
-      await iterator.next();
-      assertEquals(await say("hello"), first.replace("Hello", "Back"));
-      await Deno.writeTextFile(`${cwd}/handlers/other.ts`, toHandler("other"));
-      await iterator.next();
-      assertEquals((await client.listTools()).map(({ name }) => name), ["hello", "other"]);
-      assertEquals(await say("other"), await say("hello"));
-    });
-  });
+      await withFiles(files, async (cwd) => {
+        const words = [...program, "handlers/*.ts", "--watch", "--http", "--port", "0"];
+        await using server = await start(words, { cwd });
+        const [, url] = await server.waitFor(/at (http:\S+)\n/);
+        await using client = await connect(url);
+        const say = async (tool: string) => {
+          const [block] = (await client.callTool(tool)).content;
+          return block.type === "text" ? block.text : "";
+        };
+        const first = await say("hello");
+        await using changes = await client.subscribe({ toolsListChanged: true });
+        const iterator = changes[Symbol.asyncIterator]();
+        await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Bye";`);
+        await iterator.next();
+        // A file keeps its state if none of its imports has changed.
+        assertEquals(await say("hello"), first.replace("Hello", "Bye"));
+        // Write a syntax error into an imported file, and then fix it.
+        await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = ;`);
+        await server.waitFor(/The previous version is still served\./);
+        assertEquals(await say("hello"), first.replace("Hello", "Bye"));
+        await Deno.writeTextFile(`${cwd}/handlers/_shared/words.ts`, `export const words = "Back";`);
+        await iterator.next();
+        assertEquals(await say("hello"), first.replace("Hello", "Back"));
+        await Deno.writeTextFile(`${cwd}/handlers/other.ts`, toHandler("other"));
+        await iterator.next();
+        assertEquals((await client.listTools()).map(({ name }) => name), ["hello", "other"]);
+        assertEquals(await say("other"), await say("hello"));
+      });
+    },
+  );
 
   testProcesses(
-    `${name}: check reports tokens and problems, and fails for errors`,
+    `${name}: check reports token counts and problems, and fails if there are errors`,
     async () => {
       const source = `import { prompt, resource, tool } from "@x/mcp";
       const input = { type: "object", properties: { a: { type: "string", default: 1 } }, required: ["a", "b"] };
@@ -394,7 +397,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-// Root can read everything, so the test runs as the user nobody if that user can read this project.
+// Root can read every file, so as root the test runs as the user nobody, if nobody can read this project.
 const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 const isRoot = !isNotDeno && Deno.uid() === 0;
 const canBecomeNobody = isRoot &&
@@ -540,7 +543,7 @@ testProcesses("install preserves the style of a file: tabs and Windows line brea
   );
 });
 
-testProcesses("install creates a missing file, reports it, and changes nothing the second time", async () => {
+testProcesses("install creates a missing file, reports it, and changes nothing when it is repeated", async () => {
   await withFiles({ "s/mcp.jsonc": config }, async (cwd) => {
     const start = ["deno", "run", "-A", `${root}mod.ts`, "install", "s/mcp.jsonc", "--no-check"];
     const words = [...start, "--client", "claude-code", "--name", "s"];
@@ -626,7 +629,7 @@ for (
   });
 }
 
-testProcesses("install requires named permissions for code, and grants these permissions", async () => {
+testProcesses("install requires permissions to be named for code, and grants only these permissions", async () => {
   const withModule = { "mcp.jsonc": { modules: ["lib/m.ts"] }, "lib/m.ts": hi, "s.ts": hi };
   await withFiles(withModule, async (cwd) => {
     const install = (...words: string[]) =>
@@ -666,7 +669,7 @@ testProcesses("install requires named permissions for code, and grants these per
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: new imports the library by its name in the import map of the folder`, async () => {
+  testProcesses(`${name}: new imports the library by its name in the folder's import map`, async () => {
     const mapped: Record<string, unknown> = { "@x/mcp": `${root}mod.ts` };
     const sub = { ...mapped, "@x/mcp/": `${root}src/` };
     for (
@@ -694,7 +697,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-testProcesses("Deno: an error about a missing permission of a config file names the flag", async () => {
+testProcesses("Deno: the error for a permission that a config file lacks names the flag", async () => {
   const tools = {
     web: { description: "x", fetch: { url: "https://api.example.com/" } },
     here: { description: "x", run: ["printf", "x"] },
@@ -717,7 +720,7 @@ testProcesses("Deno: an error about a missing permission of a config file names 
   });
 });
 
-testProcesses("install on Bun writes no flags, and prints that Bun has no permissions", async () => {
+testProcesses("on Bun, install writes no permission flags, and prints that Bun has no permissions", async () => {
   await withFiles({ "s.ts": hi }, async (cwd) => {
     const { code, stdout, stderr } = await run([
       "bun",
@@ -738,7 +741,7 @@ testProcesses("install on Bun writes no flags, and prints that Bun has no permis
   });
 });
 
-testProcesses("install rejects a path with a comma, which separates the values of a flag", async () => {
+testProcesses("install rejects a path with a comma, because commas separate the values of a flag", async () => {
   await withFiles({ "a,b/mcp.jsonc": config, "a,b/c.md": "" }, async (cwd) => {
     const { code, stderr } = await run([
       "deno",
@@ -759,7 +762,7 @@ testProcesses("install rejects a path with a comma, which separates the values o
   });
 });
 
-testProcesses("install supports the file and the format of each client", async () => {
+testProcesses("install uses the file and the format of each client", async () => {
   for (
     const [client, file, holder] of [
       ["claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"],
@@ -785,7 +788,7 @@ testProcesses("install supports the file and the format of each client", async (
         `${root}mod.ts`,
         `${cwd}/docs`,
       ]);
-      // A desktop client may not find the program by its name.
+      // Desktop clients get the program's path, because they may not find the program by its name.
       assertEquals(command.includes("/"), !["vscode", "claude-code"].includes(client));
     });
   }

@@ -1,4 +1,4 @@
-// The message for a failed connection is the same on every runtime.
+// The messages for failed connections are the same on every runtime.
 import { assertEquals } from "@std/assert";
 import { explainConnectionError } from "../../src/cli/connection_errors.ts";
 
@@ -7,7 +7,7 @@ const deno = (text: string, url = "x") =>
 const bun = (code: string, text: string) => Object.assign(new TypeError(text), { code });
 const HINT = ". For more information, pass `verbose: true` in the second argument to fetch()";
 
-/** Errors in the form in which Deno 2.9 and Bun 1.4 throw them for a URL, and their meaning. */
+/** The state that is reported for a URL, with the errors that Deno 2.9 and Bun 1.4 throw. */
 const errors: readonly (readonly [url: string, state: string, errors: readonly Error[]])[] = [
   ["http://x.test:80/", "the host name x.test has no address", [
     deno("Connect): dns error: failed to lookup address information: Name or service not known"),
@@ -45,7 +45,7 @@ const errors: readonly (readonly [url: string, state: string, errors: readonly E
 ];
 
 for (const [url, expected, each] of errors) {
-  Deno.test(`connection errors: ${url}: ${expected}`, () => {
+  Deno.test(`a failed connection to ${url} is explained as: ${expected}`, () => {
     for (const error of each) assertEquals(explainConnectionError(error, url).state, expected);
   });
 }

@@ -1,4 +1,4 @@
-// The demonstration server: a tool that elicits, a task, an app, a resource and a prompt.
+// The demo server: a tool that elicits, a task, an app, a resource and a prompt.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { demo } from "../../src/cli/demo.ts";
 import { taskClient } from "../../src/client/tasks/tasks.ts";
@@ -6,7 +6,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { textOf } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`the demonstration elicits, draws and counts (${era})`, async () => {
+  Deno.test(`the demo server elicits, draws and counts (${era})`, async () => {
     const server = demo();
     const onElicit = () => ({ action: "accept", content: { flavor: "plum" } }) as const;
     await using client = await connectTest(server, { era, onElicit });
@@ -20,7 +20,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("the demonstration offers a task to clients that support tasks", async () => {
+Deno.test("the demo server offers a task to clients that support tasks", async () => {
   const server = demo();
   await using client = await connectTest(server, { extensions: [taskClient()] });
   const { resultType } = await client.request("tools/call", { name: "countdown", arguments: { from: 6 } }, {

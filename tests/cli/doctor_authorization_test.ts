@@ -17,26 +17,26 @@ const withToken = { headers: { authorization: `Bearer ${TOKEN}` } };
 const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
 const greet = prompt({ name: "greet", description: "Greets", run: () => "Greet." });
 
-/** The parts of a correct server. A test replaces one part. */
+/** The replaceable parts of a correct protected server. */
 interface Parts {
   /** The parameters of the challenge for a request without a token. */
   readonly challenge?: Readonly<Record<string, string>> | null;
   readonly scheme?: string;
-  /** The status and the error for a wrong token. */
+  /** The status and the error code for an invalid token. */
   readonly wrong?: { readonly status?: 400 | 401 | 403; readonly error?: string };
-  /** Members of the resource metadata. With `null` there is no resource metadata. */
+  /** Members of the resource metadata; `null` for a server without resource metadata. */
   readonly resource?: Readonly<Record<string, unknown>> | null;
   /** Headers of the resource metadata. */
   readonly metadataHeaders?: Readonly<Record<string, string>>;
-  /** Members of the issuer's metadata. With `null` there is no metadata of the issuer. */
+  /** Members of the issuer's metadata; `null` for an issuer without metadata. */
   readonly issuer?: Readonly<Record<string, unknown>> | null;
-  /** Handles a request before the correct server does. */
+  /** Handles requests before the correct server does. */
   readonly before?: (request: Request, next: Fetch) => Promise<Response> | Response | undefined;
 }
 
 const cors = { "access-control-allow-origin": "*" };
 
-/** A server of this library that requires a token, behind metadata that the test provides. */
+/** Creates a server of this library that requires a token, behind metadata that the test provides. */
 function guarded(parts: Parts): { readonly fetch: Fetch; close(): Promise<void> } {
   const { challenge = { resource_metadata: wellKnown }, scheme = "Bearer", wrong = {} } = parts;
   const auth = customAuth(({ headers }: Request) => {
@@ -55,7 +55,7 @@ function guarded(parts: Parts): { readonly fetch: Fetch; close(): Promise<void> 
   function serve(request: Request): Promise<Response> | Response {
     const { pathname } = new URL(request.url);
     if (pathname.startsWith("/.well-known/") || pathname === "/meta") {
-      assertEquals(request.headers.get("authorization"), null, "a token was sent with a metadata request");
+      assertEquals(request.headers.get("authorization"), null, "a metadata request contained a token");
     }
     if (pathname === "/.well-known/oauth-protected-resource/mcp" && parts.resource !== null) {
       const metadata = { resource: url, authorization_servers: [origin], ...parts.resource };
@@ -95,7 +95,7 @@ async function diagnose(parts: Parts, options: Partial<ExamineOptions> = {}): Pr
     });
   } finally {
     await server.close();
-    for (const query of queries) assert(!query.includes(TOKEN), "the token of the user was sent in a query string");
+    for (const query of queries) assert(!query.includes(TOKEN), "the user's token was sent in a query string");
   }
 }
 
@@ -139,7 +139,7 @@ const rows: readonly {
   readonly parts: Parts;
   readonly found: readonly RegExp[];
   readonly options?: Partial<ExamineOptions>;
-  /** Whether the defect is found only with a token. */
+  /** Whether doctor finds the defect only with a token. */
   readonly needsToken?: boolean;
 }[] = [
   {
@@ -410,7 +410,7 @@ function withoutHeader(response: Response, name: string): Response {
   return new Response(response.body, { status: response.status, headers });
 }
 
-/** A server whose list of tools needs a scope that the token does not have. */
+/** Makes the list of tools require a scope that the token lacks. */
 function forbidLists(headers: Readonly<Record<string, string>>): Parts["before"] {
   return async (request, next) => {
     const body = await request.clone().text();
@@ -442,7 +442,8 @@ Deno.test("doctor shows the scopes in a refusal", async () => {
 });
 
 /**
- * A server that sends only 401 responses, and documents by URL. Returns the findings, and the requested URLs in order.
+ * Examines a server that only sends 401 responses and metadata documents by URL. Returns the findings, and the
+ * requested URLs in order.
  */
 async function visit(
   target: string,
@@ -472,7 +473,7 @@ async function visit(
   return { findings, visited: visited.filter((each) => !each.startsWith(target)) };
 }
 
-Deno.test("doctor follows no URL of a server on another machine to this machine or to another scheme", async () => {
+Deno.test("doctor follows no URL that a server on another machine gives to this machine or to another scheme", async () => {
   const target = "https://mcp.example/mcp";
   for (
     const url of [
@@ -523,7 +524,7 @@ const addresses = {
 };
 
 for (const host of privateHosts) {
-  Deno.test(`doctor does not request https://${host} for a server on another machine`, async () => {
+  Deno.test(`doctor does not request https://${host}, given by a server on another machine`, async () => {
     const target = "https://mcp.example/mcp";
     const isElsewhere = (url: string) => !url.startsWith("https://mcp.example/");
     const byChallenge = await visit(target, `Bearer resource_metadata="https://${host}/meta"`, {}, addresses);
@@ -541,7 +542,7 @@ for (const host of privateHosts) {
   });
 }
 
-Deno.test("doctor requests public hosts, and hosts of its own network if the server is in that network too", async () => {
+Deno.test("doctor requests public hosts, and hosts in its own network only if the server is in this network too", async () => {
   for (
     const [server, host, isVisited] of [
       ["mcp.example", "login.example", true],
@@ -562,7 +563,7 @@ Deno.test("doctor requests public hosts, and hosts of its own network if the ser
   }
 });
 
-Deno.test("doctor follows no redirect of metadata, and accepts unusual documents", async () => {
+Deno.test("doctor follows no redirects of metadata requests, and accepts unusual metadata documents", async () => {
   const target = "https://mcp.example/mcp";
   const meta = "https://mcp.example/meta";
   const odd: Readonly<Record<string, unknown>> = {
@@ -580,7 +581,7 @@ Deno.test("doctor follows no redirect of metadata, and accepts unusual documents
   }
 });
 
-Deno.test("doctor requests few of many issuers, and prints no control characters of a server", async () => {
+Deno.test("doctor requests only some of many issuers, and prints no control characters that the server sends", async () => {
   const target = "https://mcp.example/mcp";
   const servers = Array.from({ length: 500 }, (_, i) => `https://issuer${i}.example`);
   const { findings, visited } = await visit(target, 'Bearer realm="\t\u00e9"', {
@@ -608,5 +609,5 @@ Deno.test("doctor parses challenges of every form, and long challenges in a shor
   const started = performance.now();
   read(`Bearer ${'a="'.repeat(100_000)}`);
   read(`Bearer ${"a".repeat(100_000)}`);
-  assert(performance.now() - started < 2000, "a long challenge takes too long");
+  assert(performance.now() - started < 2000, "doctor takes too long to parse a long challenge");
 });

@@ -1,10 +1,10 @@
-// The command `doctor` in real processes with real connections.
+// `mcp doctor` in real processes with real connections.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { testProcesses } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
 import { root, run, start } from "../support/processes.ts";
 
-/** A port that sends a text and closes the connection, or never sends anything. */
+/** Listens on a port, and sends a text and closes each connection, or never sends anything. */
 function listen(say?: string): Disposable & { readonly host: string; readonly reached: Promise<void> } {
   const { promise: reached, resolve } = Promise.withResolvers<void>();
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -28,7 +28,7 @@ function listen(say?: string): Disposable & { readonly host: string; readonly re
 }
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: doctor finds no problem with the demonstration, on the other runtime`, async () => {
+  testProcesses(`${name}: doctor finds no problem with the demo server on the other runtime`, async () => {
     for (const { program: server } of runtimes.filter((each) => each.name !== name)) {
       await using served = await start([...server, "--http", "--port", "0"]);
       const [, url] = await served.waitFor(/at (http:\S+)\n/);
@@ -66,7 +66,7 @@ for (const { name, program } of runtimes) {
     }));
   });
 
-  testProcesses(`${name}: doctor stops at Ctrl-C, and prints that it was stopped`, async () => {
+  testProcesses(`${name}: doctor stops on Ctrl-C, and prints that it was stopped`, async () => {
     using mute = listen();
     await using process = await start([...program, "doctor", `http://${mute.host}/mcp`, "--timeout", "60"]);
     await mute.reached;

@@ -19,7 +19,7 @@ Deno.test("doctor sends nothing to another origin", async () => {
       : new Response(null, { status: 307, headers: { location } });
   });
   try {
-    // Each run is redirected a few requests later than the previous run, until a run has no redirect.
+    // Each run redirects from a later request than the run before, until a run has no redirect.
     for (let isRedirected = true; isRedirected; first += 3) {
       count = 0;
       const url = `${named.origin}/mcp`;

@@ -1,4 +1,4 @@
-// `doctor --store` names the defects of a store, and deletes its own keys.
+// `doctor --store` reports the defects of a store, and deletes the keys that it has created.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { examineStore } from "../../src/cli/doctor/store_checks.ts";
@@ -22,7 +22,7 @@ async function examine(store: Store): Promise<readonly string[]> {
   }
 }
 
-/** The findings for an engine whose commands all go through `around`. */
+/** Returns the findings for an engine whose commands are all passed to `around`. */
 async function examineEngine(
   around: (command: Command, engine: StoreEngine) => unknown,
   own: (engine: StoreEngine) => Partial<StoreEngine> = () => ({}),
@@ -34,14 +34,14 @@ async function examineEngine(
   return found.filter((line) => !line.startsWith("ok"));
 }
 
-/** Yields, so that other commands run between two steps that must be atomic. */
+/** Waits for one turn of the event loop, so that other commands run between two steps that must be atomic. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
 const ttlMs = 60_000;
 
-/** Changes the time to live that the command `set` gets. */
+/** Returns an `around` function that changes the time to live of each `set` command. */
 function changeTtl(change: (ms: number) => number): (command: Command, engine: StoreEngine) => unknown {
   return ({ name, args: [key, value, options], run }, engine) => {
     if (name !== "set") return run();
@@ -49,7 +49,7 @@ function changeTtl(change: (ms: number) => number): (command: Command, engine: S
   };
 }
 
-Deno.test("doctor finds no problem with a correct store, and deletes its keys", async () => {
+Deno.test("doctor finds no problem with a correct store, and deletes its own keys", async () => {
   const store = memoryStore();
   const found = await examine(store);
   assertEquals(found.map((line) => line.split(": ").slice(0, 2).join(": ")), [
@@ -88,7 +88,7 @@ Deno.test("doctor reports an engine that compares and writes in two steps", asyn
   assertMatch(found[0], /^problem: atomic values: of 8 concurrent writes that require the same version, \d succeeded/);
 });
 
-Deno.test("doctor reports an engine that appends an entry again for a repeated token", async () => {
+Deno.test("doctor reports an engine that appends an entry again when a token is repeated", async () => {
   let count = 0;
   const found = await examineEngine(({ name, args: [log, value, options], run }, engine) =>
     name === "append" ? engine.append(String(log), String(value), { ...Object(options), token: `t${count++}` }) : run()
@@ -96,12 +96,12 @@ Deno.test("doctor reports an engine that appends an entry again for a repeated t
   assertEquals(found, ["problem: atomic logs: 9 appends with 4 tokens created 9 entries with 9 ids"]);
 });
 
-Deno.test("doctor reports an engine that never rings", async () => {
+Deno.test("doctor reports an engine that never notifies of changes", async () => {
   const found = await examineEngine(({ run }) => run(), () => ({ listen: () => () => {} }));
   assertEquals(found, ["problem: rings: an entry did not reach another connection within 3000 ms"]);
 });
 
-Deno.test("doctor reports an engine that only polls", async () => {
+Deno.test("doctor reports an engine that finds changes only by polling", async () => {
   const engine = await memoryStore()[INTERNALS].connect();
   const found = await examine(customStore(() => wrapEngine(engine, ({ run }) => run(), { listen: undefined })));
   const rings = found.find((line) => line.includes(": rings: ")) ?? "";
@@ -134,7 +134,7 @@ Deno.test("doctor reports an engine that truncates large values", async () => {
   assertEquals(found, ["problem: value size: a value of 1048576 bytes is returned changed or not at all"]);
 });
 
-Deno.test("doctor reports an engine whose responses nearly exceed the timeout", async () => {
+Deno.test("doctor reports an engine that takes nearly as long as the timeout", async () => {
   let commands = 0;
   const found = await examineEngine(
     async ({ run }) => {
@@ -151,19 +151,19 @@ Deno.test("doctor reports an engine whose responses nearly exceed the timeout", 
   );
 });
 
-Deno.test("doctor reports two connections that reach different data", async () => {
+Deno.test("doctor reports two connections that see different data", async () => {
   const found = await examine(customStore(() => memoryStore()[INTERNALS].connect()));
   assertEquals(found, ["problem: reachable: another connection cannot read a value that one connection wrote"]);
 });
 
-Deno.test("doctor reports the error of an engine that is down", async () => {
+Deno.test("doctor reports the error of an engine that is unavailable", async () => {
   const down = () => Promise.reject(new Error("connection refused by 127.0.0.1:6379"));
   const [found, ...others] = await examine(customStore(down, { timeoutMs: 200 }));
   assertMatch(found, /^problem: reachable: the store cannot be used: Cannot set: .*127\.0\.0\.1:6379/);
   assertEquals(others, []);
 });
 
-/** A server file whose options end with `rest`. */
+/** Returns a server file whose options end with `rest`. */
 function toFile(rest: string): string {
   return `import { createServer } from "@x/mcp";\n` +
     `import { customStore, memoryStore } from "${root}src/stores/stores.ts";\n` +
@@ -178,7 +178,7 @@ const files = {
 };
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: doctor examines the store of a file, and explains usage errors`, async () => {
+  testProcesses(`${name}: doctor examines the store of a server file, and explains usage errors`, async () => {
     await withFiles(files, async (cwd) => {
       const good = await run([...program, "doctor", "memory.ts", "--store", "--json"], { cwd });
       assertEquals({ code: good.code, stderr: good.stderr }, { code: 0, stderr: "" }, good.stdout);

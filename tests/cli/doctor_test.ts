@@ -1,4 +1,4 @@
-// `doctor` with in-process servers that each have one defect.
+// `doctor` with in-process servers. Each server has one defect.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
@@ -14,7 +14,7 @@ const page = "http://localhost:6274";
 const hello = tool({ name: "hello", description: "Says hello", run: () => "Hello!" });
 const well = { name: "well", version: "1.0.0", handlers: [hello] } as const;
 
-/** Examines a server whose `fetch` handles requests to any host. */
+/** Examines a server whose `fetch` handles requests to every host. */
 async function runDoctor(fetch: Fetch, options: Partial<ExamineOptions> = {}): Promise<readonly Finding[]> {
   return await examine({
     url,
@@ -31,7 +31,7 @@ function listDefects(findings: readonly Finding[]): readonly string[] {
   );
 }
 
-/** Runs a function with a server of this library. */
+/** Runs a function with the `fetch` of a server of this library. */
 async function withServer<T>(
   use: (fetch: Fetch) => Promise<T>,
   options: Partial<ServerOptions> = {},
@@ -64,13 +64,11 @@ Deno.test("doctor finds no problem with a server of this library", async () => {
   assertEquals(listDefects(asked), ["note: token: the server also accepts requests without a token"]);
 });
 
-/** A server with a defect. `next` is a correct server. */
+/** A server with one defect. In `fetch`, `next` is the correct server. */
 interface Broken {
   readonly title: string;
   readonly fetch: (request: Request, next: Fetch) => Promise<Response> | Response;
-  /**
-   * Patterns of the findings that come in addition to the findings for a correct server, as `level: check: message`.
-   */
+  /** Patterns for the findings that a correct server does not cause, in the form `level: check: message`. */
   readonly found: readonly RegExp[];
   readonly server?: Partial<ServerOptions>;
   readonly options?: Partial<ExamineOptions>;
@@ -80,21 +78,21 @@ const json = (value: unknown, init?: ResponseInit) => Response.json(value, init)
 const hang = () => new Promise<never>(() => {});
 const readBody = (request: Request) => request.clone().json().catch(() => undefined);
 
-/** The same request with other headers. */
+/** Returns the same request with other headers. */
 function withHeaders(request: Request, change: (headers: Headers) => void): Request {
   const headers = new Headers(request.headers);
   change(headers);
   return new Request(request, { headers });
 }
 
-/** The same response with other headers. */
+/** Returns the same response with other headers. */
 function answerWith(response: Response, change: (headers: Headers) => void, status = response.status): Response {
   const headers = new Headers(response.headers);
   change(headers);
   return new Response(response.body, { status, headers });
 }
 
-/** A server with a changed response to one method. */
+/** Changes the response of a server to one method. */
 function onMethod(
   method: string,
   change: (result: Record<string, unknown>, response: Response, request: Request) => unknown,
@@ -110,7 +108,7 @@ function onMethod(
   };
 }
 
-/** A server with one change in the response to a preflight. */
+/** Changes the headers of the response to a preflight request. */
 function withPreflight(change: (headers: Headers) => void): Broken["fetch"] {
   return async (request, next) => {
     const response = await next(request);
@@ -171,7 +169,7 @@ const broken: readonly Broken[] = [
   {
     title: "does not list its revision",
     fetch: onMethod("server/discover", (result) => ({ result: { ...result, supportedVersions: ["2025-11-25"] } })),
-    // The client of this library uses a revision that the server lists.
+    // The client then uses 2025-11-25, which the server lists, so there are no further findings.
     found: [/^problem: 2026-07-28: server\/discover does not list 2026-07-28/],
   },
   {
@@ -441,7 +439,7 @@ for (const { title, fetch, found, server, options } of broken) {
   });
 }
 
-Deno.test("doctor calls no tool and ends every session that it starts, even when it is stopped", async () => {
+Deno.test("doctor calls no tool and ends every session that it starts, even if doctor is stopped", async () => {
   for (const stopsAt of [undefined, "GET", "notifications/initialized", "initialize"]) {
     const open = new Set<string | null>();
     const methods = new Set<string>();
@@ -463,7 +461,7 @@ Deno.test("doctor calls no tool and ends every session that it starts, even when
   }
 });
 
-Deno.test("doctor reports no problem for a check that it did not finish", async () => {
+Deno.test("doctor reports no problem for a check that was not finished", async () => {
   for (const stopsAt of ["GET", "server/discover", "tools/list"]) {
     const stop = new AbortController();
     const findings = await withServer((next) =>
@@ -504,7 +502,7 @@ Deno.test("doctor recognizes the HTTP+SSE transport and reads its lists", async 
   await server.close();
 });
 
-/** A server of the official library, as in its documentation. */
+/** Creates a server with the official library, as in its documentation. */
 function createOfficial(): McpServer {
   const server = new McpServer({ name: "official", version: "1.0.0" });
   server.registerTool("hello", { description: "Says hello" }, () => ({ content: [{ type: "text", text: "Hello!" }] }));
@@ -518,7 +516,7 @@ const OFFICIAL = [
   "server through DNS rebinding",
 ];
 
-Deno.test("doctor finds the known problems of the official server", async () => {
+Deno.test("doctor finds the known problems of the official library's server", async () => {
   const transports = new Map<string, WebStandardStreamableHTTPServerTransport>();
   const findings = await runDoctor(async (request) => {
     const known = transports.get(request.headers.get("mcp-session-id") ?? "");

@@ -1,4 +1,4 @@
-// Files with several servers, and servers whose path has parameters, on the command line.
+// Files with several servers, and servers with path parameters, on the command line.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -19,7 +19,7 @@ export default mount([one, many]);
 const files = { "app.ts": app() };
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: HTTP serves all servers of a file`, async () => {
+  testProcesses(`${name}: --http serves all servers of a file`, async () => {
     await withFiles(files, async (cwd) => {
       await using served = await start([...program, "app.ts", "--http", "--port", "0"], { cwd });
       const [, origin] = await served.waitFor(
@@ -31,7 +31,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: HTTP prints commands for an endpoint whose URL is complete`, async () => {
+  testProcesses(`${name}: --http prints commands only for endpoints whose URL is complete`, async () => {
     const single = app().replace("mount([one, many])", "many");
     await withFiles({ "app.ts": app(), "single.ts": single }, async (cwd) => {
       for (
@@ -45,14 +45,14 @@ for (const { name, program } of runtimes) {
         await using served = await start([...program, ...words.split(" "), "--http", "--port", "0"], { cwd });
         const [notice] = await served.waitFor(/^Serving [^]*Press Ctrl-C to stop\./m);
         assertMatch(notice, new RegExp(` call http://127\\.0\\.0\\.1:\\d+${call}\n`));
-        // Deno would ask for permissions when the client starts the server.
+        // Without this flag, Deno would ask for permissions when the client starts the server.
         const permissions = name === "deno" ? " --allow-none" : "";
         assertStringIncludes(notice, ` install ${install} --client claude-desktop${permissions}\n`);
       }
     });
   });
 
-  testProcesses(`${name}: stdio serves the server and the parameters that the options select`, async () => {
+  testProcesses(`${name}: over stdio, options select the server and the path parameters`, async () => {
     await withFiles(files, async (cwd) => {
       const input = toRequestLine("tools/call", { name: "who", _meta });
       const words = ["app.ts", "--stdio", "--server", "tenants", "--param", "tenant=acme"];
@@ -134,7 +134,7 @@ testProcesses("the inspector shows the endpoint that the options select", async 
   });
 });
 
-testProcesses("check reports on all servers, and install passes its options to the entry", async () => {
+testProcesses("check reports on all servers, and install writes the selecting options into the entry", async () => {
   await withFiles(files, async (cwd) => {
     const checked = await run([...program, "check", "app.ts", "--param", "tenant=acme"], { cwd });
     assertEquals(checked.code, 0);
@@ -155,35 +155,38 @@ testProcesses("check reports on all servers, and install passes its options to t
   });
 });
 
-testProcesses("a changed file with several servers is reloaded, unless its handlers depend on parameters", async () => {
-  const source = (text: string, second = "two") =>
-    `import { createServer, mount, tool } from "@x/mcp";
+testProcesses(
+  "a file with several servers is reloaded after a change, unless its handlers depend on path parameters",
+  async () => {
+    const source = (text: string, second = "two") =>
+      `import { createServer, mount, tool } from "@x/mcp";
     const say = tool({ name: "say", run: () => "${text}" });
     const observer = { close: () => console.error("Closed one of ${text}") };
     const one = createServer({ name: "one", version: "1", path: "/one/mcp", observer, handlers: [say] });
     const second = createServer({ name: "${second}", version: "1", path: "/${second}/mcp", handlers: [say] });
     export default mount([one, second]);`;
-  await withFiles({ "app.ts": source("before"), "many.ts": app() }, async (cwd) => {
-    await using served = await start([...program, "app.ts", "--http", "--port", "0", "--watch"], { cwd });
-    const [, origin] = await served.waitFor(/at (http:\/\/127\.0\.0\.1:\d+)\/one\/mcp/);
-    const write = (file: string, text: string) =>
-      Deno.writeTextFile(`${cwd}/${file}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
-    await write("app.ts", source("after"));
-    await served.waitFor(/Reloaded app\.ts/);
-    for (const path of ["/one/mcp", "/two/mcp"]) {
-      await using client = await connect(origin + path);
+    await withFiles({ "app.ts": source("before"), "many.ts": app() }, async (cwd) => {
+      await using served = await start([...program, "app.ts", "--http", "--port", "0", "--watch"], { cwd });
+      const [, origin] = await served.waitFor(/at (http:\/\/127\.0\.0\.1:\d+)\/one\/mcp/);
+      const write = (file: string, text: string) =>
+        Deno.writeTextFile(`${cwd}/${file}`, text.replaceAll('"@x/mcp"', JSON.stringify(`${root}mod.ts`)));
+      await write("app.ts", source("after"));
+      await served.waitFor(/Reloaded app\.ts/);
+      for (const path of ["/one/mcp", "/two/mcp"]) {
+        await using client = await connect(origin + path);
+        assertEquals(textOf(await client.callTool("say")), "after");
+      }
+      await write("app.ts", source("wrong", "three"));
+      await served.waitFor(/Closed one of wrong/);
+      await served.waitFor(/Cannot reload app\.ts: it has a new server three; restart the command/);
+      await using client = await connect(`${origin}/one/mcp`);
       assertEquals(textOf(await client.callTool("say")), "after");
-    }
-    await write("app.ts", source("wrong", "three"));
-    await served.waitFor(/Closed one of wrong/);
-    await served.waitFor(/Cannot reload app\.ts: it has a new server three; restart the command/);
-    await using client = await connect(`${origin}/one/mcp`);
-    assertEquals(textOf(await client.callTool("say")), "after");
-    await using many = await start([...program, "many.ts", "--http", "--port", "0", "--watch"], { cwd });
-    await many.waitFor(/Serving many\.ts/);
-    await write("many.ts", app("other"));
-    await many.waitFor(
-      /Cannot reload many\.ts: its handlers may depend on the parameters of the path; restart the command/,
-    );
-  });
-});
+      await using many = await start([...program, "many.ts", "--http", "--port", "0", "--watch"], { cwd });
+      await many.waitFor(/Serving many\.ts/);
+      await write("many.ts", app("other"));
+      await many.waitFor(
+        /Cannot reload many\.ts: its handlers may depend on the parameters of the path; restart the command/,
+      );
+    });
+  },
+);

@@ -1,4 +1,4 @@
-// `mcp serve --log`: the events of a server on standard error.
+// `mcp serve --log`: a server's events on standard error.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { _meta, testProcesses, toRequestLine } from "../support/command_line.ts";
 import { root, run } from "../support/processes.ts";
@@ -6,7 +6,7 @@ import { runtimes } from "./runtimes.ts";
 
 const input = toRequestLine("tools/call", { name: "add", arguments: { a: 271828, b: 3 }, _meta });
 
-testProcesses("the log has one line for a call, as JSON or as text, and never contains arguments", async () => {
+testProcesses("the log has one line per call, as JSON or as text, and never contains arguments", async () => {
   for (const { program: words } of runtimes) {
     const json = await run([...words, "serve", "--stdio", "--log=json"], { input, cwd: root });
     const records = json.stderr.trim().split("\n").filter((line) => line[0] === "{").map((line) => JSON.parse(line));

@@ -1,4 +1,4 @@
-// Atomic replacement of files: content, mode and links, on the runtime that runs the test.
+// Atomic replacement of files: content, mode and links, on the current runtime.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { platform } from "../../src/cli/platform.ts";
 import { system, withFolder } from "./folder.ts";

@@ -1,4 +1,4 @@
-// Servers of the handlers that the files of a pattern export: the same files that `discover` loads.
+// Servers that are made from the handlers in all files of a pattern. `discover` loads the same files.
 import { assertEquals, assertRejects } from "@std/assert";
 import { load } from "../../src/cli/load.ts";
 import { withFolder } from "./folder.ts";
@@ -17,7 +17,7 @@ const files = {
   "node_modules/d.ts": toTool("d"),
 };
 
-Deno.test("a pattern serves the handlers of the matching files, each handler once", async () => {
+Deno.test("a pattern serves the handlers of the matching files, and each handler is served once", async () => {
   await withFolder(files, async (folder) => {
     for (const pattern of ["{a,b}.ts", "*.ts", "*", "{*,*/*}.ts", "{*,_*,.*}.ts", "**/*.ts"]) {
       const { server } = await load(`${folder}/${pattern}`);

@@ -8,7 +8,7 @@ function toCall(id: number, name: string, args: Record<string, unknown>): string
   return toRequestLine("tools/call", { name, arguments: args, _meta }, id);
 }
 
-/** Runs `use` in a folder next to a secret file. The folder's path contains no links. */
+/** Runs `use` in a folder next to a secret file. The folder's path contains no symbolic links. */
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const outside = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-hostile-" }));
   try {
@@ -22,7 +22,7 @@ async function withFolder(use: (folder: string) => Promise<void>): Promise<void>
 
 const tool = (run: readonly string[]) => ({ tools: { it: { description: "x", run } } });
 
-/** A file, its content, and the error when the file is served. */
+/** Files, their content, and the error that is printed when the file is served. */
 const broken: readonly (readonly [name: string, content: unknown, told: RegExp])[] = [
   ["unknown.jsonc", { tols: {} }, /unknown\.jsonc:1:2: tols: unknown key; did you mean tools\?/],
   ["proto.jsonc", '{"__proto__":{"name":"x"}}', /proto\.jsonc:1:2: __proto__ is a reserved name/],
@@ -74,7 +74,7 @@ for (const { name, program } of runtimes) {
             await Deno.writeTextFile(`${cwd}/${file}`, text);
           }
         }
-        // Both runtimes read files with the same code. Only code loading differs, so the slower Deno runs fewer cases.
+        // Both runtimes read config files with the same code, so Deno, which is slower, runs fewer cases.
         const tried = name === "bun"
           ? broken
           : broken.filter(([file]) => ["linked.jsonc", "cycle.jsonc"].includes(file));
@@ -84,7 +84,7 @@ for (const { name, program } of runtimes) {
           assertMatch(stderr, told);
           assert(!/Secret|node_modules|src\/cli/.test(stderr), stderr);
         }));
-        // Deno itself reports a module that waits forever.
+        // On Deno, the runtime itself reports a module that never finishes loading.
         const { code, stdout, stderr } = await run([...program, "wait.ts"], { cwd });
         assertEquals({ code, stdout }, { code: name === "deno" ? 1 : 2, stdout: "" });
         assertMatch(

@@ -1,4 +1,4 @@
-// `mcp inspect` as a process, against correct servers of both eras and malicious servers.
+// `mcp inspect` as a process, with correct servers of both eras and with malicious servers.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { createLibrary } from "../client/server.ts";

@@ -1,4 +1,4 @@
-// Adding entries to TOML and YAML files preserves the rest of the text.
+// Adding an entry to a TOML or YAML file preserves the rest of the text.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
@@ -12,7 +12,7 @@ const toml = (text: string, name = "s", value: unknown = entry) =>
 const yaml = (text: string, name = "s", value: unknown = entry) =>
   setYaml(text, value, { file: "f.yaml", path: ["extensions", name] });
 
-// Tables that may appear in any order.
+// Tables, which can appear in any order.
 const tables = [
   "# a comment\n[other]\nx = 1 # here\n",
   "[mcp_servers.old]\ncommand = \"x\"\n\n[mcp_servers.old.env]\nA = '[mcp_servers.s]'\n",
@@ -28,7 +28,7 @@ const own = [
   '[mcp_servers."s"]\ncommand = "before"\n',
 ];
 
-Deno.test("an entry is added to any TOML file, and the rest is unchanged", () => {
+Deno.test("an entry is added to any TOML file, and the rest of the file is unchanged", () => {
   let state = 7;
   const random = (most: number) => (state = (state * 48271) % 2147483647) % most;
   for (let i = 0; i < 500; i++) {

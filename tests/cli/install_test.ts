@@ -37,7 +37,7 @@ for (const { name, program } of runtimes) {
   );
 
   testProcesses(
-    `${name}: install follows a link, and rejects a dangling link and a read-only file`,
+    `${name}: install follows a symbolic link, and rejects a broken symbolic link and a read-only file`,
     async () => {
       await withFiles({ "s/mcp.jsonc": config, "dotfiles/c.json": "{}", "fixed.json": "{}" }, async (cwd) => {
         await Deno.symlink("dotfiles/c.json", `${cwd}/client.json`);
@@ -67,7 +67,7 @@ export default createServer({ name: "My Server!", version: "1.0.0", handlers: [
   tool({ name: "key", run: () => (globalThis.Deno ? Deno.env.get("MY_KEY") : Bun.env.MY_KEY) ?? "none" }),
 ] });`;
 
-/** The path of each client's file in a home or project folder, and the format of its entries. */
+/** For each client, the path of its file in a home or project folder, and the format of its entries. */
 const forms = [
   {
     client: "claude-desktop",
@@ -157,7 +157,7 @@ const forms = [
 
 const SHARED = ["claude-code", "vscode", "mcp-json"];
 
-/** Runs the command line in a home folder, with a secret in the environment. */
+/** Runs the CLI in a home folder, with a secret in the environment. */
 async function runAt(home: string, words: readonly string[]): Promise<Finished> {
   const [command, ...args] = words;
   const env = { HOME: home, MY_KEY: "value", NO_COLOR: "1", XDG_CONFIG_HOME: "", CODEX_HOME: "" };
@@ -199,8 +199,8 @@ for (const { name: runtime, program } of runtimes) {
           assertEquals((await Deno.readTextFile(path)).includes("value"), !SHARED.includes(client));
           assertEquals(modeOf(path), "600");
 
-          // A client with project files starts servers in the project's folder, and other clients start them in any
-          // folder.
+          // Clients with project files start servers in the project's folder, and other clients can start servers in
+          // any folder.
           const cwd = SHARED.includes(client) ? home : "/";
           const variables = { MY_KEY: "value" };
           assertEquals(await callStarted(client, entry, { variables, cwd, tool: "key" }), "value");
@@ -237,25 +237,28 @@ for (const { name: runtime, program } of runtimes) {
     );
   }
 
-  testProcesses(`${runtime}: install writes nothing if the server does not start, except with --no-check`, async () => {
-    const broken = 'throw new Error("no luck\\x1b[2J");';
-    await withFiles({ "s.ts": broken }, async (cwd) => {
-      const words = ["s.ts", "--client", "cursor", "--file", "c.json", "--allow-none"];
-      const tried = await run([...program, "install", ...words], { cwd });
-      assertEquals(tried.code, 2);
-      assertStringIncludes(tried.stderr, "Cannot install s.ts: the server does not start: ");
-      assertStringIncludes(tried.stderr, "no luck\\u{1b}[2J");
-      assertStringIncludes(tried.stderr, "or add --no-check");
-      assertEquals(listNames(cwd), ["s.ts"]);
-      assertEquals((await install(cwd, ...words)).code, 0);
-      assertEquals(listNames(cwd), ["c.json", "s.ts"]);
-      const { code, stderr } = await run([...program, "install", "http://127.0.0.1:1/mcp", ...words.slice(1, -1)], {
-        cwd,
+  testProcesses(
+    `${runtime}: install writes nothing if the server does not start, unless --no-check is used`,
+    async () => {
+      const broken = 'throw new Error("no luck\\x1b[2J");';
+      await withFiles({ "s.ts": broken }, async (cwd) => {
+        const words = ["s.ts", "--client", "cursor", "--file", "c.json", "--allow-none"];
+        const tried = await run([...program, "install", ...words], { cwd });
+        assertEquals(tried.code, 2);
+        assertStringIncludes(tried.stderr, "Cannot install s.ts: the server does not start: ");
+        assertStringIncludes(tried.stderr, "no luck\\u{1b}[2J");
+        assertStringIncludes(tried.stderr, "or add --no-check");
+        assertEquals(listNames(cwd), ["s.ts"]);
+        assertEquals((await install(cwd, ...words)).code, 0);
+        assertEquals(listNames(cwd), ["c.json", "s.ts"]);
+        const { code, stderr } = await run([...program, "install", "http://127.0.0.1:1/mcp", ...words.slice(1, -1)], {
+          cwd,
+        });
+        assertEquals(code, 2);
+        assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: the server does not respond: ");
       });
-      assertEquals(code, 2);
-      assertStringIncludes(stderr, "Cannot install http://127.0.0.1:1/mcp: the server does not respond: ");
-    });
-  });
+    },
+  );
 
   testProcesses(`${runtime}: install writes no secret to a shared file`, async () => {
     await withFiles({ "s.ts": code }, async (cwd) => {
@@ -323,35 +326,38 @@ for (const { name: runtime, program } of runtimes) {
   });
 }
 
-testProcesses("deno: install requires the exact version of a package, and grants hosts with their ports", async () => {
-  const tools = {
-    plain: { description: "x", fetch: { url: "http://api.example.com/" } },
-    safe: {
-      description: "x",
-      fetch: { url: "https://api.example.com/{{id}}" },
-      input: { properties: { id: {} }, required: ["id"] },
-    },
-    port: { description: "x", fetch: { url: "http://[::1]:8080/x" } },
-  };
-  await withFiles({ "mcp.jsonc": { tools } }, async (cwd) => {
-    const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
-    const dry = ["--client", "cursor", "--no-check", "--dry-run"];
-    const { code, stdout, stderr } = await run([...words, "mcp.jsonc", ...dry], { cwd });
-    assertEquals(code, 0, stderr);
-    assertStringIncludes(stdout, '"--allow-net=[::1]:8080,api.example.com:443,api.example.com:80"');
-    for (const target of ["jsr:@a/b", "npm:c", "jsr:@a/b@^1.0.0", "npm:@a/c@1", "jsr:@a/b@1.2/x"]) {
-      const { code, stderr } = await run([...words, target, ...dry, "--allow-none"], { cwd });
-      assertEquals(code, 2);
-      assertStringIncludes(
-        stderr,
-        `Cannot install ${target}: it has no exact version, so the client would run every later release`,
-      );
-    }
-    for (const target of ["jsr:@a/b@1.2.3", "npm:c@1.2.3-rc.1/x"]) {
-      assertEquals((await run([...words, target, ...dry, "--allow-none"], { cwd })).code, 0);
-    }
-  });
-});
+testProcesses(
+  "deno: install requires the exact version of a package, and grants network access by host and port",
+  async () => {
+    const tools = {
+      plain: { description: "x", fetch: { url: "http://api.example.com/" } },
+      safe: {
+        description: "x",
+        fetch: { url: "https://api.example.com/{{id}}" },
+        input: { properties: { id: {} }, required: ["id"] },
+      },
+      port: { description: "x", fetch: { url: "http://[::1]:8080/x" } },
+    };
+    await withFiles({ "mcp.jsonc": { tools } }, async (cwd) => {
+      const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
+      const dry = ["--client", "cursor", "--no-check", "--dry-run"];
+      const { code, stdout, stderr } = await run([...words, "mcp.jsonc", ...dry], { cwd });
+      assertEquals(code, 0, stderr);
+      assertStringIncludes(stdout, '"--allow-net=[::1]:8080,api.example.com:443,api.example.com:80"');
+      for (const target of ["jsr:@a/b", "npm:c", "jsr:@a/b@^1.0.0", "npm:@a/c@1", "jsr:@a/b@1.2/x"]) {
+        const { code, stderr } = await run([...words, target, ...dry, "--allow-none"], { cwd });
+        assertEquals(code, 2);
+        assertStringIncludes(
+          stderr,
+          `Cannot install ${target}: it has no exact version, so the client would run every later release`,
+        );
+      }
+      for (const target of ["jsr:@a/b@1.2.3", "npm:c@1.2.3-rc.1/x"]) {
+        assertEquals((await run([...words, target, ...dry, "--allow-none"], { cwd })).code, 0);
+      }
+    });
+  },
+);
 
 const mapped = `import { createServer, tool } from "server-library";
 export default createServer({ name: "mapped", version: "1.0.0", handlers: [tool({ name: "hi", run: () => "Hi!" })] });`;
@@ -376,7 +382,7 @@ export const hi = tool({ name: "hi", description: "Greets", run: async () => \`\
 };
 
 testProcesses(
-  "deno: install grants code read access to the files that it imports, and access to passed variables",
+  "deno: install lets code read the files that it imports and the variables that are passed",
   async () => {
     await withFiles(imported, async (cwd) => {
       const words = ["deno", "run", "-A", `${root}mod.ts`, "install"];
@@ -399,7 +405,7 @@ testProcesses(
 );
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the command that a started server prints adds the server to a client`, async () => {
+  testProcesses(`${name}: a started server prints a command that adds the server to a client`, async () => {
     await withFiles(imported, async (cwd) => {
       for (const target of ["s.ts", "mcp.jsonc"]) {
         const file = `${cwd}/${target}.client.json`;
@@ -413,7 +419,7 @@ for (const { name, program } of runtimes) {
   });
 }
 
-testProcesses("deno: install passes the deno.json of the code, so that the entry starts in any folder", async () => {
+testProcesses("deno: install passes the deno.json of the code, so that the entry works in any folder", async () => {
   const files = {
     "app/deno.jsonc": `{ /* names */ "imports": { "server-library": "@x/mcp" } }`,
     "app/src/deno.json": { tasks: {} },
@@ -432,7 +438,7 @@ testProcesses("deno: install passes the deno.json of the code, so that the entry
     assertEquals(args.slice(0, 3), ["run", "--config", `${app}/deno.jsonc`]);
     const elsewhere = await run([command, ...args], { cwd: "/", input: toRequestLine("tools/list", { _meta }) });
     assertStringIncludes(elsewhere.stdout, '"name":"hi"', elsewhere.stderr);
-    // The server is not started, because the reader of config files uses packages.
+    // Do not start the server, because reading the config file would require packages.
     const dry = ["--client", "cursor", "--file", `${cwd}/d.json`, "--allow-none", "--no-check", "--dry-run"];
     const config = await run([...words, `${app}/mcp.jsonc`, ...dry], { cwd });
     assertStringIncludes(config.stdout.replace(/\s+/g, " "), `"run", "--config", "${app}/deno.jsonc", "--allow-read=`);
@@ -442,7 +448,7 @@ testProcesses("deno: install passes the deno.json of the code, so that the entry
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: install replaces no entry under a name that the server chose`, async () => {
+  testProcesses(`${name}: install replaces no entry under a name that the server reports`, async () => {
     const { fetch } = createServer({
       name: "GitHub",
       version: "1.0.0",
@@ -489,7 +495,7 @@ for (const { name, program } of runtimes) {
   });
 
   testProcesses(
-    `${name}: install tests an entry in another folder, and its output contains no escape codes`,
+    `${name}: install tests the entry in another folder, and its output contains no escape codes`,
     async () => {
       const here = `const { cwd } = globalThis.Deno ?? process;
 console.error("in", cwd(), "no color", (globalThis.Deno?.env.get("NO_COLOR") ?? process.env.NO_COLOR));

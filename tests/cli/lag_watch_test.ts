@@ -1,4 +1,4 @@
-// Delays of the event loop in development. If no handler caused a delay, it is reported without the name of a handler.
+// Event loop delays in development. A delay that no handler caused is reported without naming a handler.
 import { assertEquals, assertMatch, assertNotMatch } from "@std/assert";
 import { LagWatch } from "../../src/cli/lag_watch.ts";
 import { connect } from "../../src/client/client.ts";
@@ -6,10 +6,12 @@ import { testProcesses, withFiles } from "../support/command_line.ts";
 import { start } from "../support/processes.ts";
 import { runtimes } from "./runtimes.ts";
 
-/** The delay in a warning. */
+/** Returns the delay in a warning, in milliseconds. */
 const toMs = (warning: string | undefined) => warning && Number(/for (\d+) ms/.exec(warning)?.[1]);
 
-/** A watch that has observed a call. Returns the function that advances the time. */
+/**
+ * Creates a watch that has already observed a call. `pass` advances the time, and returns the delay that is reported.
+ */
 function warm(): {
   readonly watch: LagWatch;
   readonly pass: (ms: number, isRunning?: boolean) => number | string | undefined;
@@ -22,7 +24,7 @@ function warm(): {
   return { watch, pass };
 }
 
-Deno.test("a delay is reported while a call runs or has run, and not otherwise", () => {
+Deno.test("a delay is reported only while a call runs or after a call has run", () => {
   const { pass } = warm();
   assertEquals(pass(900), undefined);
   assertEquals(pass(200, true), undefined);
@@ -32,7 +34,7 @@ Deno.test("a delay is reported while a call runs or has run, and not otherwise",
   assertEquals(second.pass(600), 500);
 });
 
-Deno.test("the time of handlers with a name does not count", () => {
+Deno.test("time that was attributed to a handler does not count", () => {
   const { watch, pass } = warm();
   watch.block(500);
   assertEquals(pass(610, true), undefined);
@@ -40,7 +42,7 @@ Deno.test("the time of handlers with a name does not count", () => {
   assertEquals(pass(900, true), 300);
 });
 
-Deno.test("one delay in ten seconds is reported, and none of the first call", () => {
+Deno.test("at most one delay is reported every ten seconds, and no delay of the first call", () => {
   const { pass } = warm();
   assertEquals(pass(300, true), 200);
   assertEquals(pass(9900, true), undefined);
@@ -68,17 +70,20 @@ export default createServer({ name: "s", version: "1.0.0", handlers: [quick, nam
 `;
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: --watch names a handler that blocks, and reports what blocks later`, async () => {
-    await withFiles({ "server.ts": server }, async (cwd) => {
-      await using running = await start([...program, "server.ts", "--http", "--watch", "--port", "0"], { cwd });
-      const [, url] = await running.waitFor(/at (http:\S+)/);
-      await using client = await connect(url);
-      await client.callTool("named");
-      await running.waitFor(/Cannot serve other calls while tools\/call "named" blocks the event loop for \d+ ms/);
-      await client.callTool("later");
-      const [warning] = await running.waitFor(/Cannot serve calls: code blocked all calls for \d+ ms.*/);
-      assertMatch(warning, /such as a handler after its first await/);
-      assertNotMatch(warning, /named|later/);
-    });
-  });
+  testProcesses(
+    `${name}: --watch names a handler that blocks, and also reports code that blocks after a handler has returned`,
+    async () => {
+      await withFiles({ "server.ts": server }, async (cwd) => {
+        await using running = await start([...program, "server.ts", "--http", "--watch", "--port", "0"], { cwd });
+        const [, url] = await running.waitFor(/at (http:\S+)/);
+        await using client = await connect(url);
+        await client.callTool("named");
+        await running.waitFor(/Cannot serve other calls while tools\/call "named" blocks the event loop for \d+ ms/);
+        await client.callTool("later");
+        const [warning] = await running.waitFor(/Cannot serve calls: code blocked all calls for \d+ ms.*/);
+        assertMatch(warning, /such as a handler after its first await/);
+        assertNotMatch(warning, /named|later/);
+      });
+    },
+  );
 }

@@ -1,4 +1,4 @@
-// The modules of the command line that are loaded by computed specifiers.
+// CLI modules that are loaded lazily, by specifiers that are computed.
 import { assert, assertEquals } from "@std/assert";
 import { loadAll } from "../../src/cli/cli.ts";
 import { platform } from "../../src/cli/platform.ts";
@@ -24,8 +24,12 @@ Deno.test({
       if (path.endsWith("/lazy_modules.ts")) continue;
       const source = await readText(path.slice("src/cli/".length));
       const uses = [...source.matchAll(/importModule<typeof import\("([^"]+)"\)>\(\s*"([^"]+)"/g)];
-      // The compiler cannot compare a type with a path.
-      assertEquals(uses.length, [...source.matchAll(/\bimportModule\b(?! })/g)].length, `${path} names no type`);
+      // The compiler cannot check that the type belongs to the path, so this test does.
+      assertEquals(
+        uses.length,
+        [...source.matchAll(/\bimportModule\b(?! })/g)].length,
+        `${path} loads a module without naming its type`,
+      );
       for (const [, type, module] of uses) {
         assertEquals(new URL(type, `file:///${path}`).href, new URL(module, "file:///src/cli/").href, path);
         used.add(module);
@@ -81,7 +85,7 @@ Deno.test({
   },
 });
 
-Deno.test("every package has an exact version", async () => {
+Deno.test("every package is pinned to an exact version", async () => {
   const bytes = await platform.files.read(`${root}deno.json`, 1_000_000);
   const { imports }: { imports: Record<string, string> } = JSON.parse(new TextDecoder().decode(bytes));
   const packages = Object.values(imports).filter((target) => !target.startsWith("./"));

@@ -1,4 +1,5 @@
-// A file that cannot be loaded: the message comes first, then the lines of the user's files, then all other lines.
+// Errors in a file that cannot be loaded. The message comes first, then the stack lines in the user's files, then all
+// other lines.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { explainLoadError } from "../../src/cli/load_error.ts";
 import { testProcesses, withFiles } from "../support/command_line.ts";
@@ -24,7 +25,7 @@ export default shout();`,
 }`,
 };
 
-/** A file, the expected message, and the positions that must be printed first. */
+/** Files, each with the expected message and the positions that must be printed first. */
 const cases: readonly (readonly [file: string, message: string, places: readonly string[]])[] = [
   ["tool.ts", 'TypeError: Cannot make tool "a b": a name is', ["my tools (1).ts:4:11", "tool.ts:3:"]],
   ["read.ts", "Error: ENOENT", ["read.ts:2:"]],
@@ -34,7 +35,7 @@ const cases: readonly (readonly [file: string, message: string, places: readonly
 
 for (const { name, program } of runtimes) {
   testProcesses(
-    `${name}: the lines of the user's files come before the lines of the library and of the runtime`,
+    `${name}: stack lines in the user's files come before lines in the library and the runtime`,
     async () => {
       await withFiles(files, async (cwd) => {
         for (const [file, message, places] of cases) {
@@ -54,7 +55,7 @@ for (const { name, program } of runtimes) {
 
 const library = root.replace(/\/$/, "");
 
-/** Frames in the order of the stack, and in the order in which they are printed. */
+/** Frames in the order of the stack, and then in the order in which they are printed. */
 const stacks: readonly (readonly [stack: readonly string[], printed: readonly string[]])[] = [
   [
     [
@@ -95,7 +96,7 @@ const stacks: readonly (readonly [stack: readonly string[], printed: readonly st
   ],
 ];
 
-Deno.test("the frames of a stack are grouped, with the user's files first, and keep their order within each group", () => {
+Deno.test("stack frames are grouped, with the user's files first, and keep their order within each group", () => {
   for (const [frames, printed] of stacks) {
     const error = new Error("broken\n    at fake (file:///home/me/fake.ts:1:2)");
     error.stack = `Error: ${error.message}\n${frames.map((frame) => `    ${frame}`).join("\n")}`;
@@ -111,7 +112,7 @@ Deno.test("the frames of a stack are grouped, with the user's files first, and k
   }
 });
 
-Deno.test("an error without a message or a stack is explained too", () => {
+Deno.test("an error without a message or without a stack is explained too", () => {
   const bare = Object.assign(new Error(), { stack: undefined });
   assertEquals(explainLoadError(bare, "Fix it."), "it threw an error while loading:\nError\nFix it.");
   const own = Object.assign(new RangeError("far"), { stack: "no stack" });
@@ -121,7 +122,7 @@ Deno.test("an error without a message or a stack is explained too", () => {
 });
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: the colours of a runtime's hint are not printed as escape codes`, async () => {
+  testProcesses(`${name}: the colors in a runtime's hint are not printed as escape codes`, async () => {
     const source = 'import { z } from "no-such-package";\nexport default [z];';
     await withFiles({ "s.ts": source, "deno.json": {} }, async (cwd) => {
       for (const env of [{ FORCE_COLOR: "1", NO_COLOR: "" }, { FORCE_COLOR: "3", NO_COLOR: "" }]) {

@@ -1,4 +1,4 @@
-// Usage errors: each command reports the cause and the remedy, with the right exit code.
+// Usage errors: each command prints the cause and the remedy, and exits with the right code.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, prompt, tool } from "../../mod.ts";
 import { call } from "../../src/cli/call.ts";
@@ -21,7 +21,7 @@ import { type Finished, run, start } from "../support/processes.ts";
 const LONG = "x".repeat(5000);
 const EVIL = "\x1b[2J\u202e\u{e0041}";
 
-// URL stands for the URL of a running server. The exit code defaults to 2.
+// The test replaces URL with the URL of a running server. The expected exit code defaults to 2.
 const inputs: Readonly<Record<string, readonly (readonly [words: readonly string[], code?: number])[]>> = {
   install: [
     [[]],
@@ -338,10 +338,10 @@ function createTarget() {
   return createServer({ name: "s", version: "1.0.0", handlers: [add, fails, breaks, ask], observer: { fault() {} } });
 }
 
-/** The failures of one command line: a wrong exit code, or a message that is missing, unsafe or internal. */
+/** Returns the failures of one command line: a wrong exit code, or a message that is missing, unsafe or internal. */
 function findFailures(words: readonly string[], expectedCode: number, { code, stdout, stderr }: Finished): string[] {
   const shown = `${JSON.stringify(words).slice(0, 200)} -> ${code} ${stderr}`;
-  // The report of `check` and `doctor` on standard output explains the exit code.
+  // `check` and `doctor` explain their exit code in their report on standard output.
   const text = stderr || stdout;
   const failures: readonly (readonly [state: string, isFailed: boolean])[] = [
     ["exit code", code !== expectedCode],
@@ -380,7 +380,7 @@ for (const { name, program } of runtimes) {
     );
   }
 
-  testProcesses(`${name}: messages about unknown names and options suggest the correct name`, async () => {
+  testProcesses(`${name}: errors for unknown names and options suggest the correct name`, async () => {
     const expected: readonly (readonly [words: readonly string[], message: RegExp])[] = [
       [["new", "weather.ts"], /^Cannot create weather\.ts: it is not a valid name; write weather\n/],
       [["new", ""], /^Cannot create "": it is not a valid name; start with a letter/],
@@ -405,7 +405,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: an unexpected error of a server is printed with its id, and the exit code is 1`, async () => {
+  testProcesses(`${name}: an unexpected server error is printed with its id, and the exit code is 1`, async () => {
     const ids: string[] = [];
     const fail = () => {
       throw new Error("secret");
@@ -421,15 +421,18 @@ for (const { name, program } of runtimes) {
     assertMatch(stderr, new RegExp(`; the server's log has the details under the error id ${ids[1]}\\n$`));
   });
 
-  testProcesses(`${name}: serve on all networks warns that the server does not authenticate callers`, async () => {
-    const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
-    await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, because the server has no `auth`/m);
-    serving.kill("SIGTERM");
-    await serving.finished;
-  });
+  testProcesses(
+    `${name}: serving on all networks prints a warning that the server does not authenticate callers`,
+    async () => {
+      const serving = await start([...program, "--http", "--port", "0", "--host", "0.0.0.0"]);
+      await serving.waitFor(/^Anyone who can reach 0\.0\.0\.0 can use this server, because the server has no `auth`/m);
+      serving.kill("SIGTERM");
+      await serving.finished;
+    },
+  );
 }
 
-Deno.test("help is no wider than the terminal, and has the same words at every width", async () => {
+Deno.test("the help text is not wider than the terminal, and has the same words at every width", async () => {
   const load = () =>
     Promise.resolve([serveCommand, call, check, doctor, inspect, install, create, promptCommand, read]);
   const commands = [...await load(), createCompletions(load)];

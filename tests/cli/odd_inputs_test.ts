@@ -1,5 +1,5 @@
-// Inputs that scripts and typing errors produce: empty values, contradictions, arguments in the wrong position, and
-// outputs that cannot be written. Each input is refused before it has an effect.
+// Inputs that scripts and typing errors produce: empty values, contradictory options, misplaced arguments, and outputs
+// that cannot be written. Each input is refused before the command has an effect.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type Handler, resource, tool } from "../../mod.ts";
 import { listNames, testProcesses, withFiles } from "../support/command_line.ts";
@@ -42,7 +42,7 @@ function createTarget(calls: string[]) {
   return createServer({ name: "target", version: "1.0.0", handlers });
 }
 
-// URL stands for the URL of a running server.
+// The test replaces URL with the URL of a running server.
 const refused: readonly (readonly [words: readonly string[], message: RegExp])[] = [
   [["call", "URL", "send", "--output", ""], /^Cannot read --output: it needs a value; write --output VALUE\n/],
   [["call", "URL", "send", "--output="], /^Cannot read --output: it needs a value/],
@@ -92,7 +92,7 @@ const refused: readonly (readonly [words: readonly string[], message: RegExp])[]
 ];
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: invalid inputs are refused before they have an effect`, async () => {
+  testProcesses(`${name}: invalid inputs are refused before the command has an effect`, async () => {
     const calls: string[] = [];
     await using server = serve(createTarget(calls).fetch);
     await withFiles(files, async (cwd) => {
@@ -114,7 +114,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: --param may be repeated for a path with several parameters`, async () => {
+  testProcesses(`${name}: --param can be repeated for a path with several parameters`, async () => {
     await withFiles(files, async (cwd) => {
       const words = ["call", "two.ts", "where", "--param", "tenant=acme", "--param", "area=eu"];
       const called = await run([...program, ...words], { cwd });
@@ -160,9 +160,9 @@ for (const { name, program } of runtimes) {
     },
   );
 
-  testProcesses(`${name}: after Ctrl-C at a question, the shell prompt is on a new line`, async () => {
+  testProcesses(`${name}: after Ctrl-C at a question, the shell prompt starts on a new line`, async () => {
     await using server = serve(createTarget([]).fetch);
-    // On a slow machine, the signal may arrive while the command connects, which has the same outcome.
+    // On a slow machine, the signal may arrive while the command is still connecting, with the same outcome.
     const interrupted = ["sh", "-c", '(sleep 3; kill -INT $$) & exec "$@"', "sh", ...program];
     await using asking = await start(inTerminal([...interrupted, "call", server.url, "ask"]));
     const { code, stdout } = await asking.finished;

@@ -1,4 +1,4 @@
-// Errors of unknown options in served files.
+// Errors for unknown options in served files.
 import { assert, assertMatch } from "@std/assert";
 import { testProcesses, withFiles } from "../support/command_line.ts";
 import { run } from "../support/processes.ts";
@@ -10,7 +10,7 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [add] })
 
 for (const { name, program } of runtimes) {
   testProcesses(
-    `${name}: check and serve refuse a file with an unknown option, and name its line`,
+    `${name}: check and serve refuse a file with an unknown option, and name the line of the option`,
     async () => {
       await withFiles({ "server.js": file }, async (cwd) => {
         for (const words of [["check", "server.js"], ["--stdio", "server.js"]]) {

@@ -1,4 +1,4 @@
-// `mcp pack` as a process on both runtimes, and its bundles on Node.
+// `mcp pack` as a process on both runtimes, and the resulting bundles on Node.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { textOf } from "../support/behaviour.ts";
@@ -81,14 +81,14 @@ const nodes = isNotDeno ? [] : await Promise.all(NODE_VERSIONS.map(async (versio
 const mcpb = isNotDeno ? { missing: "Deno starts the processes" } : await findMcpb();
 const missing = [...nodes, mcpb].flatMap((each) => "missing" in each ? [each.missing] : [])[0];
 
-/** Runs a step for each installed version of Node. */
+/** Runs a step on each installed version of Node. */
 async function forNodes(t: Deno.TestContext, step: (node: string) => Promise<void>): Promise<void> {
   for (const node of nodes) {
-    if ("path" in node) await t.step(`Node ${node.version}`, () => step(node.path));
+    if ("path" in node) await t.step(`the bundle behaves as expected on Node ${node.version}`, () => step(node.path));
   }
 }
 
-/** The command of a bundle as a client starts it, from its manifest. */
+/** Reads a bundle's manifest, and returns the command with which a client starts the bundle. */
 async function readCommand(folder: string, config: Readonly<Record<string, string>>) {
   const { server: { mcp_config: { args, env } } } = await readJson(`${folder}/manifest.json`);
   const fill = (text: string) =>
@@ -123,7 +123,7 @@ for (const { name, program } of runtimes) {
           const validated = await run([node, program, "validate", `${folder}/manifest.json`]);
           assertEquals(validated.code, 0, validated.stdout + validated.stderr);
           await checkManifest(folder);
-          // Only the unpacked folder still exists.
+          // Remove the source, so that only the unpacked folder exists.
           await Deno.remove(`${cwd}/server.ts`);
           await forNodes(t, async (node) => {
             await checkCalls(node, folder);
@@ -165,7 +165,7 @@ for (const { name, program } of runtimes) {
       ["", 'return String(await import("bun:sqlite"));', /\n {2}bun:sqlite at \S+\/server\.ts:4:\d+\n/],
     ];
     for (const [imports, code, place] of refused) {
-      await t.step(`${imports} ${code}`, async () => {
+      await t.step(`${imports} ${code} is refused`, async () => {
         await withFiles({ "server.ts": toServer(imports, code), "helper.ts": helper }, async (cwd) => {
           const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
           assertEquals(code, 2, stderr);
@@ -182,7 +182,7 @@ for (const { name, program } of runtimes) {
       ["class Bun {}", "return String(new Bun());"],
     ];
     for (const [imports, code] of accepted) {
-      await t.step(`${imports} ${code}`, async () => {
+      await t.step(`${imports} ${code} is accepted`, async () => {
         await withFiles({ "server.ts": toServer(imports, code) }, async (cwd) => {
           const { code, stderr } = await pack(cwd, "server.ts", "--author", "Ada");
           assertEquals(code, 0, stderr);
@@ -360,8 +360,8 @@ async function checkManifest(folder: string): Promise<void> {
 }
 
 /**
- * Calls the tools of a bundle in both eras. The bundle may read its own folder and the chosen folder, and may write
- * only into the chosen folder.
+ * Calls a bundle's tools in both eras. The bundle can read its own folder and the chosen folder, and can write only to
+ * the chosen folder.
  */
 async function checkCalls(node: string, folder: string): Promise<void> {
   const notes = await Deno.realPath(await Deno.makeTempDir({ prefix: "mcp-notes-" }));
@@ -386,7 +386,7 @@ async function checkCalls(node: string, folder: string): Promise<void> {
   }
 }
 
-/** Starts a bundle without a setting that the bundle requires. */
+/** Starts a bundle without a required setting. */
 async function checkMissing(node: string, folder: string): Promise<void> {
   const configs: readonly Readonly<Record<string, string>>[] = [{ NOTES: folder }, { NOTES: folder, KEY: "" }];
   for (const config of configs) {

@@ -1,5 +1,5 @@
-// Both versions of the official client against the command line: a config file, a folder and a module, over stdio and
-// HTTP, on both runtimes.
+// Both versions of the official client with the CLI: a config file, a folder and a module, over stdio and HTTP, on both
+// runtimes.
 import { assertEquals } from "@std/assert";
 import { Client as V2Client, StreamableHTTPClientTransport as V2Http } from "@modelcontextprotocol/client";
 import { StdioClientTransport as V2Stdio } from "@modelcontextprotocol/client/stdio";
@@ -16,7 +16,7 @@ const programs = [
   { runtime: "bun", command: "bun", args: [`${root}mod.ts`] },
 ] as const;
 
-/** The methods of both clients that the tests use. */
+/** The methods that the tests use, which both clients have. */
 interface Caller {
   listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
   callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<Record<string, unknown>>;
@@ -30,7 +30,7 @@ interface Caller {
 interface Where {
   readonly command: string;
   readonly args: string[];
-  /** The URL for HTTP; `undefined` for stdio, which starts a process. */
+  /** The server's URL; `undefined` for a process over stdio. */
   readonly url?: string;
 }
 
@@ -39,7 +39,8 @@ const clients: readonly { readonly name: string; connect(where: Where): Promise<
     name: "the official client, version 1",
     async connect({ url, ...command }) {
       const client = new V1Client({ name: "v1", version: "1.0.0" });
-      // The cast is needed because the client's transport types differ from its parameter types in an optional member.
+      // The cast is needed, because the transport types of the official client differ from its parameter types in an
+      // optional member.
       await client.connect(
         (url ? new V1Http(new URL(url)) : new V1Stdio(command)) as Parameters<typeof client.connect>[0],
       );

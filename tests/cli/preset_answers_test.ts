@@ -1,4 +1,4 @@
-// `--answer` fills in forms. For every value and every form, the value either fits its field or is refused.
+// `--answer` fills in forms. Every value either fits its form field or is refused.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { findFormMisfit } from "../../src/kit/form_answer.ts";
 import type { Params } from "../../src/protocol/jsonrpc.ts";
@@ -44,7 +44,7 @@ function makeWords({ pick, below }: Random): string[] {
 
 const toArgs = (answer: readonly string[]) => ({ operands: [], flags: {}, all: { answer } });
 
-Deno.test("an answer to a form either fits its field or is refused with an error of one printable line", async () => {
+Deno.test("an answer to a form either fits its field or is refused with an error that is one printable line", async () => {
   let filled = 0;
   let refused = 0;
   let lines = 0;
@@ -75,7 +75,7 @@ Deno.test("an answer to a form either fits its field or is refused with an error
   assert(filled > 100 && refused > 300 && lines > 300, `${filled} filled, ${refused} refused, ${lines} lines`);
 });
 
-Deno.test("a list accepts every choice, even if a choice contains a comma", async () => {
+Deno.test("an answer can be any choice of a list, even a choice that contains a comma", async () => {
   const fields = toFields({
     properties: { tags: { type: "array", items: { enum: ["a,b", "c", "d"] } }, ["__proto__"]: { type: "string" } },
   });

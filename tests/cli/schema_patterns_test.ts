@@ -54,7 +54,7 @@ Deno.test("a pattern in a server's schema is neither run nor compiled, wherever 
   assertEquals(compiled.filter((source) => source.includes(EVIL) || source.includes("1000}")), [], "compiled");
 });
 
-Deno.test("defaults of a server's schemas without patterns are validated", () => {
+Deno.test("defaults in schemas without patterns are validated", () => {
   const inputSchema = { type: "object", properties: { pattern: { type: "integer", description: "P", default: "x" } } };
   const found = checkListing(
     { tools: [{ name: "t", description: "T", inputSchema }], resources: [], templates: [], prompts: [] },

@@ -1,4 +1,4 @@
-// HTTP servers for tests of commands with a client.
+// HTTP servers for tests of CLI commands that act as a client.
 
 /** A running server. Disposing stops it. */
 export interface Served extends AsyncDisposable {
@@ -11,13 +11,13 @@ export function serve(fetch: (request: Request) => Response | Promise<Response>)
   return { url: `http://127.0.0.1:${server.addr.port}/mcp`, [Symbol.asyncDispose]: () => server.shutdown() };
 }
 
-/** Makes a server reject requests without a handshake, as servers of older revisions do. */
+/** Makes a server reject requests of revision 2026-07-28, as servers of older revisions do. */
 export function forgetModern(fetch: (request: Request) => Response | Promise<Response>): typeof fetch {
   return (request) =>
     (request.headers.get("mcp-protocol-version") ?? "") < "2026" ? fetch(request) : new Response(null, { status: 400 });
 }
 
-/** The command that runs a program in a terminal of 60 columns, with `script` of util-linux. */
+/** Returns the command that runs a program in a terminal that is 60 columns wide, with `script` from util-linux. */
 export function inTerminal(words: readonly string[]): readonly string[] {
   const line = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
   return ["script", "-qec", `stty -echo cols 60; ${line}`, "/dev/null"];

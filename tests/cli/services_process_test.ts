@@ -1,4 +1,5 @@
-// Services of real processes: made before the server listens, and disposed in every kind of shutdown, on both runtimes.
+// Services in real processes: created before the server listens, and disposed in every kind of shutdown, on both
+// runtimes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { _meta, testProcesses, toRequestLine, withFiles } from "../support/command_line.ts";
 import { runtimes } from "./runtimes.ts";
@@ -7,7 +8,7 @@ import { root, start } from "../support/processes.ts";
 const program = `${root}tests/transports/services_program.ts`;
 const call = toRequestLine("tools/call", { name: "hang", arguments: {}, _meta });
 
-/** The lines about services that a program printed. */
+/** Returns the lines about services that a program printed. */
 function toLines(stderr: string): string[] {
   return stderr.split("\n").filter((line) => /^(making|made|make|disposed|running|served)/.test(line));
 }
@@ -28,7 +29,7 @@ for (const { name, file, program: cli } of runtimes) {
   });
 
   for (const [signal, wanted] of [["SIGINT", 130], ["SIGTERM", 143]] as const) {
-    testProcesses(`${name}: serveStdio disposes services at ${signal}`, async () => {
+    testProcesses(`${name}: serveStdio disposes services on ${signal}`, async () => {
       await using running = await start([...file, program]);
       await running.waitFor(/made db/);
       running.kill(signal);
@@ -36,7 +37,7 @@ for (const { name, file, program: cli } of runtimes) {
       assertEquals([toLines(stderr), code], [["making db", "made db", "disposed db result"], wanted]);
     });
 
-    testProcesses(`${name}: the command line disposes services at ${signal}, over stdio and HTTP`, async () => {
+    testProcesses(`${name}: the CLI disposes services on ${signal}, over stdio and HTTP`, async () => {
       for (const flags of [["--stdio"], ["--http", "--port", "0"]]) {
         await withFiles({}, async () => {
           await using running = await start([...cli, program, ...flags, "--", "export"]);
@@ -50,7 +51,7 @@ for (const { name, file, program: cli } of runtimes) {
     });
   }
 
-  testProcesses(`${name}: a signal while a service is made aborts it`, async () => {
+  testProcesses(`${name}: a signal while a service is being created aborts the creation`, async () => {
     for (const words of [[...file, program, "hang"]]) {
       await using running = await start(words);
       await running.waitFor(/making db/);
@@ -61,7 +62,7 @@ for (const { name, file, program: cli } of runtimes) {
     }
   });
 
-  testProcesses(`${name}: a service that fails stops the server before it listens`, async () => {
+  testProcesses(`${name}: a service that cannot be created stops the server before it listens`, async () => {
     await using running = await start([...file, program, "fail"], { input: call });
     const { code, stdout, stderr } = await running.finished;
     assert(code !== 0);
@@ -70,7 +71,7 @@ for (const { name, file, program: cli } of runtimes) {
     assertEquals(toLines(stderr), ["making db"]);
   });
 
-  testProcesses(`${name}: the command line names the service that fails, and exits with 2`, async () => {
+  testProcesses(`${name}: the CLI names a service that cannot be created, and exits with 2`, async () => {
     const source = `import { createServer, service, tool } from "@x/mcp";
 const db = service("db", () => { throw new RangeError("the database is down"); });
 export default createServer({ name: "a", version: "1", handlers: [tool({ name: "t", services: { db }, run: () => 1 })] });
@@ -85,7 +86,7 @@ export default createServer({ name: "a", version: "1", handlers: [tool({ name: "
     });
   });
 
-  testProcesses(`${name}: check makes no services`, async () => {
+  testProcesses(`${name}: check creates no services`, async () => {
     await using running = await start([...cli, "check", program, "--", "export"], { input: "" });
     const { stderr } = await running.finished;
     assertEquals(toLines(stderr), []);

@@ -1,4 +1,4 @@
-// An argument of a command is a whole word that cannot become an option, the value of an option, or code.
+// Command arguments: each argument stays one word, and cannot become an option, an option's value, or code.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { type CommandWord, findViolation, type RuleViolation } from "../../../src/cli/config/argument_rules.ts";
 import { check } from "../../../src/cli/check.ts";
@@ -8,8 +8,8 @@ import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 
 /**
- * Checks a command line with quoted words. `X` is a text, `N` a number, `L` a list of numbers and `E` a listed option;
- * `?` before a word makes the word optional.
+ * Checks a command line, in which words can be quoted. `X` is a text, `N` a number, `L` a list of numbers and `E` a
+ * value of a list; `?` before a word makes the word optional.
  */
 function find(command: string, stdin = ""): RuleViolation | undefined {
   const words = [...command.matchAll(/\?("[^"]*"|\S+)|"[^"]*"|\S+/g)].map(([word, optional], i): CommandWord => {
@@ -31,7 +31,7 @@ function find(command: string, stdin = ""): RuleViolation | undefined {
 
 const isRefused = (command: string, stdin?: string) => find(command, stdin) !== undefined;
 
-// Command lines with an argument in a word that the program reads as code.
+// Command lines that pass an argument in a word that the program interprets as code.
 const errors = [
   // shells
   "sh -c X",
@@ -116,7 +116,7 @@ const errors = [
   "emacs --batch --eval X",
   "tclsh X",
   "expect -c X",
-  // small languages
+  // languages of small tools
   "awk X",
   'awk "{ print X }" f',
   'awk -F : "{ print X }" f',
@@ -188,7 +188,7 @@ const errors = [
   "vim -c X f",
   "vim +X f",
   "gdb -ex X f",
-  // behind wrapper programs
+  // programs behind wrapper programs
   "env sh -c X",
   "env A=1 B=2 bash -c X",
   "env -i -u HOME python3 -c X",
@@ -272,10 +272,10 @@ for (
     ["sh ?f.sh", "X"],
   ] as const
 ) {
-  Deno.test(`standard input is refused as code: ${command}`, () => assert(isRefused(command, stdin)));
+  Deno.test(`an argument on standard input is refused as code: ${command}`, () => assert(isRefused(command, stdin)));
 }
 
-// Command lines that no table of programs lists.
+// Commands that are not in a table of programs.
 for (
   const command of [
     // The argument is part of a word.
@@ -305,7 +305,7 @@ for (
     "git -c L X",
     "git E X",
     "git ?-c X",
-    // A copy of a program under another name.
+    // The program is a copy or variant of a listed program, under another name.
     "/usr/bin/env X",
     "SH X",
     "Bash.EXE X",
@@ -326,7 +326,7 @@ for (
     // Numbers are refused too, because some programs interpret each word as code.
     "sh N",
     "find . -maxdepth N",
-    // The word before the argument only looks like a script file.
+    // The word before the argument is not a script file, although it looks like a path.
     "sh ?./a.sh X",
     "bash --rcfile ./a.sh X",
     "bash --rcfile ./a.sh -c -- X",
@@ -343,7 +343,7 @@ for (
     "watch ./a.sh X",
     "xargs ./a.sh X",
     "env python3 f.py X",
-    // These commands run each file in their arguments.
+    // These commands also run files that follow as arguments.
     "deno test --allow-read ./a_test.ts X",
     "deno -q test ./a_test.ts X",
     "deno bench ./a.ts X",
@@ -352,7 +352,7 @@ for (
     "node inspect ./a.js X",
     "deno --log-level debug test ./a.ts X",
     "sudo deno test ./a.ts X",
-    // These programs run the program or file that an argument names.
+    // These programs run the program or file that the argument names.
     "socat - X",
     "tmux new X",
     "screen X",
@@ -414,7 +414,7 @@ for (
   Deno.test(`a command is permitted: ${command}${stdin && " <"}`, () => assertEquals(find(command, stdin), undefined));
 }
 
-Deno.test("code is found behind any chain of wrapper programs", () => {
+Deno.test("code is found behind any number of nested wrapper programs", () => {
   const wrappers = [
     "env",
     "env A=1",
@@ -444,7 +444,7 @@ Deno.test("code is found behind any chain of wrapper programs", () => {
   }
 });
 
-Deno.test("the check accepts any list of words, and reports no risk for a command without arguments", () => {
+Deno.test("the check accepts any list of words, and reports no violation for a command without arguments", () => {
   let state = 11;
   const random = (limit: number) => (state = (state * 48271) % 2147483647) % limit;
   const pieces = [
@@ -490,7 +490,7 @@ const withTool = (tool: object, properties: Record<string, unknown> = { a: text 
   },
 });
 
-/** Commands that break a rule, with the position and the message. */
+/** Commands that break a rule, with the position and the message of the error. */
 const rejected: readonly {
   readonly run: readonly string[];
   readonly stdin?: string;
@@ -521,7 +521,7 @@ const rejected: readonly {
   },
   { run: ["sh"], stdin: "echo {{a}}", key: "stdin", state: "sh reads its standard input as code" },
   { run: ["x"], key: "env[0]", state: "a call must not choose environment variables; set a fixed value" },
-  // These schemas permit any text after an option.
+  // These schemas allow any text, so the text could become an option.
   ...[
     {},
     { type: ["number", "string"] },
@@ -552,7 +552,7 @@ for (const { run, stdin, properties, key, state } of rejected) {
   });
 }
 
-Deno.test("an argument is a text if its schema stands beside a reference", async () => {
+Deno.test("an argument whose schema has members beside a `$ref` counts as a text", async () => {
   const input = { $ref: "#/$defs/any", $defs: { any: {} }, properties: { a: { type: "integer" } }, required: ["a"] };
   await withFolder(withTool({ run: ["git", "-c", "{{a}}"], input }), async (folder) => {
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
@@ -560,7 +560,7 @@ Deno.test("an argument is a text if its schema stands beside a reference", async
   });
 });
 
-Deno.test("numbers, booleans and listed values may follow an option and may begin with a dash", async () => {
+Deno.test("a number, a boolean or a listed value can follow an option and begin with a dash", async () => {
   for (
     const [a, value] of [
       [{ type: "integer" }, -3],
@@ -578,7 +578,7 @@ Deno.test("numbers, booleans and listed values may follow an option and may begi
   }
 });
 
-Deno.test("a text may begin with a dash only directly after --, and not after a program that follows --", async () => {
+Deno.test("a text can begin with a dash only directly after --, and not after a program that follows --", async () => {
   await withServer(withTool({ run: ["printf", "--", "{{a}}"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "-x" })).text, "-x");
   });
@@ -587,8 +587,8 @@ Deno.test("a text may begin with a dash only directly after --, and not after a 
     assert(isError);
     assertStringIncludes(text, 'a begins with "-", so the program would read the argument as an option');
   });
-  // An option may take the two dashes as its value: `tar -I -- …` runs a program named "--", and reads options after
-  // it.
+  // An option can take the two dashes as its value. For example, `tar -I -- …` runs a program named "--", and
+  // interprets the following words as options.
   for (const option of ["-I", "--file", "-cf"]) {
     await withServer(withTool({ run: ["printf", "[%s]", option, "--", "{{a}}"] }), async (client) => {
       const { text, isError } = toOutcome(await client.callTool("it", { a: "--checkpoint-action=exec=sh" }));
@@ -602,7 +602,7 @@ Deno.test("a text may begin with a dash only directly after --, and not after a 
       assertStringIncludes(toOutcome(await client.callTool("it", { a: "-x" })).text, "[-x]");
     });
   }
-  // A call can omit the two dashes.
+  // The two dashes are optional, so a call can omit them.
   const optional = withTool({ run: ["printf", "[%s]", { if: "b", words: ["--"] }, "{{a}}"] }, {
     a: text,
     b: { type: "boolean" },
@@ -613,7 +613,7 @@ Deno.test("a text may begin with a dash only directly after --, and not after a 
   });
 });
 
-Deno.test("a program is recognised by the target of its symbolic link", async () => {
+Deno.test("a program is recognized by the target of its symbolic link", async () => {
   await withFolder({ "mcp.jsonc": withTool({ run: ["./tool", "{{a}}"] })["mcp.jsonc"] }, async (folder) => {
     await system("ln", "-s", "/bin/sh", `${folder}/tool`);
     const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);

@@ -1,10 +1,10 @@
-// Tools of config files that run a program.
+// Tools in config files that run a program.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
 import { system, toOutcome, withFolder, withServer } from "../folder.ts";
 import { until } from "../../support/behaviour.ts";
 
-/** A config file with one tool, `it`. */
+/** Returns a config file with one tool, `it`. */
 function withTool(tool: Record<string, unknown>, properties: Record<string, unknown> = {}) {
   return { "mcp.jsonc": { tools: { it: { description: "Does it", input: { properties }, ...tool } } } };
 }
@@ -64,7 +64,7 @@ Deno.test("an argument cannot become an option unless -- ends the options", asyn
   });
 });
 
-Deno.test("optional words are omitted without their argument, defaults apply, and numbers and objects become text", async () => {
+Deno.test("optional words are omitted with their argument, defaults apply, and numbers and objects become text", async () => {
   const input = {
     properties: {
       count: { type: "integer", default: 5 },
@@ -102,7 +102,7 @@ Deno.test("unknown arguments and NUL characters are rejected", async () => {
   });
 });
 
-Deno.test("the environment of a program is PATH and the variables in env", async () => {
+Deno.test("the environment of a program consists of PATH and the variables in env", async () => {
   await withServer(withTool({ run: ["env"] }), async (client) => {
     const names = toOutcome(await client.callTool("it")).text.split("\n").map((line) => line.split("=")[0]);
     assertEquals(names, ["PATH"]);
@@ -140,21 +140,21 @@ Deno.test("a program in the folder can be run by its path", async () => {
   );
 });
 
-Deno.test("stdin passes an argument to the program", async () => {
+Deno.test("stdin passes an argument on the program's standard input", async () => {
   const input = { properties: { a: text }, required: ["a"] };
   await withServer(withTool({ run: ["cat"], stdin: "<{{a}}>", input }), async (client) => {
     const a = "long ".repeat(60_000);
     const { text, isError } = toOutcome(await client.callTool("it", { a: "-x; $(y)" }));
     assertEquals({ text, isError }, { text: "<-x; $(y)>", isError: false });
-    assert(toOutcome(await client.callTool("it", { a })).isError, "300 KB of output are more than 262144 bytes");
+    assert(toOutcome(await client.callTool("it", { a })).isError, "output of more than 262144 bytes was accepted");
   });
-  // A program that does not read its input can still end.
+  // A program that does not read its input must still be able to exit.
   await withServer(withTool({ run: ["true"], stdin: "{{a}}", input }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it", { a: "x".repeat(1_000_000) })).isError, false);
   });
 });
 
-Deno.test("an unlisted exit code is a failure with the whole output", async () => {
+Deno.test("an unlisted exit code is a failure that contains the whole output", async () => {
   const sh = (code: string) => ["sh", "-c", code];
   await withServer(withTool({ run: sh("echo out; echo err >&2; exit 3") }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), {
@@ -171,7 +171,7 @@ Deno.test("an unlisted exit code is a failure with the whole output", async () =
   });
 });
 
-Deno.test("a missing program and a file that cannot be executed are reported", async () => {
+Deno.test("a missing program and a file that is not executable are reported", async () => {
   await withServer(withTool({ run: ["no-such-program-here"] }), async (client) => {
     const { text, isError } = toOutcome(await client.callTool("it"));
     assert(isError);
@@ -184,7 +184,7 @@ Deno.test("a missing program and a file that cannot be executed are reported", a
   });
 });
 
-Deno.test("a command line too long for the system is reported", async () => {
+Deno.test("a command line that is too long for the system is reported", async () => {
   await withServer(
     withTool({ run: [...print, "{{a}}"], input: { properties: { a: text }, required: ["a"] } }),
     async (client) => {
@@ -208,13 +208,13 @@ Deno.test("a program that runs too long or prints too much is killed, even if it
     assert(isError);
     assertEquals(text, "y\n".repeat(500) + "The program was killed after 1000 bytes of output (maxBytes).");
   });
-  // A process that the program started keeps the output open.
+  // A child process of the program keeps the output open.
   await withServer(withTool({ run: ["sh", "-c", "echo done; sleep 30 &"] }), async (client) => {
     assertEquals(toOutcome(await client.callTool("it")), { text: "done", isError: false });
   });
 });
 
-Deno.test("a call that is cancelled ends its program", async () => {
+Deno.test("cancelling a call ends its program", async () => {
   await withServer(withTool({ run: ["sh", "-c", "echo $$ > pid; exec sleep 30"] }), async (client, folder) => {
     const stop = new AbortController();
     const call = client.callTool("it", {}, { signal: stop.signal });
@@ -223,11 +223,11 @@ Deno.test("a call that is cancelled ends its program", async () => {
     stop.abort();
     await assertRejects(() => call);
     const isGone = () => system("kill", "-0", pid).then(() => false, () => true);
-    await until(isGone, "the end of the program");
+    await until(isGone, "the program has ended");
   });
 });
 
-Deno.test("a JSON result is structured and validated against output", async () => {
+Deno.test("a JSON result becomes structured content, and is validated against `output`", async () => {
   const output = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
   const json = (printed: string) => withTool({ run: ["printf", "%s", printed], format: "json", output });
   await withServer(json('{"n":1}'), async (client) => {

@@ -1,4 +1,4 @@
-// Reading config files, and the errors for config files that cannot be used.
+// Config files: parsing, defaults, and errors.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
@@ -7,7 +7,7 @@ import { connectTest } from "../../../src/testing/testing.ts";
 import { schemaFile, schemaText } from "../../release/schema.ts";
 import { type Files, system, toOutcome, withFolder, withServer, writeFiles } from "../folder.ts";
 
-/** The error message for a folder's config file, without the path of the folder. */
+/** Returns the error message for a folder's config file, without the path of the folder. */
 async function findError(files: Files, prepare?: (folder: string) => Promise<unknown>): Promise<string> {
   let message = "";
   await withFolder(files, async (folder) => {
@@ -21,7 +21,7 @@ async function findError(files: Files, prepare?: (folder: string) => Promise<unk
 
 const tool = { description: "Does it", run: ["true"] };
 
-Deno.test("a file with comments, trailing commas and a byte order mark declares the server", async () => {
+Deno.test("a file with comments, trailing commas and a byte order mark is parsed", async () => {
   const file = `\uFEFF// first
     {
       "$schema": "./mcp.schema.json", /* here */
@@ -92,7 +92,7 @@ Deno.test("tools, resources and prompts of included files are added, with paths 
   });
 });
 
-Deno.test("a module adds its handlers", async () => {
+Deno.test("a module can add handlers", async () => {
   const handler = (name: string) => `tool({ name: "${name}", run: () => "${name}!" })`;
   const files = {
     "mcp.jsonc": { modules: ["one.ts", "./more/several.ts"] },
@@ -330,7 +330,7 @@ Deno.test("all errors are listed, one per line", async () => {
   );
 });
 
-Deno.test("files that include each other are rejected", async () => {
+Deno.test("files that include each other in a cycle are rejected", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["mcp.jsonc"] } }),
     "Cannot use /mcp.jsonc:1:13: include[0]: mcp.jsonc includes this file, directly or indirectly; remove mcp.jsonc from include",
@@ -348,7 +348,7 @@ Deno.test("files that include each other are rejected", async () => {
   );
 });
 
-Deno.test("an included file cannot set server options or repeat the name of a tool", async () => {
+Deno.test("an included file cannot set server options or repeat a tool's name", async () => {
   assertStringIncludes(
     await findError({ "mcp.jsonc": { include: ["a.jsonc"] }, "a.jsonc": { name: "x" } }),
     "Cannot use /a.jsonc:1:2: name: unknown key; the known keys are $schema, description, include",
@@ -385,14 +385,14 @@ Deno.test("symbolic links that lead out of the folder are not followed", async (
         [{ resources: [{ glob: "link/*.md" }] }, "secrets"],
       ] as const
     ) assertStringIncludes(await findError({ "mcp.jsonc": file }, link(to)), state, JSON.stringify(file));
-    // An absolute path is allowed.
+    // An absolute path in the config file can lead out of the folder.
     await withServer({ "mcp.jsonc": { resources: [{ file: `${outside}/secret.md` }] } }, async (client) => {
       assertEquals((await client.readResource("file:///secret.md")).contents[0].text, "Secret");
     });
   });
 });
 
-Deno.test("a config file that is huge, binary, missing, a folder or a pipe is rejected", async () => {
+Deno.test("a config file that is huge, binary or missing, or that is a folder or a pipe, is rejected", async () => {
   await withFolder({ "big/mcp.jsonc": " ".repeat(1024 * 1024 + 1), "folder.jsonc/x": "" }, async (folder) => {
     const findMessage = async (name: string) =>
       (await assertRejects(() => load(`${folder}/${name}`), Error)).message.replaceAll(folder, "");
@@ -414,7 +414,7 @@ Deno.test("a config file that is huge, binary, missing, a folder or a pipe is re
   });
 });
 
-Deno.test("a reload applies all changes of the files, or no change if a file is invalid", async () => {
+Deno.test("a reload applies all changes to the files, or no change if a file is invalid", async () => {
   const described = (name: string) => ({ tools: { [name]: tool }, prompts: ["p.md"] });
   await withFolder({ "mcp.jsonc": described("a"), "p.md": "one" }, async (folder) => {
     const { server, reload, files } = await load(`${folder}/mcp.jsonc`);
@@ -448,7 +448,7 @@ Deno.test("a reload applies all changes of the files, or no change if a file is 
   });
 });
 
-Deno.test("a key path is found in a text with comments", () => {
+Deno.test("the position of a key path is found in a text with comments", () => {
   const text = '{ // "a": 1\n "a": [1, {"b\\"": /* , */ 2}], "c": "x,]}", }';
   const { root, value } = readJsonc(text, "f");
   assertEquals(value, { a: [1, { 'b"': 2 }], c: "x,]}" });
@@ -466,10 +466,10 @@ Deno.test("a key path is found in a text with comments", () => {
 
 Deno.test("mcp.schema.json matches the schema of config files", async () => {
   const bytes = await platform.files.read(decodeURIComponent(schemaFile.pathname), 1_000_000);
-  assertEquals(new TextDecoder().decode(bytes), schemaText, "run `deno task schema`");
+  assertEquals(new TextDecoder().decode(bytes), schemaText, "mcp.schema.json is out of date; run `deno task schema`");
 });
 
-Deno.test("platform: relative paths become absolute", () => {
+Deno.test("the platform functions make relative paths absolute", () => {
   assertEquals(platform.toPath("/a/./b/../c//d/"), "/a/c/d");
   assertEquals(platform.toPath("/../.."), "/");
   assertEquals(platform.toFileUrl("/a b/%#?.ts"), "file:///a%20b/%25%23%3F.ts");

@@ -1,4 +1,5 @@
-// Files, patterns and folders as resources and tools, confined to their folder, and notifications of their changes.
+// Files, glob patterns and folders as resources and tools. They cannot reach files outside of their folder, and clients
+// are notified of changes.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { openFolder } from "../../../src/files/confined_folder.ts";
 import { toMatcher } from "../../../src/files/glob.ts";
@@ -18,7 +19,7 @@ const files = {
 };
 
 async function listUris(client: Connection): Promise<string[]> {
-  // The cast is safe, because other tests of the library check the shape of list results.
+  // The cast is safe, because other tests check the shape of list results.
   const { resources } = await client.request("resources/list") as unknown as { resources: { uri: string }[] };
   return resources.map(({ uri }) => uri);
 }
@@ -69,7 +70,7 @@ Deno.test("paths in a folder are completed", async () => {
     const complete = async (value: string) => {
       const ref = { type: "ref/resource", uri: "file:///{+path}" };
       const { completion } = await client.request("completion/complete", { ref, argument: { name: "path", value } });
-      return (completion as { values: string[] }).values; // The library's own tests check the shape of results.
+      return (completion as { values: string[] }).values; // Other tests check the shape of the result.
     };
     assertEquals(await complete(""), ["a.md", "b/"]);
     assertEquals(await complete("B"), ["b/"]);
@@ -80,7 +81,7 @@ Deno.test("paths in a folder are completed", async () => {
   }, "");
 });
 
-Deno.test("no path can read a file outside of a folder", async () => {
+Deno.test("no path can read a file outside of the folder", async () => {
   await withFolder({ "secret.md": "Secret", "root/a.md": "A", "root-evil/b.md": "Evil" }, async (outside) => {
     const root = `${outside}/root`;
     await system("ln", "-s", "../secret.md", `${root}/link.md`);
@@ -173,7 +174,7 @@ Deno.test("binary files are returned unchanged, and pipes and large files are er
 Deno.test("an unreadable file is an error and does not affect other files", async () => {
   const files = { "mcp.jsonc": { resources: [{ folder: "f", tools: true }] }, "f/a.md": "A", "f/b/c.md": "C" };
   await withServer(files, async (client, folder) => {
-    // Root can read a file with mode 000, but no user can read a loop of symbolic links.
+    // Root can read a file with mode 000, so the test uses a loop of symbolic links, which no user can read.
     await system("ln", "-s", "y", `${folder}/f/x`);
     await system("ln", "-s", "x", `${folder}/f/y`);
     await system("chmod", "000", `${folder}/f/b`);
@@ -196,7 +197,7 @@ Deno.test("an unreadable file is an error and does not affect other files", asyn
   });
 });
 
-Deno.test("a config file selects the files of a folder that are served and the names of its tools", async () => {
+Deno.test("a config file selects which files of a folder are served, and the names of the tools", async () => {
   const file = {
     resources: [
       { folder: ".", hidden: true, exclude: ["*.txt", ".hidden", "node_modules/m"], tools: "all_", watch: false },
@@ -209,7 +210,7 @@ Deno.test("a config file selects the files of a folder that are served and the n
       "file:///a.md",
       "file:///mcp.jsonc",
     ]);
-    // If two folders contain a file, the inner folder serves it.
+    // A file in two nested folders is served by the inner folder.
     assertEquals(await readText(client, "file:///b/c.txt"), files["b/c.txt"]);
     assertEquals(toOutcome(await client.callTool("all_read", { path: "b/c.txt" })).isError, true);
     assertEquals(toOutcome(await client.callTool("bee_list")).text.split("\n").length, 3);
@@ -223,7 +224,7 @@ Deno.test("a config file selects the files of a folder that are served and the n
   });
 });
 
-Deno.test("files and patterns are separate resources", async () => {
+Deno.test("files and patterns in a config file are served as separate resources", async () => {
   const file = {
     resources: [
       { file: "a.md", uri: "notes://a", name: "first", description: "The first", annotations: { priority: 1 } },
@@ -254,7 +255,7 @@ Deno.test("files and patterns are separate resources", async () => {
   });
 });
 
-Deno.test("a file replaced by a link to the outside is no longer read", async () => {
+Deno.test("a file that was replaced by a link to the outside can no longer be read", async () => {
   await withServer(
     { "mcp.jsonc": { resources: [{ file: "a.md" }, { glob: "b/*" }] }, ...files },
     async (client, folder) => {
@@ -321,7 +322,7 @@ for (const ms of [0, 2, 300]) {
   });
 }
 
-Deno.test("a file in a changing folder is read", async () => {
+Deno.test("a file in a folder that changes constantly can be read", async () => {
   await withFolder({ "a.txt": "text" }, async (folder) => {
     const inside = openFolder({ root: folder, maxBytes: 1000 });
     for (let i = 0; i < 5; i++) {
@@ -331,7 +332,7 @@ Deno.test("a file in a changing folder is read", async () => {
   });
 });
 
-Deno.test("searches of a client run one after another, and the number of waiting searches is limited", async () => {
+Deno.test("the searches of one client run sequentially, and the number of waiting searches is limited", async () => {
   await withServer(files, async (client) => {
     const search = async () => toOutcome(await client.callTool("search", { query: "alpha" }));
     const outcomes = await Promise.all(Array.from({ length: 30 }, search));
@@ -354,7 +355,7 @@ Deno.test("clients are notified when files are written, added and removed", asyn
       const toShort = ({ method, params }: { method: string; params: Record<string, unknown> }) =>
         `${method.slice("notifications/resources/".length)} ${params.uri ?? ""}`.trim();
       let count = 0;
-      /** Reads notifications until each expected notification has arrived. */
+      /** Takes notifications until each expected notification has arrived. */
       const expect = async (...expected: string[]) => {
         const all: string[] = [];
         while (expected.some((each) => !all.includes(each))) {
@@ -364,7 +365,7 @@ Deno.test("clients are notified when files are written, added and removed", asyn
         }
         assertEquals([...new Set(all)].sort(), expected.sort());
       };
-      await new Promise((resolve) => setTimeout(resolve, 200)); // Changes before the first list are not detected.
+      await new Promise((resolve) => setTimeout(resolve, 200)); // Wait until the watcher has listed the folder, because it does not detect earlier changes.
       await writeFiles(folder, { "a.md": "22" });
       await expect("updated file:///a.md");
       await writeFiles(folder, { "g/b.md": "22" });
@@ -379,14 +380,14 @@ Deno.test("clients are notified when files are written, added and removed", asyn
       assertStringIncludes((await listUris(client)).join(), "file:///g/new/d.md");
       await system("rm", "-r", `${folder}/g/new`, `${folder}/f/new`);
       await expect("list_changed");
-      await until(async () => (await listUris(client)).length <= 3, "the removed files are gone");
+      await until(async () => (await listUris(client)).length <= 3, "the removed files are no longer listed");
       assertEquals(await listUris(client), resourceSubscriptions);
-      // Editors replace a file when they save it.
+      // Many editors save a file by replacing it.
       await writeFiles(folder, { "a.tmp": "333" });
       await system("mv", `${folder}/a.tmp`, `${folder}/a.md`);
       const isUpdated = () =>
         subscription.received.slice(count).some((each) => toShort(each) === "updated file:///a.md");
-      await until(isUpdated, "a notification for the replaced file");
+      await until(isUpdated, "the client is notified of the replaced file");
     },
   );
 });
@@ -421,7 +422,7 @@ for (
   });
 }
 
-Deno.test("matching a pattern with many wildcards takes time proportional to its length and the path's length", () => {
+Deno.test("matching a pattern with many wildcards takes at most linear time in the lengths of the pattern and the path", () => {
   const matches = toMatcher(`${"*a".repeat(400)}/${"**/".repeat(200)}x`, { matchDots: true });
   assertEquals(matches(`${"a".repeat(5000)}b/${"y/".repeat(1000)}z`), false);
 });

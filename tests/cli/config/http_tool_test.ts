@@ -1,4 +1,4 @@
-// Tools and resources of config files that send HTTP requests.
+// Tools and resources in config files that send HTTP requests.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { platform } from "../../../src/cli/platform.ts";
 import { load } from "../../../src/cli/load.ts";
@@ -14,12 +14,15 @@ interface SeenRequest {
 }
 
 interface Api {
-  /** The host and port of the server, such as `127.0.0.1:40000`. */
+  /** The host and port of the test server, such as `127.0.0.1:40000`. */
   readonly host: string;
   readonly seen: readonly SeenRequest[];
 }
 
-/** Starts an HTTP server on this machine, and connects to an MCP server whose config file sends requests to it. */
+/**
+ * Starts an HTTP server on this machine, and connects to an MCP server whose config file sends requests to the HTTP
+ * server.
+ */
 async function withApi(
   respond: (request: Request, api: Api) => Response | Promise<Response>,
   make: (api: Api) => Record<string, unknown>,
@@ -44,7 +47,7 @@ async function withApi(
   }
 }
 
-/** A config file with one tool, `it`. */
+/** Returns a config file with one tool, `it`. */
 function toFile(fetch: Record<string, unknown>, properties: Record<string, unknown> = {}, required: string[] = []) {
   return { tools: { it: { description: "Does it", input: { properties, required }, fetch } } };
 }
@@ -198,7 +201,7 @@ Deno.test("a response that is too large or too slow is an error", async () => {
   );
 });
 
-Deno.test("redirect targets are checked too, and other origins get no headers", async () => {
+Deno.test("redirect targets are checked too, and other origins do not get the headers", async () => {
   let target = "";
   const second = await platform.serve({
     hostname: "127.0.0.1",
@@ -255,7 +258,7 @@ Deno.test("redirect targets are checked too, and other origins get no headers", 
         );
       },
     );
-    // An allowed host of another origin does not get the headers either.
+    // Another origin gets no headers even if its host is allowed.
     await withApi(
       () => new Response(null, { status: 307, headers: { location: `http://localhost:${second.port}/` } }),
       ({ host }) =>
@@ -316,7 +319,7 @@ Deno.test("an address is private unless it is on the public internet", () => {
   assertEquals(closed.filter((address) => !isPrivateAddress(address)), []);
 });
 
-Deno.test("a URL can be a resource", async () => {
+Deno.test("a URL can be served as a resource", async () => {
   let status = 200;
   await withApi(
     (request) =>
@@ -463,7 +466,7 @@ for (
 
 for (const status of [301, 302, 303, 307, 308]) {
   for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"]) {
-    Deno.test(`a ${status} redirect of a ${method} request sends neither body nor headers to another origin`, async () => {
+    Deno.test(`a ${method} request that is redirected with ${status} to another origin sends neither its body nor its headers there`, async () => {
       const others: SeenRequest[] = [];
       const other = await platform.serve({
         hostname: "127.0.0.1",

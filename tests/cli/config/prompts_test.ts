@@ -1,4 +1,4 @@
-// Prompts from Markdown files, and templates.
+// Prompts in Markdown files, and their templates.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { load } from "../../../src/cli/load.ts";
 import { parseTemplate } from "../../../src/ready/template.ts";
@@ -16,7 +16,7 @@ async function getText(client: Connection, name: string, args?: Record<string, s
   return messages[0].content.type === "text" ? messages[0].content.text : "";
 }
 
-Deno.test("a Markdown file is a prompt, and its front matter declares the prompt", async () => {
+Deno.test("a Markdown file is a prompt that its front matter describes", async () => {
   const texts = {
     "review.md": `---
 # what it is
@@ -79,7 +79,7 @@ Review this {{ language }} code, {{tone}}:
   });
 });
 
-Deno.test("prompts that a pattern matches get the names of their files", async () => {
+Deno.test("prompts from a pattern are named after their files", async () => {
   const texts = { "p/b.md": "B", "p/a.md": "A", "p/.c.md": "C", "p/d.txt": "D" };
   await withServer({ "mcp.jsonc": { prompts: ["p/*.md"] }, ...texts }, async (client) => {
     const { prompts } = await client.request("prompts/list");
@@ -189,7 +189,7 @@ for (
     },
   ]
 ) {
-  Deno.test(`an invalid prompt is rejected with its line: ${JSON.stringify(text)}`, async () => {
+  Deno.test(`an invalid prompt is rejected with the line of the error: ${JSON.stringify(text)}`, async () => {
     await withFolder(withPrompts({ "p.md": text }), async (folder) => {
       const error = await assertRejects(() => load(`${folder}/mcp.jsonc`), Error);
       assertEquals(error.message, `Cannot use p.md:${message}`);

@@ -3,7 +3,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer, resource, tool } from "@x/mcp";
 import { app, ui } from "@x/mcp/apps";
 
-/** Requests that reached the second server, which no app may reach. */
+/** Requests that reached the second server, although no app may reach it. */
 const hits: string[] = [];
 const outside = createHttpServer((request, response) => {
   hits.push(`${request.method} ${request.url}`);
@@ -68,7 +68,7 @@ const good = app({
 </script>`,
 });
 
-/** Each attempt of an app to reach a URL. An attempt that throws was refused immediately. */
+/** The ways in which an app tries to reach a URL. If an attempt throws, the browser refused it immediately. */
 const attempts = `
   top: () => void (top.location.href = OUTSIDE + "/top"),
   parent: () => void (parent.location.href = OUTSIDE + "/parent"),
@@ -171,7 +171,7 @@ const hostile = app({
 </script>`,
 });
 
-/** Apps that replace their document with a document from another origin, which a frame permits. */
+/** Apps that replace their own document with a document from another origin. The sandbox of a frame permits this. */
 const leaving = ["refresh", "location", "form", "link"].map((name) =>
   app({
     uri: `ui://${name}`,
@@ -212,7 +212,7 @@ const open = app({
   permissions: { camera: {} },
 });
 
-/** A policy of a hostile server that tries to add a directive. */
+/** An app from a hostile server that tries to add a directive to the content security policy. */
 const loose = resource({
   uri: "ui://loose",
   name: "loose",

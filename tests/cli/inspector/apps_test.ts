@@ -1,4 +1,4 @@
-// Apps in the inspector: the things that an app can do in its frame, and its attempts to escape from the frame.
+// Apps in the inspector: what an app can do in its frame, and attempts to escape from the frame.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { respond } from "../../../src/cli/inspector/sandbox.ts";
 import { until } from "../../support/behaviour.ts";
@@ -10,7 +10,7 @@ function visit(path: string, host = "127.0.0.1:3001", method = "GET"): Response 
   return respond(new Request(`http://${host}${path}`, { method, headers: { host } }), local);
 }
 
-Deno.test("the frame of apps is served only to this machine, and only to pages of this machine", () => {
+Deno.test("the frame for apps is served only to this machine, and only to pages of this machine", () => {
   assertEquals(visit("/").status, 200);
   for (const host of ["evil.example", "192.168.1.2:3000", "127.0.0.1.evil.example"]) {
     assertEquals(visit("/", host).status, 403);
@@ -42,7 +42,7 @@ const policies: readonly [csp: unknown, changed: Readonly<Record<string, string>
   [null, {}],
 ];
 
-Deno.test("the policy of an app is the default policy, plus only the declared origins", () => {
+Deno.test("an app's content security policy is the default policy, plus only the declared origins", () => {
   const standard = {
     "default-src": "'none'",
     "script-src": "'self' 'unsafe-inline'",
@@ -67,11 +67,11 @@ Deno.test("the policy of an app is the default policy, plus only the declared or
   assertEquals(read("{"), standard);
 });
 
-// In a browser.
+// The following tests run in a browser.
 
 const file = "tests/cli/inspector/apps_server.ts";
 
-/** The app that the page shows. */
+/** Returns the app that the page shows. */
 function findApp({ panel }: Opened) {
   return panel.frameLocator("iframe.app").frameLocator("iframe");
 }
@@ -82,7 +82,7 @@ async function call(opened: Opened, name: string): Promise<void> {
   await opened.readResult("Done");
 }
 
-/** The requests that reached the server, and the requests that reached a second server. */
+/** Returns the requests that reached the server, and the requests that reached the second server. */
 async function readSeen(opened: Opened): Promise<unknown> {
   await call(opened, "what_happened");
   const text = await opened.panel.locator("pre.code").first().innerText();
@@ -97,7 +97,7 @@ test("an app gets its input and its result, and responses to its requests", asyn
   const app = findApp(opened);
   await app.getByText("done true").waitFor();
 
-  await step("the data that the app gets", async () => {
+  await step("the app gets its input, its result and responses", async () => {
     const lines = await app.locator("li").allInnerTexts();
     assertEquals(lines, [
       'input {"city":"Bern"}',
@@ -122,7 +122,7 @@ test("an app gets its input and its result, and responses to its requests", asyn
     assert(/^missing resource \{"code":-32(002|602),/.test(lines[8]), lines[8]);
   });
 
-  await step("the messages that the page shows", async () => {
+  await step("the page shows the app's messages", async () => {
     assertEquals(await panel.locator("iframe.app").getAttribute("height"), "321");
     assertEquals(
       await panel.getByRole("link", { name: "https://example.com/a?b" }).getAttribute("rel"),
@@ -147,7 +147,7 @@ test("an app gets its input and its result, and responses to its requests", asyn
     assertEquals(await page.title(), "apps · Inspector");
   });
 
-  await step("an app is shown again with its panel", async () => {
+  await step("an app is shown again when its panel is shown again", async () => {
     await opened.choose("note");
     assertEquals(await page.locator("iframe:visible").count(), 0);
     await opened.choose("good");
@@ -171,10 +171,10 @@ test("an app cannot leave its frame, load a resource, or send messages for anoth
   const lines = await app.locator("li").allInnerTexts();
   const found = Object.fromEntries(lines.map((line) => [line.split(" ")[0], line.split(" ").slice(1).join(" ")]));
   const isRefused = (text: string) => /^(refused|undefined|nothing|null|false|loaded$)/.test(text);
-  // sendBeacon does not report a refusal.
+  // The return value of sendBeacon does not show that the browser refused the request.
   const { origin, frame, inner, beacon: _beacon, ...others } = found;
   assertEquals(origin, "null null");
-  // Empty frames load. The requests below show that the frames are empty.
+  // The browser loads such frames empty. The requests compared below show that nothing was loaded.
   assert(isRefused(frame) && isRefused(inner), `${frame}, ${inner}`);
   for (const [name, text] of Object.entries(others)) {
     if (name === "done") continue;
@@ -188,7 +188,7 @@ test("an app cannot leave its frame, load a resource, or send messages for anoth
   ]);
   assertEquals(await panel.locator("iframe.app").count(), 1);
   assertEquals(await readSeen(opened), { hits: [], seen: [], called: [] });
-  // The browser reports each violation of the policy, and no other error may occur.
+  // The browser logs each violation of the policy, and must log no other error.
   const isBreach = (text: string) =>
     /policy|Policy|sandboxed|SecurityError|cross-origin|Refused|Unsafe|blocked/i.test(text);
   assertEquals(opened.takeProblems().filter((text) => !isBreach(text)), []);
@@ -205,7 +205,7 @@ test("an app that replaces its document sends no request", async (opened) => {
   opened.takeProblems();
 }, { file });
 
-test("an app that floods the page with messages is ended", async (opened) => {
+test("the page ends an app that floods it with messages", async (opened) => {
   for (const name of ["flood", "large"]) {
     await call(opened, name);
     await opened.panel.getByText(
@@ -259,7 +259,7 @@ for (const revision of ["2026-07-28", "2025-11-25"]) {
     assertEquals(await read(), { ...tasks, ...ui });
     await call(opened, "good");
     await findApp(opened).getByText("done true").waitFor();
-    // In sessions, the client declares its capabilities once for the connection.
+    // In a session, the client declares its capabilities only once, so the next checks apply only to 2026-07-28.
     if (revision !== "2026-07-28") return;
     await opened.turn("Server");
     await panel.getByLabel("Apps").uncheck();

@@ -1,7 +1,7 @@
-// Finds texts that a person cannot read, and controls that a person cannot reach or identify. Each function is sent to
-// the page as text and runs there.
+// Finds texts that users cannot read, and controls that users cannot reach or identify. Tests send each function to the
+// page as text, so that it runs in the page.
 
-/** Texts with a contrast below 4.5 to their background, by WCAG 2. */
+/** Returns the texts whose contrast to their background is below 4.5, as defined by WCAG 2. */
 export function findFaint(): unknown[] {
   // deno-lint-ignore no-explicit-any
   const { document, getComputedStyle } = globalThis as any; // The global object of the page.
@@ -32,7 +32,7 @@ export function findFaint(): unknown[] {
   return faint;
 }
 
-/** Controls without a name. */
+/** Returns the controls without an accessible name. */
 export function findNameless(): unknown[] {
   // deno-lint-ignore no-explicit-any
   const { document } = globalThis as any; // The global object of the page.
@@ -46,7 +46,7 @@ export function findNameless(): unknown[] {
   ).map((each) => each.outerHTML.slice(0, 120));
 }
 
-/** Controls that extend beyond the window. */
+/** Returns the controls that extend beyond the window. */
 export function findCut(): unknown[] {
   // deno-lint-ignore no-explicit-any
   const { document, innerWidth } = globalThis as any; // The global object of the page.

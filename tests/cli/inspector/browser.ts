@@ -5,54 +5,54 @@ import { launchBrowser, missing } from "../../support/chromium.ts";
 import { root, type Running, start } from "../../support/processes.ts";
 import { needs, requireAll } from "../../support/required.ts";
 
-const isDeno = typeof Deno !== "undefined"; // Deno starts the processes
+const isDeno = typeof Deno !== "undefined"; // Browser tests run only on Deno, which starts the server processes of both runtimes.
 
-/** The command that starts the command line on each runtime. */
+/** The command that starts the CLI on each runtime. */
 export const programs = {
   deno: ["deno", "run", "-A", `${root}mod.ts`],
   bun: ["bun", `${root}mod.ts`],
 } as const;
 
-/** Options for opening the page. */
+/** Options of `open`. */
 export interface OpenOptions {
-  /** The server's file. Defaults to the server beside this file. */
+  /** The server file. Defaults to `server.ts` in this folder. */
   readonly file?: string;
   readonly runtime?: keyof typeof programs;
-  /** The whole command up to the port. It replaces the file and the runtime. */
+  /** The command to run, without the port. Replaces `file` and `runtime`. */
   readonly command?: readonly string[];
-  /** Whether the command contains its own port. */
+  /** Whether `command` already contains a port. */
   readonly hasPort?: boolean;
   readonly width?: number;
-  /** The URL fragment. */
+  /** The URL fragment of the page. */
   readonly place?: string;
 }
 
 /** An open page. Disposing closes the browser and stops the server. */
 export interface Opened extends AsyncDisposable {
   readonly page: Page;
-  /** The page's address. */
+  /** The page's URL. */
   readonly url: string;
-  /** Script errors, error messages on the console, and violations of the page's policy, so far. */
+  /** The script errors, console errors and policy violations since the page was opened. */
   readonly problems: readonly string[];
-  /** Returns and clears the problems so far, which marks them as expected. */
+  /** Returns and clears the current problems, for a test that expects them. */
   takeProblems(): readonly string[];
   /** The visible panel. */
   readonly panel: Locator;
   /** Selects an item of the list. */
   choose(name: string): Promise<void>;
-  /** Presses a button of the visible panel. */
+  /** Presses a button in the visible panel. */
   press(name: string): Promise<void>;
-  /** Presses a button of the dialog. */
+  /** Presses a button in the dialog. */
   answer(name: string): Promise<void>;
-  /** The text of the result, once a result has appeared after the last press of a button. */
+  /** Waits for a result after the last press of a button, and returns its text. */
   readResult(state: string | RegExp): Promise<string>;
   /** Selects a tab. */
   turn(name: string): Promise<void>;
-  /** Stops the server, and starts another server at the same address. */
+  /** Stops the server, runs `whileGone`, and starts another server on the same port. */
   restart(whileGone: () => Promise<void>): Promise<void>;
 }
 
-/** Starts a server with its page. */
+/** Starts a server that serves the inspector page. */
 export async function startServer(
   { file = "tests/cli/inspector/server.ts", runtime = "deno", command, hasPort = false }: OpenOptions = {},
   port = "0",
@@ -63,7 +63,7 @@ export async function startServer(
   return { running, url };
 }
 
-/** Opens the page of a server in a separate browser. */
+/** Starts a server, and opens its page in a separate browser. */
 export async function open(options: OpenOptions = {}): Promise<Opened> {
   let { running, url } = await startServer(options);
   const browser = await launchBrowser(options.width);
@@ -72,11 +72,12 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
   let isGone = false;
   page.on("pageerror", (error) => problems.push(`error: ${error.stack ?? error.message}`));
   page.on("console", (message) => {
-    // Chromium itself logs every response with an error status, and every server that does not respond.
+    // Chromium itself logs every response with an error status, and every failed connection. Neither counts as a
+    // problem of the page.
     const isAnswer = message.text().startsWith("Failed to load resource") && message.location().url.endsWith("/mcp");
     if (message.type() === "error" && !isAnswer && !isGone) problems.push(`console: ${message.text()}`);
   });
-  // The script is a string because it runs in the page, outside of this program.
+  // The script is a string, because it runs in the page and not in this program.
   await page.addInitScript(
     `addEventListener("securitypolicyviolation", (event) => console.error("policy", event.violatedDirective))`,
   );
@@ -95,7 +96,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
       await panel.locator(".output > .head").evaluateAll((all) =>
         all.forEach((each) => each.setAttribute("data-old", ""))
       );
-      // Suggestions for the last filled input may cover the button.
+      // Remove the focus, because the suggestions for a focused input may cover the button.
       await page.evaluate("document.activeElement?.blur()");
       await panel.getByRole("button", { name, exact: true }).click();
     },
@@ -121,7 +122,7 @@ export async function open(options: OpenOptions = {}): Promise<Opened> {
   };
 }
 
-/** A test in a browser. An unexpected problem fails the test. */
+/** Registers a test that runs in a browser. A problem that the test does not expect fails the test. */
 export function test(
   name: string,
   fn: (opened: Opened, step: Deno.TestContext["step"]) => Promise<void>,

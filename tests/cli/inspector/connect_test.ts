@@ -1,5 +1,4 @@
-// The inspector page connected to other servers: by URL, by command, with tokens; and the requests that its relay
-// refuses.
+// The inspector page with other servers, by URL, by command and with tokens, and the requests that its relay refuses.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../../mod.ts";
 import { createInspector, FaultBook } from "../../../src/cli/inspector/inspector.ts";
@@ -11,7 +10,7 @@ import server from "./remote.ts";
 import { root, run, start } from "../../support/processes.ts";
 import { until } from "../../support/behaviour.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno serves and starts the processes.
+const ignore = typeof Deno === "undefined"; // Only Deno runs the servers and starts the processes of these tests.
 const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
 const given = { name: "a command", target: { command: "must-not-be-started" } };
 
@@ -22,7 +21,7 @@ interface Asked {
   readonly body?: string;
 }
 
-/** A request with the headers of the page, except for the given headers. */
+/** Returns a request with the headers that the page sends, except for the given headers. */
 function toRequest(key: string, { path = "connect", method = "POST", headers = {}, body = "{}" }: Asked): Request {
   const all = {
     host: "127.0.0.1:3000",
@@ -42,7 +41,7 @@ function toRequest(key: string, { path = "connect", method = "POST", headers = {
   });
 }
 
-/** The number of processes whose command line contains a word. */
+/** Returns the number of processes whose command line contains a word. */
 async function countProcesses(word: string): Promise<number> {
   let count = 0;
   for await (const { name } of Deno.readDir("/proc")) {
@@ -96,7 +95,7 @@ Deno.test("the relay accepts only requests with its key, its origin and a loopba
     }),
     403,
   );
-  // Two inspectors never have the same key, and neither key is in the page.
+  // Each inspector has its own key, and the page contains no key.
   const other = await createInspector({ endpoint: "/mcp" });
   assert(other.key !== inspector.key);
   const page = await inspector.respond(
@@ -175,7 +174,7 @@ Deno.test({
       await using running = await start(words);
       const [, origin, key] = await running.waitFor(/in a browser:\s+(http:\S+)\/#key=([\da-f]{64})/);
       const html = await (await fetch(`${origin}/`)).text();
-      // Every user of this machine can read the page, so it does not name the server.
+      // Every user of this machine can read the page, so the page does not name the server.
       assert(!html.includes(address));
       assertNotMatch(html, /typed-secret/);
       assertEquals((await fetch(`${origin}/mcp`)).status, 404);
@@ -229,7 +228,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   const dialog = page.getByRole("dialog");
   const open = () => page.getByRole("button", { name: "Connection", exact: true }).first().click();
 
-  // This token is for the page's own server, so no other server may get it.
+  // The token for the page's own server must not be sent to another server.
   await open();
   await dialog.getByLabel("Token", { exact: true }).fill("own-secret-token");
   await dialog.getByRole("button", { name: "Connect", exact: true }).click();
@@ -270,7 +269,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   assertStringIncludes(result, `"extra-value"`);
   assertEquals([...new Set(seen)], ["Bearer other-secret-token"]);
 
-  // The token is not in a URL, not in storage that outlives the tab, and not in the log.
+  // The token is not in the URL, not in storage that survives the tab, and not in the log.
   const log = page.getByRole("region", { name: "Log" });
   await log.locator("summary").evaluateAll((all) => all.forEach((each) => each.click()));
   const text = await log.innerText();
@@ -286,7 +285,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   assertEquals(await fresh.evaluate("sessionStorage.inspector.includes('secret')"), false);
   await fresh.close();
 
-  // A stopped call, progress, and a question.
+  // Stop a call, show progress, and answer a question.
   await choose("wait");
   await press("Call");
   await panel.getByText("1", { exact: true }).waitFor();
@@ -302,7 +301,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await opened.answer("Accept");
   assertStringIncludes(await readResult("Done"), `{"name":"Ada"}`);
 
-  // Return to the page's own server, and delete the token.
+  // Connect to the page's own server again, and delete the token.
   await open();
   await dialog.getByLabel("This server").check();
   assertEquals(await dialog.getByLabel("Token", { exact: true }).inputValue(), "own-secret-token");
@@ -317,7 +316,7 @@ test("the page connects to a URL with a token that stays in the tab", async (ope
   await panel.getByText("This server has no prompts.").waitFor();
 }, { file: "tests/cli/inspector/remote.ts" });
 
-test("the page connects to a server of an earlier revision, which sends requests on its own", async (opened) => {
+test("the page connects to a server of an earlier revision, which sends requests of its own", async (opened) => {
   const { page, choose, press, readResult } = opened;
   const old = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, forgetModern(server.fetch));
   const dialog = page.getByRole("dialog");
@@ -342,9 +341,9 @@ test("the page connects to a server of an earlier revision, which sends requests
   assertStringIncludes(await readResult("Done"), "decline");
   await opened.turn("Server");
   await opened.panel.getByText("2025-11-25").first().waitFor();
-  // The connection ends with the page. No stream to the server stays open.
+  // When the page is closed, no stream to the server stays open.
   await page.goto("about:blank");
-  // `shutdown` waits for open connections, so it would never resolve with an open stream.
+  // `shutdown` would never resolve while a stream is open.
   await old.shutdown();
 });
 
@@ -390,24 +389,25 @@ for (const [runtime, program] of Object.entries(programs)) {
     const loaded = page.waitForEvent("load");
     await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
     await loaded;
-    // The page shows its first tab again after it has connected, which may be after the click.
+    // Click again until the tab is shown, because the page shows its first tab after it has connected, which may be
+    // after a click.
     await until(async () => {
       await page.getByRole("tab", { name: "Server" }).click();
       return await opened.panel.locator("dd").getByText("2025-06-18").isVisible();
     }, "the page shows the revision");
-    // Without the key, a page cannot use the command.
+    // A page that does not have the key cannot use the command.
     const fresh = await page.context().newPage();
     await fresh.goto(opened.url.replace(/#.*/, ""));
     await fresh.getByText("The page has no key").waitFor();
     await fresh.close();
-    // One process belongs to the inspector, and the other process is its command, which ends with the page.
+    // Two processes match: the inspector and its command. The command ends with the page.
     assertEquals(await countProcesses(mark), 2);
     await page.goto("about:blank");
-    await until(async () => await countProcesses(mark) === 1, "the end of the command");
+    await until(async () => await countProcesses(mark) === 1, "the command has ended");
   }, { command: [...program, "--inspect", "--port", "0", "--", ...child], hasPort: true });
 }
 
-/** A server that can send any response. */
+/** Creates a server that can send any response. */
 function createFake(results: Readonly<Record<string, string>>): (request: Request) => Promise<Response> {
   return async (request) => {
     const { id, method } = await request.json();
@@ -419,7 +419,7 @@ function createFake(results: Readonly<Record<string, string>>): (request: Reques
   };
 }
 
-// Counts the elements that the page creates.
+// A script for the page that counts the elements that the page creates.
 const COUNT_ELEMENTS = `
   globalThis.madeElements = 0;
   globalThis.originalCreateElement ??= document.createElement;
@@ -455,7 +455,7 @@ test("a hostile remote server can neither block the page nor run a regular expre
   await page.getByLabel("URL of the server").fill(`http://127.0.0.1:${other.addr.port}/mcp`);
   await page.getByRole("dialog").getByRole("button", { name: "Connect", exact: true }).click();
   await page.getByRole("tab", { name: "Tools 2" }).waitFor();
-  // A schema that is nested too deeply is omitted, and the log reports this.
+  // The page omits a schema that is nested too deeply, and logs a warning.
   await page.getByRole("region", { name: "Log" }).getByText(/^warning .*deep/).waitFor();
   for (const name of ["wide", "long"]) {
     await page.evaluate(COUNT_ELEMENTS);
@@ -476,7 +476,7 @@ test("a hostile remote server can neither block the page nor run a regular expre
   await other.shutdown();
 }, { file: "tests/cli/inspector/remote.ts" });
 
-Deno.test("the relay explains the errors of its own server in development, and no others", async () => {
+Deno.test("the relay explains errors of its own server in development, and no other errors", async () => {
   const crash = tool({ name: "crash", run: () => Promise.reject(new RangeError("a secret")) });
   const options = { name: "s", version: "1.0.0", handlers: [crash], observer: { fault() {} } };
   for (const development of [undefined, false]) {
@@ -502,7 +502,7 @@ Deno.test("the relay explains the errors of its own server in development, and n
     for (const id of ["00000000", "__proto__", undefined, 5]) assertEquals(await find(id), {});
     const { text: leaked, problem } = await find(ids[0], { "x-inspector-key": "wrong" });
     assertEquals([leaked, typeof problem], [undefined, "string"]);
-    // The oldest errors are deleted.
+    // The relay deletes the oldest errors.
     for (let i = 0; i < 100; i++) await fail();
     assertEquals(await find(ids[0]), {});
     assertEquals("text" in await find(ids[1]), development !== false);

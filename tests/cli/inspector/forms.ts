@@ -1,4 +1,4 @@
-// A server whose tools have schemas of every shape, some of which are too large, too deep or malicious.
+// A server whose tools have schemas of every shape, including schemas that are too large, too deep or malicious.
 import { createServer, tool } from "@x/mcp";
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -64,7 +64,7 @@ const wideProperties = Object.fromEntries(
 
 const wide = echo("wide", { properties: wideProperties, required: ["field_8999", "field_5000"] });
 
-/** Nested objects, all of which are required. */
+/** Returns a schema of nested objects that are all required. */
 function nest(depth: number, breadth: number): Schema {
   let schema: Schema = { type: "string" };
   for (let at = 0; at < depth; at++) {

@@ -1,4 +1,4 @@
-// Forms of the inspector page in a real browser, for schemas of every shape and size.
+// Forms on the inspector page, in a real browser, for schemas of every shape and size.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { test } from "./browser.ts";
 
@@ -12,7 +12,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
   };
   await choose("nested");
 
-  await step("required fields are marked, and problems appear at their fields", async () => {
+  await step("required fields are marked, and problems are shown at their fields", async () => {
     assertEquals(await panel.getByText("required", { exact: true }).count(), 6);
     await press("Call");
     const problems = await panel.getByRole("alert").filter({ visible: true, hasText: /./ }).allInnerTexts();
@@ -31,7 +31,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await street.getAttribute("aria-invalid"), null);
   });
 
-  await step("incomplete input is preserved in the JSON view", async () => {
+  await step("the JSON view keeps incomplete input", async () => {
     await press("JSON");
     assertEquals(JSON.parse(await panel.getByLabel("Arguments as JSON").inputValue()), {
       address: { street: "Main Street" },
@@ -48,7 +48,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertMatch(await address.innerText(), /^address\s+object\s+required\s+Where to deliver\s+street/);
   });
 
-  await step("nested objects and lists of objects", async () => {
+  await step("a form edits nested objects and lists of objects", async () => {
     await press("Add: geo");
     const geo = panel.getByRole("group", { name: "geo" });
     await geo.getByLabel("x").fill("1.5");
@@ -63,7 +63,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     await points.getByRole("button", { name: "Remove this item" }).nth(1).click();
   });
 
-  await step("a list of lists", async () => {
+  await step("a form edits a list of lists", async () => {
     await press("Add an item to grid");
     await press("Add an item to grid, item");
     await panel.getByRole("group", { name: "grid", exact: true }).getByRole("spinbutton").fill("7");
@@ -74,7 +74,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await shape.locator("option").allInnerTexts(), ["Choose …", "kind: circle", "kind: square"]);
     await shape.selectOption("kind: circle");
     await panel.getByLabel("radius").fill("0");
-    // The choice of the variant has set the field.
+    // Choosing the variant sets `kind`, so the form has no field for it.
     assertEquals(await panel.getByLabel("kind", { exact: true }).count(), 0);
     const either = panel.getByRole("combobox", { name: "either", exact: true });
     assertEquals(await either.locator("option").allInnerTexts(), ["Choose …", "string", "integer", "null"]);
@@ -85,7 +85,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     await shape.selectOption("kind: square");
   });
 
-  await step("additional fields", async () => {
+  await step("a form edits additional fields", async () => {
     await panel.getByLabel("labels", { exact: true }).fill(`{"a":"b"}`);
     await press("Add: open");
     const open = panel.getByRole("group", { name: "open", exact: true });
@@ -104,9 +104,9 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     open: { known: "k", more: 1 },
   };
 
-  await step("a pattern is checked without the regular expressions of the browser", async () => {
+  await step("a pattern is checked without the browser's regular expressions", async () => {
     await panel.getByText("must match ^(a+)+$").waitFor();
-    // A regular expression would run for years on the default of this field.
+    // With a regular expression, checking the default value of this field would take years.
     await press("Call");
     await panel.getByText("Enter text that matches ^(a+)+$.").waitFor();
     assertEquals(await panel.locator("[pattern]").count(), 0);
@@ -115,7 +115,7 @@ test("a form has fields for objects, lists of objects and unions", async (opened
     assertEquals(await readGiven(), { ...given, slow: "aa" });
   });
 
-  await step("the JSON view and back", async () => {
+  await step("a form and its JSON view have the same values", async () => {
     await press("JSON");
     const area = panel.getByLabel("Arguments as JSON");
     assertEquals(JSON.parse(await area.inputValue()), { ...given, slow: "aa" });
@@ -138,12 +138,12 @@ test("a form has fields for objects, lists of objects and unions", async (opened
   });
 }, { file });
 
-// Counts the elements that a form creates, because times depend on the load of the machine.
-test("a form creates few fields at once for large and deep schemas", async (opened, step) => {
+// The test counts the elements that a form creates, because times would depend on the load of the machine.
+test("for large and deep schemas, a form initially creates few fields", async (opened, step) => {
   const { page, panel, choose, press, readResult } = opened;
   const countFields = () => panel.locator("input, textarea, select").count();
 
-  await step("thousands of fields", async () => {
+  await step("a form with thousands of fields shows some fields at a time", async () => {
     await choose("wide");
     await panel.getByRole("button", { name: "Show 100 more of 8900 fields" }).waitFor();
     assert(await countFields() < 200);
@@ -154,7 +154,7 @@ test("a form creates few fields at once for large and deep schemas", async (open
     await readResult("Done");
   });
 
-  await step("the result of a long form is in view", async () => {
+  await step("the result of a long form is scrolled into view", async () => {
     const { top, bottom } = await panel.locator(".output > .block").first().evaluate((element) => {
       const { top, bottom } = element.getBoundingClientRect();
       return { top, bottom };
@@ -162,7 +162,7 @@ test("a form creates few fields at once for large and deep schemas", async (open
     assert(top > 0 && top < 500, `the result begins at ${top} and ends at ${bottom}`);
   });
 
-  await step("nested objects", async () => {
+  await step("a form for deeply nested objects creates few fields", async () => {
     await choose("deep");
     assert(await countFields() < 20);
     await panel.getByLabel("part_0", { exact: true }).last().fill("{}");
@@ -170,14 +170,14 @@ test("a form creates few fields at once for large and deep schemas", async (open
     await readResult("Tool error");
   });
 
-  await step("circular references", async () => {
+  await step("a form for circular references creates few fields", async () => {
     await choose("circle");
     await panel.getByRole("heading", { name: "circle" }).waitFor();
     const count = await countFields();
     assert(count < 400, `${count}`);
   });
 
-  await step("more choices and items than a page can contain", async () => {
+  await step("a field offers more choices and items than a page can contain", async () => {
     await choose("many");
     await panel.getByText("one of 20000 values").waitFor();
     await panel.getByLabel("pick").fill("value 7");

@@ -1,4 +1,4 @@
-// The inspector page: the clients that may load it, and its use by a person in a real browser.
+// The inspector page: which clients can load it, and how a person uses it in a real browser.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { createInspector } from "../../../src/cli/inspector/inspector.ts";
 import { findCut, findFaint, findNameless } from "./audit.ts";
@@ -7,7 +7,7 @@ import { root, run } from "../../support/processes.ts";
 
 const isDeno = typeof Deno !== "undefined";
 
-// Without a browser.
+// These tests need no browser.
 
 const local = { remoteAddr: { transport: "tcp", hostname: "127.0.0.1", port: 1 } };
 
@@ -28,7 +28,7 @@ Deno.test("the page is served only to loopback hosts and its own origin", async 
   }
   for (const host of ["evil.example", "127.0.0.1.evil.example", "192.168.1.2:3000", "localhost.evil.example"]) {
     assertEquals(ask(visit("/", { host })), 403, host);
-    // A request from another machine is refused too, even if it names a host of the server.
+    // A request from another machine is refused too, even if its Host header names a host of the server.
     assertEquals(ask(visit("/", { host }), { remoteAddr: { hostname: "192.168.1.9" } }), 403, host);
   }
   assertEquals(ask(visit("/", { origin: "https://evil.example" })), 403);
@@ -102,12 +102,12 @@ Deno.test({
   },
 });
 
-// In a browser.
+// The following tests run in a browser.
 
 test("the page shows a server, calls its tools and logs messages", async (opened, step) => {
   const { page, panel, choose, press, turn, readResult } = opened;
 
-  await step("the server and its lists", async () => {
+  await step("the page shows the server and its lists", async () => {
     assertEquals(await page.title(), "Inspected <b>server</b> · Inspector");
     assertEquals(await page.getByRole("heading", { level: 1 }).innerText(), "Inspected <b>server</b>");
     assertEquals(await panel.locator(".item .name").first().innerText(), "every_field");
@@ -124,7 +124,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     await turn("Tools");
   });
 
-  await step("a form with every kind of field", async () => {
+  await step("a form has every kind of field", async () => {
     await choose("every_field");
     await panel.getByRole("textbox", { name: "text", exact: true }).fill("one");
     await page.keyboard.press("Shift+Enter");
@@ -175,14 +175,14 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     await panel.getByText("This is not a JSON object.").waitFor();
   });
 
-  await step("an argument in a header", async () => {
+  await step("an argument is sent in a header", async () => {
     await choose("repeated");
     await panel.getByLabel("region").fill("süd");
     await page.keyboard.press("Enter");
     assertStringIncludes(await readResult("Done"), "Header: =?base64?c8O8ZA==?=");
   });
 
-  await step("progress and log messages", async () => {
+  await step("progress and log messages are shown", async () => {
     await choose("steps");
     await page.evaluate(`{
       const options = { subtree: true, attributeFilter: ["value"], attributeOldValue: true };
@@ -201,7 +201,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     assertNotMatch(await readResult("Done"), /Log of step 1/);
   });
 
-  await step("a stopped call", async () => {
+  await step("a call can be stopped", async () => {
     await choose("endless");
     await press("Call");
     await panel.getByText("1", { exact: true }).waitFor();
@@ -220,7 +220,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     await press("Call");
     const crashed = await readResult("Tool error");
     assertMatch(crashed, /Internal error \([0-9a-f]{8}\)/);
-    // The tests below show values that the server does not send.
+    // In development, the page also shows the error itself, which the response does not contain.
     await panel.getByRole("region", { name: "Why it failed" }).getByText("Error: A secret of the server").waitFor();
     assertMatch(await panel.innerText(), /server\.ts:\d+[^]*throw new Error\("A secret of the server"\);/);
     await page.locator(".frames .fault").filter({ hasText: "Error: A secret of the server" }).waitFor();
@@ -251,7 +251,7 @@ test("the page shows a server, calls its tools and logs messages", async (opened
     assertEquals(await panel.getByLabel("region").inputValue(), "north");
     await turn("History");
     await rows.nth(count).waitFor();
-    // This resource is in no list.
+    // This resource is not in a list.
     await rows.nth(2).getByRole("button", { name: "Again" }).click();
     await readResult("Failed");
     assertEquals(await panel.getByRole("heading", { level: 2 }).innerText(), "test://none");
@@ -274,11 +274,11 @@ test("the page shows a server, calls its tools and logs messages", async (opened
 });
 
 test(
-  "the page shows the questions of the server to the person",
+  "the page asks the person the server's questions",
   async ({ page, panel, choose, press, answer, readResult }, step) => {
     const dialog = page.getByRole("dialog");
 
-    await step("several forms in sequence", async () => {
+    await step("several forms are shown in sequence", async () => {
       await choose("ask_twice");
       await press("Call");
       assertStringIncludes(await dialog.innerText(), "Who are you?");
@@ -293,7 +293,7 @@ test(
       assertStringIncludes(result, `[{"name":"Ada","likes":["coffee"]},"accept",{"sure":true}]`);
     });
 
-    await step("decline and cancel", async () => {
+    await step("a form can be declined and cancelled", async () => {
       await press("Call");
       await answer("Decline");
       await panel.getByText("The first answer was decline.").waitFor();
@@ -304,7 +304,7 @@ test(
       assertEquals(await dialog.count(), 0);
     });
 
-    await step("sampling, roots and URL elicitation", async () => {
+    await step("sampling, roots and URL elicitation are shown", async () => {
       await choose("ask_all");
       await press("Call");
       await dialog.getByText("Write a poem.").waitFor();
@@ -325,7 +325,7 @@ test(
       await readResult("Stopped");
     });
 
-    await step("only declared capabilities", async () => {
+    await step("the page handles only declared capabilities", async () => {
       await page.getByRole("tab", { name: "Server" }).click();
       await panel.getByLabel("Sampling").uncheck();
       await panel.getByLabel("Roots").uncheck();
@@ -339,14 +339,14 @@ test(
 test("the page reads resources, completes arguments and receives notifications", async (opened, step) => {
   const { page, panel, choose, press, turn, readResult } = opened;
 
-  await step("a resource", async () => {
+  await step("a resource is read", async () => {
     await turn("Resources");
     await choose("ticks");
     await press("Read");
     assertStringIncludes(await readResult("Done"), `{"ticks":0}`);
   });
 
-  await step("a template that is completed with the keyboard", async () => {
+  await step("a template is completed with the keyboard", async () => {
     await choose("pairs");
     const kind = panel.getByRole("combobox", { name: "kind" });
     await kind.focus();
@@ -363,7 +363,7 @@ test("the page reads resources, completes arguments and receives notifications",
     assertStringIncludes(await readResult("Done"), "angle: acute");
   });
 
-  await step("a prompt", async () => {
+  await step("a prompt is filled in", async () => {
     await turn("Prompts");
     await choose("explain");
     await panel.getByRole("combobox", { name: "topic" }).focus();
@@ -375,7 +375,7 @@ test("the page reads resources, completes arguments and receives notifications",
     assertMatch(await readResult("Done"), /user\s+Copy\s+Explain gravity\./);
   });
 
-  await step("a watched resource", async () => {
+  await step("a watched resource is updated", async () => {
     await turn("Resources");
     await choose("ticks");
     await press("Watch");
@@ -392,7 +392,7 @@ test("the page reads resources, completes arguments and receives notifications",
     await panel.getByRole("button", { name: "Watch", exact: true }).waitFor();
   });
 
-  await step("a changing list", async () => {
+  await step("a changed list is updated", async () => {
     await turn("Tools");
     await choose("turn");
     await press("Call");
@@ -410,7 +410,7 @@ test("the page reads resources, completes arguments and receives notifications",
     await turn("Tools");
   });
 
-  await step("a restarted server", async () => {
+  await step("the page reconnects to a restarted server", async () => {
     await opened.restart(() => page.getByText("Disconnected").waitFor());
     await page.getByRole("tab", { name: "Tools 13" }).waitFor();
     await choose("tick");
@@ -419,7 +419,7 @@ test("the page reads resources, completes arguments and receives notifications",
   });
 });
 
-test("hostile content of a server is shown as text", async ({ page, panel, problems, choose, press, turn, readResult }) => {
+test("hostile content from a server is shown as text", async ({ page, panel, problems, choose, press, turn, readResult }) => {
   const title = await page.title();
   await choose("hostile");
   assertMatch(await panel.locator("article").innerText(), /^hostile\s+<img src=x[^]*‹U\+202E›text that runs/);
@@ -427,15 +427,15 @@ test("hostile content of a server is shown as text", async ({ page, panel, probl
   const result = await readResult("Done");
   assertStringIncludes(result, `<script>document.title='broken'</script>`);
   assertStringIncludes(result, `"__proto__":"own"`);
-  // The only image is the SVG, whose scripts do not run.
+  // The only image is the SVG. A browser does not run scripts in an `img`.
   assertEquals(
     await panel.locator("img").evaluateAll((all) => all.map((each) => each.getAttribute("src")?.slice(0, 19))),
     [
       "data:image/svg+xml;",
     ],
   );
-  await press("Read"); // A link to a javascript: URL.
-  await press("Read"); // A plain resource URI.
+  await press("Read"); // Reads a link to a javascript: URL.
+  await press("Read"); // Reads an ordinary resource URI.
   assertMatch(await readResult("Failed"), /-32602/);
   await turn("Server");
   assertEquals(await panel.getByRole("link").count(), 0);
@@ -444,7 +444,7 @@ test("hostile content of a server is shown as text", async ({ page, panel, probl
   assertEquals(problems, []);
 });
 
-test("the test notices violations of the content security policy", async ({ page, problems }) => {
+test("the test setup detects violations of the content security policy", async ({ page, problems }) => {
   await page.evaluate(`(async () => {
     const script = document.createElement("script");
     try { script.text = "document.title = 'broken'"; } catch {}
@@ -460,11 +460,11 @@ test("the test notices violations of the content security policy", async ({ page
 });
 
 test(
-  "the page works with the keyboard, at a width of 400 pixels and with sufficient contrast",
+  "the page works with the keyboard, at a width of 400 pixels, and with sufficient contrast",
   async (opened, step) => {
     const { page, panel, choose, press, turn, readResult } = opened;
 
-    await step("from the keyboard", async () => {
+    await step("every action is possible with the keyboard", async () => {
       await page.keyboard.press("/");
       await page.keyboard.type("refu");
       await page.keyboard.press("ArrowDown");
@@ -482,14 +482,14 @@ test(
       await page.keyboard.press("/");
       await page.keyboard.press("Control+a");
       await page.keyboard.press("Delete");
-      // The address contains the selected item.
+      // The URL contains the selected item.
       await choose("media");
       await page.reload();
       await panel.getByRole("heading", { name: "media" }).waitFor();
     });
 
     for (const colorScheme of ["light", "dark"] as const) {
-      await step(`contrast and names, ${colorScheme}`, async () => {
+      await step(`texts have enough contrast and controls have names in the ${colorScheme} theme`, async () => {
         await page.emulateMedia({ colorScheme });
         const faint: unknown[] = [];
         for (const name of ["every_field", "hostile", "steps", "crash", "media"]) {
@@ -507,7 +507,7 @@ test(
       });
     }
 
-    await step("at a width of 400 pixels", async () => {
+    await step("the page fits a width of 400 pixels", async () => {
       await page.setViewportSize({ width: 400, height: 800 });
       await page.getByRole("button", { name: /^Log/ }).click();
       for (const name of ["Tools", "Resources", "Prompts", "History", "Watch", "Server"]) {
@@ -549,24 +549,28 @@ test("the page works on Bun, and loads a paginated list page by page", async (op
 }, { runtime: "bun", file: "tests/cli/inspector/pages.ts" });
 
 const readme = isDeno ? await Deno.readTextFile(`${root}README.md`) : "";
-/** The command of README.md, with this project's own command line and a file of the examples. */
+/** The command in README.md, with the CLI and an example file of this checkout. */
 const command = /^deno run .*--inspect$/m.exec(readme)?.[0].replace("jsr:@x/mcp", "mod.ts")
   .replace("server.ts", "examples/notes.ts").split(" ");
 
-test("the command in README.md shows the notes", async ({ page, panel, choose, press, turn, answer, readResult }) => {
-  assertEquals(await page.title(), "notes · Inspector");
-  await choose("write");
-  await panel.getByLabel("title").fill("shopping");
-  await panel.getByLabel("text").fill("Cheese");
-  await press("Call");
-  await page.getByRole("dialog").getByLabel("overwrite").check();
-  await answer("Accept");
-  await readResult("Done");
-  await press("Read"); // Follows the link in the result.
-  await press("Read");
-  assertMatch(await readResult("Done"), /note:\/\/shopping[^]*Cheese/);
-  await turn("Prompts");
-  await panel.getByLabel("title").first().fill("shopping");
-  await press("Get");
-  assertStringIncludes(await readResult("Done"), "Cheese");
-}, { command });
+test(
+  "the command in README.md starts the inspector with the notes example",
+  async ({ page, panel, choose, press, turn, answer, readResult }) => {
+    assertEquals(await page.title(), "notes · Inspector");
+    await choose("write");
+    await panel.getByLabel("title").fill("shopping");
+    await panel.getByLabel("text").fill("Cheese");
+    await press("Call");
+    await page.getByRole("dialog").getByLabel("overwrite").check();
+    await answer("Accept");
+    await readResult("Done");
+    await press("Read"); // Follows the link in the result.
+    await press("Read");
+    assertMatch(await readResult("Done"), /note:\/\/shopping[^]*Cheese/);
+    await turn("Prompts");
+    await panel.getByLabel("title").first().fill("shopping");
+    await press("Get");
+    assertStringIncludes(await readResult("Done"), "Cheese");
+  },
+  { command },
+);

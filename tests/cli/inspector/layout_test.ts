@@ -1,4 +1,4 @@
-// Forms, results and dialogs of the inspector page: readable, named, reachable from the keyboard, and narrow enough.
+// Forms, results and dialogs of the inspector page are readable, named, narrow enough, and usable with the keyboard.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Page } from "playwright-core";
 import { findCut, findFaint, findNameless } from "./audit.ts";
@@ -68,46 +68,53 @@ test("results fit every theme and width", async (opened) => {
   });
 }, { file: "tests/cli/inspector/results.ts" });
 
-test("forms, results and the dialog work with the keyboard, and results are announced", async (opened) => {
-  const { page, panel, choose, readResult } = opened;
-  const { keyboard } = page;
-  const focused = () =>
-    page.evaluate<string>(
-      "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent).trim()",
+test(
+  "forms, results and the dialog work with the keyboard, and results are announced to screen readers",
+  async (opened) => {
+    const { page, panel, choose, readResult } = opened;
+    const { keyboard } = page;
+    const focused = () =>
+      page.evaluate<string>(
+        "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent).trim()",
+      );
+    await choose("many");
+    await panel.getByRole("textbox", { name: "pick" }).focus();
+    await keyboard.type("value 3");
+    await keyboard.press("Control+Enter");
+    await readResult("Done");
+    assertMatch(
+      await page.locator("[role=status].unseen").innerText(),
+      /^Call: Done, [\d.]+ m?s · [\d.]+ k characters$/,
     );
-  await choose("many");
-  await panel.getByRole("textbox", { name: "pick" }).focus();
-  await keyboard.type("value 3");
-  await keyboard.press("Control+Enter");
-  await readResult("Done");
-  assertMatch(await page.locator("[role=status].unseen").innerText(), /^Call: Done, [\d.]+ m?s · [\d.]+ k characters$/);
 
-  await choose("nested");
-  await panel.getByRole("button", { name: "Add: geo" }).focus();
-  await keyboard.press("Enter");
-  assertEquals(await focused(), "x");
-  await panel.getByRole("button", { name: "Add an item to points" }).focus();
-  await keyboard.press("Space");
-  assertEquals(await focused(), "x");
-  const outline = await page.evaluate<string>("getComputedStyle(document.activeElement).outlineStyle");
-  assertEquals(outline, "solid");
-  await keyboard.press("Tab");
-  assertEquals(await focused(), "y");
-  await keyboard.press("Tab");
-  assertEquals(await focused(), "Remove this item from points");
-  await keyboard.press("Enter");
-  assertEquals(await focused(), "Add an item to points");
+    await choose("nested");
+    await panel.getByRole("button", { name: "Add: geo" }).focus();
+    await keyboard.press("Enter");
+    assertEquals(await focused(), "x");
+    await panel.getByRole("button", { name: "Add an item to points" }).focus();
+    await keyboard.press("Space");
+    assertEquals(await focused(), "x");
+    const outline = await page.evaluate<string>("getComputedStyle(document.activeElement).outlineStyle");
+    assertEquals(outline, "solid");
+    await keyboard.press("Tab");
+    assertEquals(await focused(), "y");
+    await keyboard.press("Tab");
+    assertEquals(await focused(), "Remove this item from points");
+    await keyboard.press("Enter");
+    assertEquals(await focused(), "Add an item to points");
 
-  await page.getByRole("button", { name: "Connection", exact: true }).focus();
-  await keyboard.press("Enter");
-  await keyboard.press("ArrowDown");
-  assertEquals(await page.getByLabel("Another server").isChecked(), true);
-  await keyboard.press("Tab");
-  assertEquals(await focused(), "URL of the server");
-  await keyboard.press("Tab");
-  assertEquals(await focused(), "Protocol revision");
-  await keyboard.press("Tab");
-  assertEquals(await focused(), "Token");
-  await keyboard.press("Escape");
-  assertEquals(await focused(), "Connection");
-}, { file: "tests/cli/inspector/forms.ts" });
+    await page.getByRole("button", { name: "Connection", exact: true }).focus();
+    await keyboard.press("Enter");
+    await keyboard.press("ArrowDown");
+    assertEquals(await page.getByLabel("Another server").isChecked(), true);
+    await keyboard.press("Tab");
+    assertEquals(await focused(), "URL of the server");
+    await keyboard.press("Tab");
+    assertEquals(await focused(), "Protocol revision");
+    await keyboard.press("Tab");
+    assertEquals(await focused(), "Token");
+    await keyboard.press("Escape");
+    assertEquals(await focused(), "Connection");
+  },
+  { file: "tests/cli/inspector/forms.ts" },
+);

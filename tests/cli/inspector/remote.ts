@@ -1,4 +1,4 @@
-// Servers that the inspector page connects to: over stdio, with the current revision.
+// A server with the current revision, which the inspector page connects to over stdio.
 import { createServer, tool } from "@x/mcp";
 
 const server = createServer({

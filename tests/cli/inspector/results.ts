@@ -7,7 +7,7 @@ const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload
 <script>document.title = "broken"; top.document.title = "broken"</script><rect width="9" height="9" fill="red"/>
 <image href="http://127.0.0.1:9/leak.png"/></svg>`;
 
-/** Records forbidden actions in the document. */
+/** Runs in the rendered document, and records forbidden actions. */
 export const document = `# A title with \`code\`
 
 Some **bold**, *emphasis*, ~~gone~~ and \`let x = "<b>";\`. A [link](https://example.com/docs "title"),

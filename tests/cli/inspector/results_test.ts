@@ -1,4 +1,4 @@
-// Results on the inspector page in a real browser: long, empty, rendered and malicious results.
+// Results on the inspector page, in a real browser: long, empty, rendered and malicious results.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes } from "@std/assert";
 import { test } from "./browser.ts";
 
@@ -60,7 +60,7 @@ test("Markdown is rendered safely and can be shown raw", async (opened, step) =>
   page.on("request", (request) => asked.push(request.url()));
   const title = await page.title();
 
-  await step("a resource of Markdown", async () => {
+  await step("a Markdown resource is rendered", async () => {
     await turn("Resources");
     await choose("readme");
     await press("Read");
@@ -94,7 +94,7 @@ test("Markdown is rendered safely and can be shown raw", async (opened, step) =>
     }
   });
 
-  await step("the switch between rendered and raw", async () => {
+  await step("the view switches between rendered and raw", async () => {
     await press("Raw");
     assertEquals(await panel.locator(".prose").count(), 0);
     assertStringIncludes(await panel.locator(".output pre").first().innerText(), "# A title with `code`");
@@ -102,7 +102,7 @@ test("Markdown is rendered safely and can be shown raw", async (opened, step) =>
     await panel.locator(".prose").waitFor();
   });
 
-  await step("text that only resembles Markdown is raw initially", async () => {
+  await step("text that only resembles Markdown is initially shown raw", async () => {
     await turn("Tools");
     await choose("prose");
     await press("Call");
@@ -111,8 +111,9 @@ test("Markdown is rendered safely and can be shown raw", async (opened, step) =>
     await panel.locator(".prose").waitFor();
   });
 
-  // Each check waits for the rendered text, which a lexer with quadratic time or deep recursion would not finish.
-  await step("unclosed and deeply nested marks", async () => {
+  // Each check waits for the rendered text. With a lexer that takes quadratic time or recurses deeply, the text would
+  // not appear.
+  await step("unclosed and deeply nested marks are rendered", async () => {
     await choose("unclosed");
     for (const mark of ["[", "**", "`", "![", "<", "> ", "- ", "_a", "*a ", "[](", "|", "\\n|-|"]) {
       await panel.getByLabel("mark").fill(mark);

@@ -240,7 +240,7 @@ const server = createServer({
   observer: { fault() {} },
 });
 
-// Other libraries do not check the result.
+// The test needs an invalid URL, which this library refuses but other libraries may send.
 Object.assign(server[INTERNALS].engine.core.identity, { websiteUrl: "javascript:document.title='broken'" });
 
 export default server;

@@ -1,4 +1,4 @@
-// The page of a protected server: the command line's process signs in, and the page never gets a token.
+// The inspector page of a protected server: the CLI process signs in, and the page never gets a token.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { startOidc } from "../../auth/oidc.ts";
 import { serveNotes } from "../../auth/serve_notes.ts";
@@ -38,7 +38,7 @@ for (const runtime of ["deno", "bun"] as const) {
     await signIn();
     await page.getByText("whoami", { exact: true }).first().waitFor();
 
-    // A tool that needs one more scope: the call continues after the second sign-in.
+    // This tool needs an additional scope. The call continues after the second sign-in.
     const panel = page.locator("[role=tabpanel]:visible");
     await panel.locator(".item").filter({ has: page.getByText("add", { exact: true }) }).click();
     await panel.getByRole("textbox").first().fill("from the page");
@@ -47,11 +47,11 @@ for (const runtime of ["deno", "bun"] as const) {
     await signIn();
     await panel.getByRole("region", { name: "Result" }).getByText("1", { exact: true }).first().waitFor();
 
-    // The log contains issuer, scopes and expiry.
+    // The log shows the issuer, scopes and expiry.
     const readPage = async () => String(await page.evaluate("document.body.textContent"));
     const told = new RegExp(`Signed in at ${oidc.issuers.first} for [a-z:, ]*notes:write[^"]* until 20`);
     await until(async () => told.test(await readPage()), "the page shows both scopes");
-    // The folder of the process contains the tokens, and no message to the page or value in its storage contains a
+    // The process stores the tokens in its folder. No message to the page and no value in the page's storage contains a
     // token.
     const names = await Array.fromAsync(Deno.readDir(`${folder}/mcp/tokens`), ({ name }) => name);
     const files = await Promise.all(names.map((name) => Deno.readTextFile(`${folder}/mcp/tokens/${name}`)));

@@ -1,4 +1,4 @@
-// A server with tools whose calls become tasks.
+// A server whose tool calls become tasks.
 import { createServer, McpError, tool } from "@x/mcp";
 import { task, tasks } from "@x/mcp/tasks";
 

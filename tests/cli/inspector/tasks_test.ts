@@ -1,4 +1,4 @@
-// Tasks on the inspector page in a real browser: status, questions, results and errors.
+// Tasks on the inspector page, in a real browser: status, questions, results and errors.
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { root } from "../../support/processes.ts";
 import { type Opened, programs, test } from "./browser.ts";
@@ -47,9 +47,9 @@ async function useTasks(opened: Opened, step: Deno.TestContext["step"]): Promise
   });
 }
 
-test("the page follows tasks of its own server", useTasks, { file });
+test("the page shows the progress of tasks on its own server", useTasks, { file });
 
-test("the page follows tasks of a server on stdio", useTasks, {
+test("the page shows the progress of tasks on a server over stdio", useTasks, {
   command: [...programs.deno, "inspect", "--page", "--port", "0", "--", ...programs.deno, root + file],
   hasPort: true,
 });

@@ -1,5 +1,4 @@
-// A program that acts as the user's browser in tests: it signs in the user named by `TEST_USER`, and loads the last
-// page.
+// Acts as the user's browser in tests: signs in the user named by `TEST_USER`, and loads the final page.
 const [address = ""] = Deno.args;
 const redirectUri = new URL(address).searchParams.get("redirect_uri") ?? "";
 const cookies = new Map<string, string>();

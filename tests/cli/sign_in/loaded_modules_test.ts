@@ -1,9 +1,9 @@
-// A client and a command without a sign-in load neither the modules nor the packages of the sign-in.
+// Clients and commands without a sign-in load neither the modules nor the packages of the sign-in.
 import { assertEquals } from "@std/assert";
 import { listModules } from "../../architecture/loaded_modules.ts";
 import { testProcesses } from "../../support/command_line.ts";
 
-testProcesses("no module of the sign-in loads before a server requires it", async () => {
+testProcesses("no sign-in module is loaded before a server requires a sign-in", async () => {
   const commands = [
     "main",
     "call",
@@ -21,5 +21,9 @@ testProcesses("no module of the sign-in loads before a server requires it", asyn
     assertEquals(modules.filter((path) => /client\/oauth|oauth4webapi|jose/.test(path)), [], entry);
   }
   const found = await listModules("src/cli/sign_in/command_sign_in.ts");
-  assertEquals(found.some((path) => path.includes("oauth4webapi")), true, "the test finds no package");
+  assertEquals(
+    found.some((path) => path.includes("oauth4webapi")),
+    true,
+    "the test did not find the packages of the sign-in",
+  );
 });

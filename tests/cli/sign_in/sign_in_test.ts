@@ -1,4 +1,4 @@
-// Commands sign users in at a real authorization server, in a terminal and without a terminal.
+// CLI commands sign users in at a real authorization server, with and without a terminal.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { startOidc } from "../../auth/oidc.ts";
 import { serveNotes } from "../../auth/serve_notes.ts";
@@ -34,16 +34,16 @@ class User implements AsyncDisposable {
 
   async run(...words: readonly string[]): Promise<Finished> {
     const finished = await run([...this.#program, ...words], { env: this.#env, timeoutMs: 60_000 });
-    // Deno prints this line in an empty home folder.
+    // In an empty home folder, Deno prints its downloads.
     return { ...finished, stderr: finished.stderr.replace(/^Download .*\n/gm, "") };
   }
 
-  /** Runs the command in a terminal. Its whole output is on standard output. */
+  /** Runs the command in a terminal, with its whole output on standard output. */
   async runInTerminal(...words: readonly string[]): Promise<Finished> {
     return await run(inTerminal([...this.#program, ...words]), { env: this.#env, timeoutMs: 60_000 });
   }
 
-  /** The last pages that the browser has shown. */
+  /** Returns the last pages that the browser has shown. */
   async readPages(): Promise<string> {
     return await Deno.readTextFile(`${this.#folder}/pages`);
   }
@@ -84,7 +84,7 @@ for (const { name: runtime, program } of runtimes) {
     const second = await ada.run("call", href, "list");
     assertEquals([second.code, second.stdout, second.stderr], [0, "by Ada\n", ""]);
 
-    // Another user has other notes, and neither user gets the tokens of the other user.
+    // The other user sees other notes, and neither user gets the other user's tokens.
     assertEquals((await eve.runInTerminal("call", href, "list")).stdout.includes("by Ada"), false);
     assertEquals((await eve.run("call", href, "list", "--revision", "2025-11-25")).stdout, "none\n");
     assertEquals((await ada.run("read", href)).code, 0);
@@ -92,19 +92,19 @@ for (const { name: runtime, program } of runtimes) {
 
     // The output of the commands contains no token.
     const tokens = [...(await ada.readTokens()).matchAll(/[\w.-]{30,}/g)].map(([token]) => token);
-    assert(tokens.length >= 2, "the store holds no tokens");
+    assert(tokens.length >= 2, "the store contains fewer than two tokens");
     const printed = [first, second, await ada.run("token", href), await ada.run("token", href, "--json")];
     const text = printed.map(({ stdout, stderr }) => stdout + stderr).join("\n") + await ada.readPages();
     const secrets = tokens.filter((token) => token.includes(".") || token.length > 60);
     assertEquals(secrets.filter((token) => text.includes(token)), []);
     const shown = (await ada.run("token", href, "--show")).stdout.trim();
-    assert(tokens.includes(shown), "the token is not the token in the store");
+    assert(tokens.includes(shown), "the request's token is not the stored token");
     assertMatch(
       printed[2].stdout,
       /Scopes +notes:read notes:write\nExpires .* \(in \d+ min\)\nRenewed without you +yes/,
     );
 
-    // With the token, doctor also runs the checks that need a token.
+    // With the stored token, doctor also runs the checks that require a token.
     const examined = await ada.run("doctor", href);
     assertEquals(examined.code, 0, examined.stdout);
     assertEquals([examined.stdout.includes("--header"), /lists/.test(examined.stdout)], [false, true], examined.stdout);
@@ -130,7 +130,7 @@ for (const { name: runtime, program } of runtimes) {
     assertEquals(login.code, 0, login.stderr);
     assertMatch(login.stderr, /Scopes +notes:read notes:write/);
     assertEquals((await ada.run("call", href, "add", "text=x")).stdout, "1\n");
-    // Four commands find the token expired at the same time, and its refresh token can be used only once.
+    // Four concurrent commands find the token expired, and its refresh token can be used only once.
     await ada.expire();
     const calls = await Promise.all([1, 2, 3, 4].map(() => ada.run("call", href, "list")));
     assertEquals(calls.map(({ code, stdout }) => [code, stdout]), Array(4).fill([0, "x\n"]), calls[0].stderr);
@@ -142,7 +142,7 @@ for (const { name: runtime, program } of runtimes) {
   });
 
   testProcesses(
-    `${runtime}: no sign-in is requested for a server without sign-in, or for a server with other credentials`,
+    `${runtime}: no sign-in is started for a server without authentication, or for a server with other credentials`,
     async () => {
       await using ada = await User.create("ada", program);
       for (const challenge of ['Basic realm="a"', "", "Bearer"]) {

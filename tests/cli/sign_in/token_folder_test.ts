@@ -1,4 +1,4 @@
-// The folder in which the command line stores tokens. Several processes use it concurrently.
+// The folder in which the CLI stores tokens. Several processes use it concurrently.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -81,8 +81,8 @@ inFolder("a living process holds a lock for as long as it needs", async (path) =
   const started = Promise.withResolvers<void>();
   const slow = first.update("a", async () => {
     started.resolve();
-    // This time is several times the timeout for the lock of a dead process.
-    await new Promise((resolve) => setTimeout(resolve, 1500)); // The test is about the duration itself.
+    // The delay is several times the timeout after which the lock of a dead process is released.
+    await new Promise((resolve) => setTimeout(resolve, 1500));
     order.push("first");
     return "1";
   });

@@ -1,10 +1,10 @@
-// Tokens of a client, and the renewal of refused tokens.
+// The option `auth` of the client: sending tokens, and renewing refused tokens.
 import { assertEquals, assertRejects } from "@std/assert";
 import { type AuthChallenge, type ClientAuth, connect, McpError } from "../../src/client/client.ts";
 import { createServer, tool } from "../../mod.ts";
 import { textOf } from "../support/behaviour.ts";
 
-/** A server that accepts only the current token. */
+/** Creates a server that accepts only the current token. */
 function createProtected() {
   const hello = tool({ name: "hello", run: () => "Hello!" });
   const server = createServer({ name: "protected", version: "1.0.0", handlers: [hello] });
@@ -24,7 +24,7 @@ function createProtected() {
 const url = "http://localhost/mcp";
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`each request carries a token, and a refused token is renewed once for all requests (${era})`, async () => {
+  Deno.test(`each request contains a token, and concurrent requests share the renewal of a refused token (${era})`, async () => {
     const { state, fetch, close } = createProtected();
     const challenges: AuthChallenge[] = [];
     let token = "token-1";
@@ -49,7 +49,7 @@ for (const era of ["modern", "legacy"] as const) {
     await close();
   });
 
-  Deno.test(`a token that is refused repeatedly is an error after four attempts (${era})`, async () => {
+  Deno.test(`a request fails after the server has refused its token four times (${era})`, async () => {
     const { state, fetch, close } = createProtected();
     const auth: ClientAuth = { token: () => "wrong", refresh: () => true };
     const error = await assertRejects(() => connect(url, { era, fetch, auth }), McpError);
@@ -61,7 +61,7 @@ for (const era of ["modern", "legacy"] as const) {
 Deno.test("a request is sent again only if refresh returns true", async () => {
   for (const returned of [false, undefined, null, "token", {}, new Promise((resolve) => resolve(undefined))]) {
     const { state, fetch, close } = createProtected();
-    // The value has the wrong type on purpose.
+    // The cast passes a result of the wrong type on purpose.
     const auth = { token: () => "wrong", refresh: () => returned } as unknown as ClientAuth;
     await assertRejects(() => connect(url, { fetch, auth }), McpError);
     assertEquals(state.seen.length, 1);
@@ -69,7 +69,7 @@ Deno.test("a request is sent again only if refresh returns true", async () => {
   }
 });
 
-Deno.test("a token that lacks scopes is renewed, and any other 403 causes no renewal", async () => {
+Deno.test("a token is renewed if it lacks scopes, but not for any other 403 response", async () => {
   const { state, fetch, close } = createProtected();
   state.status = 403;
   let asked: AuthChallenge | undefined;
@@ -83,10 +83,10 @@ Deno.test("a token that lacks scopes is renewed, and any other 403 causes no ren
   await close();
 });
 
-Deno.test("an invalid token is refused before a request is sent, and is not shown in the error", async () => {
+Deno.test("an invalid token is refused before a request is sent, and the error does not contain the token", async () => {
   for (const token of ["", "a\nb: c", 5, null, {}]) {
     const { state, fetch, close } = createProtected();
-    const auth = { token: () => token } as unknown as ClientAuth; // The value has the wrong type on purpose.
+    const auth = { token: () => token } as unknown as ClientAuth; // The cast passes a token of the wrong type on purpose.
     const error = await assertRejects(
       () => connect(url, { fetch, auth }),
       Error,
@@ -97,7 +97,7 @@ Deno.test("an invalid token is refused before a request is sent, and is not show
   }
 });
 
-Deno.test("auth is refused where it would have no effect", async () => {
+Deno.test("connect throws if the option auth would have no effect", async () => {
   const auth: ClientAuth = { token: () => "t" };
   const server = createServer({ name: "s", version: "1" });
   await assertRejects(() => connect(server, { auth }), TypeError, "auth is only for URLs");
@@ -107,7 +107,7 @@ Deno.test("auth is refused where it would have no effect", async () => {
   await server.close();
 });
 
-Deno.test("a request with a bound token carries its proof, and the nonce of the server is used in the next proof", async () => {
+Deno.test("a request with a bound token contains a proof, and the next proof contains the server's nonce", async () => {
   const seen: (string | null)[][] = [];
   const challenges: AuthChallenge[] = [];
   const fetch = (request: Request) => {
@@ -130,7 +130,7 @@ Deno.test("a request with a bound token carries its proof, and the nonce of the 
   assertEquals([nonce, params], ["n1", { error: "use_dpop_nonce" }]);
 });
 
-Deno.test("the time of a sign-in does not count towards the timeouts of requests", async () => {
+Deno.test("the time that a sign-in takes does not count towards the timeouts of requests", async () => {
   const { state, fetch, close } = createProtected();
   const signedIn = Promise.withResolvers<boolean>();
   const held: { token?: string } = {};
@@ -144,7 +144,7 @@ Deno.test("the time of a sign-in does not count towards the timeouts of requests
     },
   };
   const connecting = connect(url, { fetch, auth, timeoutMs: 40 });
-  // A request without a user times out as usual while the user signs in.
+  // Without `refreshMs`, the request timeout also includes the time of the sign-in.
   const late: ClientAuth = { token: () => undefined, refresh: () => signedIn.promise };
   await assertRejects(
     () => connect(url, { fetch, auth: late, timeoutMs: 80 }),
@@ -160,7 +160,7 @@ Deno.test("the time of a sign-in does not count towards the timeouts of requests
   await close();
 });
 
-Deno.test("a sign-in is aborted when the last request that waits for it is aborted", async () => {
+Deno.test("a sign-in is aborted when the last request that waits for the sign-in is aborted", async () => {
   const { fetch, close } = createProtected();
   const asked = Promise.withResolvers<AbortSignal>();
   const auth: ClientAuth = {

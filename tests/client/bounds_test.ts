@@ -1,4 +1,4 @@
-// Limits on a server's demands: the rate of reconnects, and the length and size of lists.
+// Limits that protect the client from a server: the rate of reconnects, and the duration and size of lists.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { connectTest as connectTest } from "../../src/testing/testing.ts";
@@ -7,7 +7,7 @@ import { agreed, discovered, fakeHttp, type Heard, ok, stream, url } from "./fak
 
 const tool = (name: string, description = "") => ({ name, description, inputSchema: { type: "object" } });
 
-/** A modern server that responds to `tools/list` with the result of the function. */
+/** Creates a modern server that responds to `tools/list` with the result of `answer`. */
 function listing(answer: (heard: Heard, page: number) => unknown) {
   let page = 0;
   return fakeHttp(async (heard) =>
@@ -15,7 +15,7 @@ function listing(answer: (heard: Heard, page: number) => unknown) {
   );
 }
 
-Deno.test("one page may have 300,000 items", async () => {
+Deno.test("a page of a list can have 300,000 items", async () => {
   const tools = Array.from({ length: 300_000 }, (_, i) => tool(`t${i}`));
   const { fetch } = listing(() => ({ resultType: "complete", tools }));
   await using client = await connect(url, { fetch });
@@ -25,7 +25,7 @@ Deno.test("one page may have 300,000 items", async () => {
   assertEquals((await test.listTools()).length, 300_000);
 });
 
-Deno.test("the total size of all pages is limited, in characters", async () => {
+Deno.test("the total number of characters in all pages of a list is limited", async () => {
   const description = "x".repeat(16 * 1024 * 1024);
   const server = listing((_, page) => ({
     resultType: "complete",
@@ -37,9 +37,9 @@ Deno.test("the total size of all pages is limited, in characters", async () => {
   assertEquals(server.heard.length, 1 + 4);
 });
 
-Deno.test("the total time of all pages is limited", async () => {
+Deno.test("the total time for loading all pages of a list is limited", async () => {
   const server = listing(async (_, page) => {
-    await new Promise((resolve) => setTimeout(resolve, 40)); // Each page takes less time than the timeout of a request.
+    await new Promise((resolve) => setTimeout(resolve, 40)); // Each page takes less time than the request timeout.
     return { resultType: "complete", tools: [], nextCursor: `${page}` };
   });
   await using client = await connect(url, { fetch: server.fetch });
@@ -79,7 +79,7 @@ Deno.test("a timeout that is not a positive number is refused", async () => {
   }
 });
 
-Deno.test("a timeout of Infinity, or longer than a timer supports, does not expire immediately", async () => {
+Deno.test("a timeout does not expire immediately if it is Infinity or longer than a timer supports", async () => {
   const server = createServer({ name: "patient", version: "1.0.0" });
   for (const ms of [Infinity, 2 ** 40]) {
     await using client = await connect(server, { timeoutMs: ms, probeMs: ms });

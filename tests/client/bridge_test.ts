@@ -1,5 +1,5 @@
-// The bridge between a client over stdio and a server over HTTP, in one process: the messages that it forwards, omits
-// and restores. tests/cli/bridge_test.ts runs it as a program.
+// The bridge between a stdio client and an HTTP server, in one process: which messages the bridge forwards, drops and
+// sends again. tests/cli/bridge_test.ts tests the bridge as a process.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
@@ -18,12 +18,12 @@ const client = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { 
 type Json = Readonly<Record<string, unknown>>;
 type Handle = (request: Request) => Promise<Response> | Response;
 
-/** A client over stdio. */
+/** A client that exchanges newline-delimited JSON with a bridge. */
 class LineClient implements AsyncDisposable {
   readonly received: Json[] = [];
   readonly warnings: string[] = [];
   readonly ended: Promise<void>;
-  /** While this is set, the client reads nothing. */
+  /** The client reads no message until this promise resolves. */
   gate: Promise<void> | undefined;
   isBroken = false;
   readonly #stop = new AbortController();
@@ -54,7 +54,7 @@ class LineClient implements AsyncDisposable {
 
   async find(isIt: (message: Json) => boolean): Promise<Json> {
     await until(() => this.received.some(isIt), "the message arrives");
-    return this.received.find(isIt)!; // Safe, because the message was found before.
+    return this.received.find(isIt)!; // The assertion is safe, because `until` has found the message.
   }
 
   async open(): Promise<void> {
@@ -78,7 +78,7 @@ const stream = (...messages: readonly unknown[]) =>
   });
 const json = (message: unknown, headers = {}) => Response.json(message, { headers });
 
-Deno.test("bridge: responses without a matching request of the client are dropped", async () => {
+Deno.test("bridge: responses that match no request of the client are dropped", async () => {
   const foreign = { jsonrpc: "2.0", id: 99, result: { stolen: true } };
   const own = { jsonrpc: "2.0", id: 1, result: { own: true } };
   await using bridged = new LineClient(() => stream(foreign, { ...foreign, id: null }, own));
@@ -86,7 +86,7 @@ Deno.test("bridge: responses without a matching request of the client are droppe
   assertEquals(bridged.received, [own]);
 });
 
-Deno.test("bridge: a response that is another message is an error", async () => {
+Deno.test("bridge: a request fails if the HTTP response contains a message other than its response", async () => {
   const right = { jsonrpc: "2.0", id: 1, result: {} };
   for (
     const wrong of [
@@ -106,7 +106,7 @@ Deno.test("bridge: a response that is another message is an error", async () => 
   assertEquals(await bridged.request(1, "ping", { _meta }), { ...unread, id: 1 });
 });
 
-Deno.test("bridge: a tool with arguments in headers can be called without listing it first", async () => {
+Deno.test("bridge: a tool with arguments in headers can be called before the tools were listed", async () => {
   const region = z.string().meta({ "x-mcp-header": "Region" });
   const pages = Array.from({ length: 600 }, (_, at) => tool({ name: `t${at}`, run: () => "" }));
   const look = tool({ name: "zz_look", input: { region }, run: ({ region }) => region });
@@ -129,21 +129,21 @@ Deno.test("bridge: a tool with arguments in headers can be called without listin
   await server.close();
 });
 
-Deno.test("bridge: a refusal that no list can fix is forwarded after one attempt", async () => {
+Deno.test("bridge: a refusal because of headers is forwarded if the list of tools never ends", async () => {
   let count = 0;
   const error = { code: -32020, message: "Header mismatch" };
   await using bridged = new LineClient(async (request) => {
     count++;
     const { id, method } = await request.json();
     const isCall = method === "tools/call";
-    // Endless pages.
+    // The list of tools never ends.
     return json({ jsonrpc: "2.0", id, ...isCall ? { error } : { result: { tools: [], nextCursor: `${count}` } } });
   });
   const reply = await bridged.request(1, "tools/call", { name: "a", arguments: {}, _meta });
   assertEquals([reply.error, count], [error, 101]);
 });
 
-Deno.test("bridge: a stream waits for a client that does not read", async () => {
+Deno.test("bridge: the bridge stops reading a stream while the client does not read", async () => {
   let sent = 0;
   const note = { jsonrpc: "2.0", method: "notifications/message", params: { level: "info", data: "a".repeat(10_000) } };
   const encoder = new TextEncoder();
@@ -165,7 +165,7 @@ Deno.test("bridge: a stream waits for a client that does not read", async () => 
   const gate = Promise.withResolvers<void>();
   bridged.gate = gate.promise;
   await bridged.write({ id: 1, method: "ping", params: { _meta } });
-  // The number of messages stays the same over many turns of the event loop.
+  // Wait until the bridge has read nothing for many turns of the event loop.
   for (let before = -1; isWaiting.length < 20;) {
     await new Promise((resolve) => setTimeout(resolve, 0));
     if (sent > 0 && sent === before) isWaiting.push(true);
@@ -178,7 +178,7 @@ Deno.test("bridge: a stream waits for a client that does not read", async () => 
   assertEquals(bridged.received.length, 2000);
 });
 
-Deno.test("bridge: a client that stops reading, or a signal, ends the bridge while it waits for the client", async () => {
+Deno.test("bridge: while waiting for the client to read, the bridge ends if the client closes its end or the signal aborts", async () => {
   for (const how of ["broken", "signal"]) {
     const methods: string[] = [];
     const server = createServer({ name: "s", version: "1", handlers: [tool({ name: "a", run: () => "" })] });
@@ -197,7 +197,7 @@ Deno.test("bridge: a client that stops reading, or a signal, ends the bridge whi
   }
 });
 
-/** A server that loses all sessions when it is restarted. */
+/** A server that has lost all sessions after a restart. */
 class Restarting {
   server!: Server;
   readonly methods: string[] = [];
@@ -229,7 +229,7 @@ class Restarting {
   };
 }
 
-Deno.test("bridge: a new session has the log level, the subscriptions and the stream of the lost session", async () => {
+Deno.test("bridge: the bridge replaces a lost session by a session with the same log level, subscriptions and stream", async () => {
   const restarting = new Restarting();
   await using bridged = new LineClient(restarting.fetch);
   await bridged.open();
@@ -242,7 +242,7 @@ Deno.test("bridge: a new session has the log level, the subscriptions and the st
   restarting.restart();
   restarting.methods.length = 0;
   await before.close();
-  // The client sends no request. Only the end of the stream shows that the session was lost.
+  // The client sends no request here, so the bridge detects the lost session when the stream ends.
   const done = ["GET 200", "resources/subscribe 200"];
   await until(() => done.every((each) => restarting.methods.includes(each)), "the session and its stream are back");
   assertEquals(restarting.methods.filter((each) => !each.startsWith("GET")), [
@@ -269,7 +269,7 @@ Deno.test("bridge: an unknown method does not end the session", async () => {
   await restarting.server.close();
 });
 
-Deno.test("bridge: two requests with one id both get a response", async () => {
+Deno.test("bridge: two requests with the same id both get a response", async () => {
   const gate = Promise.withResolvers<void>();
   await using bridged = new LineClient(async (request) => {
     const { id, method } = await request.json();
@@ -285,7 +285,7 @@ Deno.test("bridge: two requests with one id both get a response", async () => {
   assert(bridged.received.length <= 3);
 });
 
-Deno.test("bridge: a server of 2024-11-05 is used over its event stream, which is reopened after it is lost", async () => {
+Deno.test("bridge: a server with revision 2024-11-05 is used over HTTP+SSE, and a lost event stream is reopened", async () => {
   const hello = tool({ name: "hello", run: () => "Hello!" });
   const server = createServer({ name: "s", version: "1", hosts: ["127.0.0.1"], handlers: [hello] });
   const old = httpSse(server, { path: "/mcp", messages: "/messages" });

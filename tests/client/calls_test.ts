@@ -1,4 +1,4 @@
-// The client against this library's own server, in both eras over every transport.
+// The client with this library's own server, in both eras over every transport.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Client, connect, type ConnectOptions, McpError, type Notification } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
@@ -24,7 +24,7 @@ function everyWay(name: string, run: (join: Join, way: Way) => Promise<void>): v
       if (host) stack.defer(host.stop);
       const target = host ? `${host.origin}/mcp` : way.transport === "stdio" ? { command, args } : server;
       const warnings: string[] = [];
-      // A slow start must not make a process count as legacy.
+      // Use a long probe timeout, because a process that starts slowly would otherwise count as legacy.
       const usual = { era: way.era, probeMs: 30_000, onWarning: (text: string) => void warnings.push(text) };
       await run(async (options) => stack.use(await connect(target, { ...usual, ...options })), way);
       assertEquals(warnings, []);
@@ -40,7 +40,7 @@ everyWay("the client exposes the server's info", async (join, { era }) => {
   assert("tools" in capabilities && "prompts" in capabilities);
 });
 
-everyWay("lists are complete, whatever the page size", async (join) => {
+everyWay("lists are complete for every page size", async (join) => {
   const client = await join();
   const names = (items: readonly { readonly name: string }[]) => items.map(({ name }) => name);
   assertEquals(names(await client.listTools()), ["echo", "count", "wait", "ended", "join", "pay", "lend"]);
@@ -83,7 +83,7 @@ everyWay("protocol errors have a code, and a failing tool returns an error resul
   assertEquals(failed.isError, true);
 });
 
-everyWay("the client gets progress and log messages", async (join) => {
+everyWay("the client receives progress notifications and log messages", async (join) => {
   const heard: Notification[] = [];
   const client = await join({ onNotification: (notification) => void heard.push(notification), logLevel: "warning" });
   const progress: unknown[] = [];
@@ -94,7 +94,7 @@ everyWay("the client gets progress and log messages", async (join) => {
   assertEquals([log?.params.level, log?.params.data], ["warning", { counted: 3 }]);
 });
 
-everyWay("concurrent calls each get their own progress", async (join) => {
+everyWay("each of several concurrent calls receives only its own progress", async (join) => {
   const client = await join();
   const tokens = await Promise.all([1, 2].map(async (n) => {
     const heard: unknown[] = [];
@@ -121,7 +121,7 @@ everyWay("the log level can be changed", async (join) => {
   assertEquals(levels, ["warning"]);
 });
 
-everyWay("a call can be aborted, and has a timeout", async (join) => {
+everyWay("a call ends when its signal aborts or its timeout expires", async (join) => {
   const client = await join();
   const stop = new AbortController();
   const waiting = client.callTool("wait", {}, {
@@ -131,7 +131,7 @@ everyWay("a call can be aborted, and has a timeout", async (join) => {
   await assertRejects(() => waiting, Error, "enough");
   const late = await assertRejects(() => client.callTool("wait", {}, { timeoutMs: 200 }), DOMException);
   assertEquals(late.name, "TimeoutError");
-  // The server is notified.
+  // The client has sent a cancellation for both calls.
   await until(async () => textOf(await client.callTool("ended")) === "2", "the server stops both calls");
 });
 
@@ -159,13 +159,13 @@ everyWay("elicitations are answered, and omitted fields get their defaults", asy
   assertEquals(seen, ["Who are you?", "object", "user", "https://pay.test/1"], era);
 });
 
-everyWay("a server sends requests only for the capabilities that the client's options handle", async (join) => {
+everyWay("the client declares capabilities only for the callbacks in its options", async (join) => {
   const client = await join({ onElicit: () => ({ action: "decline" }) });
   await assertRejects(() => client.callTool("pay"), McpError);
   await assertRejects(() => client.callTool("join"), McpError);
 });
 
-everyWay("changes are reported while a subscription is open", async (join) => {
+everyWay("a subscription reports changes while it is open", async (join) => {
   const client = await join();
   const subscription = await client.subscribe({ toolsListChanged: true, resourceSubscriptions: ["book://1"] });
   assertEquals(subscription.granted, { toolsListChanged: true, resourceSubscriptions: ["book://1"] });
@@ -185,7 +185,7 @@ everyWay("changes are reported while a subscription is open", async (join) => {
   assertEquals([...new Set(heard)].sort(), ["resources/updated book://1", "tools/list_changed"]);
   await subscription.close();
   assertEquals(await subscription.ended, undefined);
-  // The other subscription stays open.
+  // Closing the first subscription does not close the other subscription.
   const first = await other[Symbol.asyncIterator]().next();
   assertEquals(first.value.params.uri, "book://1");
 });

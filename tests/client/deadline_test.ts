@@ -1,4 +1,4 @@
-// Deadlines and signals end a request, whatever the request waits for.
+// Timeouts and signals end a request, whatever the request is waiting for.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { clientExtension, connect, type ConnectOptions, type Progress } from "../../src/client/client.ts";
@@ -9,7 +9,7 @@ const asks = { resultType: "input_required", inputRequests: { name: { method: "r
 const ticket = { resultType: "ticket", ticketId: "1" };
 const never = new Promise<never>(() => {});
 
-/** A server whose tools respond with these results, one result for each request. */
+/** Creates a server that responds to tool calls with the given results in order, and repeats the last result. */
 function responding(...results: readonly object[]) {
   let calls = 0;
   return fakeHttp((heard) => {
@@ -24,7 +24,7 @@ function ticketsThat(finish: Parameters<typeof clientExtension<{ ticket: z.ZodOb
 
 const schema = z.looseObject({ ticketId: z.string() });
 
-/** Events that a request waits for, and that never happen. */
+/** What a request waits for, with the server results and client options that cause the wait. */
 const waits: Readonly<Record<string, { results: readonly object[]; options: ConnectOptions }>> = {
   "an extension that never finishes it": {
     results: [ticket],
@@ -51,8 +51,8 @@ function slowAuth(): NonNullable<ConnectOptions["auth"]> {
 }
 
 for (const [what, { results, options }] of Object.entries(waits)) {
-  Deno.test(`a request times out although it waits for ${what}`, async () => {
-    // The server that asks repeatedly responds slowly.
+  Deno.test(`a request times out while it waits for ${what}`, async () => {
+    // Delay the responses of the server that asks repeatedly, so that the timeout expires before the limit on rounds.
     const server = responding(...results);
     const fetch = async (request: Request) => {
       const response = await server.fetch(request);
@@ -70,7 +70,7 @@ for (const [what, { results, options }] of Object.entries(waits)) {
   });
 }
 
-Deno.test("an extension that finishes a request gets the signal of the request, and its own requests end with it", async () => {
+Deno.test("an extension that finishes a request receives the request's signal, which also ends the extension's own requests", async () => {
   const state = { isAborted: false, nested: undefined as unknown };
   const extension = ticketsThat({
     ticket: {
@@ -95,7 +95,7 @@ Deno.test("an extension that finishes a request gets the signal of the request, 
   assertEquals(Object(state.nested).name, "TimeoutError");
 });
 
-Deno.test("an extension that finishes a request gets the caller's progress function", async () => {
+Deno.test("an extension that finishes a request receives the caller's onProgress function", async () => {
   const extension = ticketsThat({
     ticket: {
       schema,

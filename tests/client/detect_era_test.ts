@@ -1,4 +1,4 @@
-// Detection of the server's era and revision.
+// How the client detects the server's era and revision.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect, McpError } from "../../src/client/client.ts";
@@ -21,7 +21,7 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 
-/** A server that requires a handshake, and responds to `server/discover` with the result of the function. */
+/** Creates a server that requires a handshake, and responds to `server/discover` with the result of `answer`. */
 function old(answer: (heard: Heard) => Response) {
   return fakeHttp((heard) => {
     if (heard.method === "server/discover") return answer(heard);
@@ -43,7 +43,7 @@ const refusals: Readonly<Record<string, (heard: Heard) => Response>> = {
 };
 
 for (const [name, answer] of Object.entries(refusals)) {
-  Deno.test(`a server whose first response is ${name} gets a handshake`, async () => {
+  Deno.test(`the client sends a handshake if the response to the probe is ${name}`, async () => {
     const server = old(answer);
     await using client = await connect(url, { fetch: server.fetch });
     assertEquals([client.server.era, client.server.version, client.server.info?.name], [
@@ -53,14 +53,14 @@ for (const [name, answer] of Object.entries(refusals)) {
     ]);
     assertEquals(await client.listTools(), []);
     assertEquals(methodsOf(server), ["server/discover", "initialize", "notifications/initialized", "tools/list"]);
-    // The envelope of the probe is not sent again.
+    // The handshake must not contain the `_meta` fields and headers of the probe.
     assertEquals(server.heard[1].headers.get("mcp-protocol-version"), null);
     assertEquals(server.heard[1].params._meta, undefined);
     assertEquals(server.heard[3].headers.get("mcp-protocol-version"), "2025-11-25");
   });
 }
 
-Deno.test("a server of both eras is used in the modern era", async () => {
+Deno.test("a server that supports both eras is used in the modern era", async () => {
   const server = createLibrary();
   await using client = await connect("http://localhost/mcp", { fetch: (request) => server.fetch(request) });
   assertEquals(client.server.era, "modern");
@@ -69,7 +69,7 @@ Deno.test("a server of both eras is used in the modern era", async () => {
   await server.close();
 });
 
-Deno.test("a refused revision is replaced by a revision that the server lists", async () => {
+Deno.test("if the server refuses a revision, the client uses a revision that the server lists", async () => {
   const server = fakeHttp((heard) =>
     heard.headers.get("mcp-protocol-version") === "2026-07-28"
       ? discovered(heard)
@@ -83,7 +83,7 @@ Deno.test("a refused revision is replaced by a revision that the server lists", 
   ]);
 });
 
-Deno.test("a revision that is refused later is replaced too", async () => {
+Deno.test("if the server refuses the revision of an open connection, the client uses a revision that the server lists", async () => {
   let isNew = true;
   const server = fakeHttp((heard) => {
     const supported = isNew ? ["2099-01-01"] : ["2026-07-28"];
@@ -99,13 +99,13 @@ Deno.test("a revision that is refused later is replaced too", async () => {
   assertEquals(client.server.version, "2026-07-28");
 });
 
-Deno.test("a server that refuses the revision and lists only older revisions gets a handshake", async () => {
+Deno.test("the client sends a handshake if the server refuses the revision and lists only legacy revisions", async () => {
   const server = old((heard) => fault(heard, -32022, 400, { supported: ["2025-06-18"] }));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(client.server.era, "legacy");
 });
 
-Deno.test("a server with no revision in common is refused, and the error lists the revisions of both", async () => {
+Deno.test("connecting fails if client and server have no revision in common, and the error lists the revisions of both", async () => {
   const server = old((heard) => fault(heard, -32022, 400, { supported: ["2030-01-01"] }));
   await assertRejects(
     () => connect(url, { fetch: server.fetch }),
@@ -118,14 +118,14 @@ Deno.test("a server with no revision in common is refused, and the error lists t
     heard.method === "initialize" ? ok(heard, { ...agreed, protocolVersion: "2024-10-07" }) : fault(heard, -32601, 200)
   );
   await assertRejects(() => connect(url, { fetch: shaking.fetch }), Error, "supports 2024-10-07");
-  // A server that refuses every revision in its own list is not asked endlessly.
+  // The client stops after a few requests if a server refuses even the revisions in its own list.
   const turning = fakeHttp((heard) => fault(heard, -32022, 400, { supported: ["2026-07-28"] }));
   assertEquals((await assertRejects(() => connect(url, { fetch: turning.fetch }), McpError)).code, -32022);
   assert(turning.heard.length < 10);
 });
 
 for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]]) {
-  Deno.test(`a refusal with code ${code} and status ${status} does not count as legacy`, async () => {
+  Deno.test(`a server that refuses the probe with code ${code} and status ${status} does not count as legacy`, async () => {
     const server = fakeHttp((heard) => code ? fault(heard, code, status) : new Response("who?", { status }));
     const error = await assertRejects(() => connect(url, { fetch: server.fetch }), McpError);
     assertEquals([error.code, error.status], [code, status]);
@@ -133,7 +133,7 @@ for (const [code, status] of [[-32020, 400], [-32021, 400], [0, 401], [0, 403]])
   });
 }
 
-Deno.test("an era can be requested", async () => {
+Deno.test("the options era and revisions restrict which revisions the client uses", async () => {
   const both = createLibrary();
   const fetch = (request: Request) => both.fetch(request);
   await using client = await connect("http://localhost/mcp", { fetch, era: "legacy" });
@@ -169,7 +169,7 @@ for (
   ] as const
 ) {
   const fetch = () => Promise.resolve(respond());
-  Deno.test(`connecting to a web server that is not MCP reports the received response: ${received}`, async () => {
+  Deno.test(`the error for a web server without MCP describes the response: ${received}`, async () => {
     for (const options of [{ era: "modern" }, { revisions: ["2026-07-28"] }, { era: "legacy" }, {}] as const) {
       const { message, status } = await assertRejects(() => connect(url, { fetch, ...options }), McpError);
       assertStringIncludes(message, received);
@@ -178,14 +178,14 @@ for (
   });
 }
 
-Deno.test("a subscription that a server on a pipe cancels ends, with or without a result", async () => {
+Deno.test("a subscription over a pipe ends when the server cancels it, with or without a result", async () => {
   for (const last of [undefined, { resultType: "complete", said: "bye" }]) {
     const server = fakePipe(({ id, method }, say) => {
       if (method === "server/discover") say({ id, result: { supportedVersions: ["2026-07-28"], capabilities: {} } });
       if (method !== "subscriptions/listen") return;
       const _meta = { "io.modelcontextprotocol/subscriptionId": id };
       say({ method: "notifications/subscriptions/acknowledged", params: { _meta, notifications: {} } });
-      // A message of another request.
+      // Messages for other requests, which the subscription ignores.
       say({ method: "notifications/message", params: { level: "info", data: 1 } });
       say({ method: "notifications/cancelled", params: { requestId: "other" } });
       say({ method: "notifications/tools/list_changed", params: { _meta } });
@@ -200,12 +200,12 @@ Deno.test("a subscription that a server on a pipe cancels ends, with or without 
   }
 });
 
-Deno.test("the error names a server that cannot be reached", async () => {
+Deno.test("if a server cannot be reached, the error contains its URL", async () => {
   const fetch = () => Promise.reject(new TypeError("connection refused"));
   await assertRejects(() => connect(url, { fetch }), Error, `Cannot reach ${url}: connection refused`);
 });
 
-Deno.test("connecting can be aborted", async () => {
+Deno.test("a signal aborts connecting", async () => {
   const stop = new AbortController();
   const connecting = connect(url, { signal: stop.signal, fetch: () => new Promise<Response>(() => {}) });
   stop.abort(new Error("too slow"));
@@ -213,7 +213,7 @@ Deno.test("connecting can be aborted", async () => {
   await assertRejects(() => connect(url, { signal: stop.signal }), Error, "too slow");
 });
 
-Deno.test("an invalid target is refused", async () => {
+Deno.test("connect throws for an invalid target", async () => {
   for (const target of ["ftp://a.test/", "file:///a.ts", "node server.js", "", new URL("data:,x")]) {
     await assertRejects(() => connect(target), TypeError, "the target is not an http or https URL");
   }
@@ -221,7 +221,7 @@ Deno.test("an invalid target is refused", async () => {
   await assertRejects(() => connect(nothing), TypeError, "a server from createServer");
 });
 
-// The HTTP+SSE transport.
+// Servers with the HTTP+SSE transport.
 
 Deno.test("a server with only the HTTP+SSE transport is used over HTTP+SSE", async () => {
   const server = createLibrary();
@@ -241,7 +241,7 @@ Deno.test("a server with only the HTTP+SSE transport is used over HTTP+SSE", asy
   await host.stop();
 });
 
-/** A server with only the stream of HTTP+SSE, with these events. */
+/** Creates a server that has only the HTTP+SSE transport and whose stream contains the given events. */
 function old2024(events: readonly unknown[], post = () => new Response(null, { status: 202 })) {
   return fakeHttp(({ http, method }) => {
     if (http === "GET") return stream(events, "open");
@@ -249,14 +249,14 @@ function old2024(events: readonly unknown[], post = () => new Response(null, { s
   });
 }
 
-Deno.test("an endpoint at another host gets no POST", async () => {
+Deno.test("the client sends no POST to an HTTP+SSE endpoint at another host", async () => {
   const server = old2024(["event: endpoint\ndata: http://evil.test/messages\n\n"]);
   const connecting = connect(url, { fetch: server.fetch, headers: { authorization: "Bearer 1" } });
   await assertRejects(() => connecting, Error, "http://evil.test is another origin");
   assertEquals(methodsOf(server), ["server/discover", "initialize", "GET"]);
 });
 
-Deno.test("a stream that names no endpoint is closed", async () => {
+Deno.test("the client closes an HTTP+SSE stream that names no endpoint", async () => {
   const silent = old2024(["event: other\ndata: /messages\n\n"]);
   await assertRejects(
     () => connect(url, { fetch: silent.fetch, timeoutMs: 50 }),
@@ -270,7 +270,7 @@ Deno.test("a stream that names no endpoint is closed", async () => {
   assertEquals(error.status, 404);
 });
 
-Deno.test("a message that the server refuses fails its request", async () => {
+Deno.test("over HTTP+SSE, a request fails if the server refuses its message", async () => {
   const posted: Message[] = [];
   const encoder = new TextEncoder();
   let say = (_text: string) => {};
@@ -297,9 +297,9 @@ Deno.test("a message that the server refuses fails its request", async () => {
   assertEquals([error.status, posted.length], [503, 3]);
 });
 
-// Pipes and processes.
+// Servers over pipes, and server processes.
 
-Deno.test("a server on a pipe that does not answer the probe gets a handshake", async () => {
+Deno.test("over a pipe, the client sends a handshake if the server does not respond to the probe", async () => {
   const server = fakePipe(({ id, method }, say) => {
     if (method === "initialize") say({ id, result: agreed });
   });
@@ -310,11 +310,11 @@ Deno.test("a server on a pipe that does not answer the probe gets a handshake", 
     "initialize",
     "notifications/initialized",
   ]);
-  // Without a name in the options, the client sends the library's name.
+  // Without the option `info`, the client sends the library's name and version.
   assertEquals(server.heard[1].params.clientInfo, { name: config.name, version: config.version });
 });
 
-Deno.test("a server on a pipe that refuses the probe gets a handshake", async () => {
+Deno.test("over a pipe, the client sends a handshake if the server refuses the probe", async () => {
   for (const code of [-32601, -32602, -32600, -32000, 1]) {
     const server = fakePipe(({ id, method }, say) => {
       if (method === "initialize") say({ id, result: agreed });
@@ -334,7 +334,7 @@ Deno.test("the probe timeout does not apply over HTTP, because a slow server wil
   assertEquals(client.server.era, "modern");
 });
 
-Deno.test("a modern server that starts slowly is recognized", async () => {
+Deno.test("a modern server that starts slowly is still used in the modern era", async () => {
   let first: number | string | undefined;
   const server = fakePipe(({ id, method }, say) => {
     if (method === "server/discover") first = id;
@@ -346,20 +346,20 @@ Deno.test("a modern server that starts slowly is recognized", async () => {
   assertEquals([client.server.era, client.server.version], ["modern", "2026-07-28"]);
 });
 
-/** The command that starts the misbehaving process. */
+/** Returns the command that starts `process.ts` with the given behaviour. */
 function toProcess(habit: string) {
   const [command, ...args] = toCommand(new URL("./process.ts", import.meta.url));
   return { command, args: [...args, habit] };
 }
 
-Deno.test("a process that exits at the probe is started again", async () => {
+Deno.test("the client restarts a process that exits when it receives the probe", async () => {
   await using client = await connect(toProcess("strict"), { probeMs: 30_000 });
   assertEquals([client.server.era, client.server.info?.name], ["legacy", "strict"]);
   const [{ name }] = await client.listTools();
   assertEquals(name, "cwd");
 });
 
-Deno.test("a process that never responds is not started again", async () => {
+Deno.test("the client does not restart a process that never responds", async () => {
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
   const options = { probeMs: 10, timeoutMs: 1000, onStderr };
@@ -367,7 +367,7 @@ Deno.test("a process that never responds is not started again", async () => {
   assertEquals([error.name, errors.match(/started/g)?.length], ["TimeoutError", 1]);
 });
 
-Deno.test("lines that are not messages are ignored, and reported as warnings", async () => {
+Deno.test("lines from a process that are not messages are ignored and reported as warnings", async () => {
   const warnings: string[] = [];
   await using client = await connect(toProcess("noisy"), {
     probeMs: 30_000,
@@ -377,7 +377,7 @@ Deno.test("lines that are not messages are ignored, and reported as warnings", a
   assertEquals(warnings, ["Starting…", "{}", "[1]"].map((text) => `Cannot read the server's message: ${text}`));
 });
 
-Deno.test("a process's standard error goes to onStderr", async () => {
+Deno.test("the callback onStderr receives the standard error of the process", async () => {
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
   const client = await connect(toProcess("wordy"), { probeMs: 30_000, onStderr });
@@ -385,7 +385,7 @@ Deno.test("a process's standard error goes to onStderr", async () => {
   assertStringIncludes(errors, "ready: héllo");
 });
 
-Deno.test("a process that exits fails its calls, with its exit code in the error", async () => {
+Deno.test("calls fail if the process exits, and the error contains the exit code", async () => {
   await using client = await connect(toProcess("plain"), { probeMs: 30_000 });
   const subscription = await client.subscribe({ toolsListChanged: true });
   const error = await assertRejects(() => client.callTool("exit"), DOMException, "ended with code 3");
@@ -394,7 +394,7 @@ Deno.test("a process that exits fails its calls, with its exit code in the error
   await assertRejects(() => client.listTools(), DOMException, "ended with code 3");
 });
 
-Deno.test("a process that does not exit by itself is killed", async () => {
+Deno.test("closing the client kills a process that does not exit by itself", async () => {
   await Promise.all(["stubborn", "deaf"].map(async (habit) => {
     let alive = 0;
     const options = { probeMs: 30_000, onStderr: () => void alive++ };
@@ -407,7 +407,7 @@ Deno.test("a process that does not exit by itself is killed", async () => {
   }));
 });
 
-Deno.test("the error names a command that cannot be started, and a process that ends silently fails the connection", async () => {
+Deno.test("connecting fails if the command cannot be started, with its name in the error, or if the process ends silently", async () => {
   await assertRejects(() => connect({ command: "no-such-command" }), Error, "Cannot start no-such-command");
   const [command] = toCommand("");
   const silent = { command, args: ["--version"] };
@@ -415,7 +415,7 @@ Deno.test("the error names a command that cannot be started, and a process that 
 });
 
 Deno.test("a process inherits only the environment variables that programs need to run", async () => {
-  // Set only for this process: a secret, and a function exported by a shell.
+  // Variables of this test process that the server process must not inherit: a secret, and an exported shell function.
   const secret = { MCP_TEST_SECRET: "s3cret", TERM: "() { echo; }" };
   let errors = "";
   const onStderr = (text: string) => void (errors += text);
@@ -428,7 +428,7 @@ Deno.test("a process inherits only the environment variables that programs need 
   assert(names.includes("PATH") && names.includes("NAMED"), errors);
 });
 
-Deno.test("a process gets the given environment and folder", async () => {
+Deno.test("a process gets the environment variables and the working directory in the options", async () => {
   let errors = "";
   const [command] = toCommand("");
   const script = "console.error(JSON.stringify([Deno.env.get('TEA'), !!Deno.env.get('PATH'), Deno.cwd()]))";

@@ -1,4 +1,4 @@
-// Event streams on the wire: split anywhere, with any line break, and without an end.
+// Parsing event streams: chunks that end anywhere, all kinds of line breaks, and endless streams.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readText } from "../../src/client/response_text.ts";
 import { readEvents, type StreamEvent } from "../../src/kit/event_stream.ts";
@@ -22,7 +22,7 @@ async function readAll(chunks: Iterable<string | Uint8Array<ArrayBuffer>>): Prom
   return await Array.fromAsync(readEvents(toResponse(chunks)));
 }
 
-/** The fields that are set in an event, without unset fields. */
+/** Removes the fields whose value is `undefined` from each event. */
 function toPlain(events: readonly StreamEvent[]): unknown[] {
   return events.map((event) => Object.fromEntries(Object.entries(event).filter(([, value]) => value !== undefined)));
 }
@@ -49,7 +49,7 @@ Deno.test("events are read with every kind of line break, and an incomplete even
   assertEquals(toPlain(await readAll([source])), expected);
 });
 
-Deno.test("events are the same wherever the bytes are split", async () => {
+Deno.test("events are read completely wherever the stream is split into chunks", async () => {
   const bytes = encoder.encode(source);
   for (let at = 1; at < bytes.length; at++) {
     assertEquals(toPlain(await readAll([bytes.slice(0, at), bytes.slice(at)])), expected, `split at ${at}`);
@@ -57,7 +57,7 @@ Deno.test("events are the same wherever the bytes are split", async () => {
   assertEquals(toPlain(await readAll([...bytes].map((byte) => Uint8Array.of(byte)))), expected);
 });
 
-/** The number of characters that are searched for line breaks while a stream is read. */
+/** Reads a stream, and counts the characters that the parser searches for line breaks. */
 async function countSearched(chunks: Iterable<string>): Promise<{ events: StreamEvent[]; searched: number }> {
   const { split } = String.prototype;
   let searched = 0;
@@ -73,7 +73,7 @@ async function countSearched(chunks: Iterable<string>): Promise<{ events: Stream
   }
 }
 
-Deno.test("a long event in many pieces is read in linear time", async () => {
+Deno.test("the parser takes linear time for a long event in many chunks", async () => {
   const pieces = 2000;
   const { events: [event], searched } = await countSearched([
     "data: ",
@@ -81,12 +81,12 @@ Deno.test("a long event in many pieces is read in linear time", async () => {
     "\n\n",
   ]);
   assertEquals(event.data?.length, 1000 * pieces);
-  // Each character is searched once. Searching the earlier pieces again for every piece would be quadratic. The test
-  // counts characters because times depend on the machine.
+  // The parser searches each character once. If it searched all earlier chunks again for each chunk, the time would be
+  // quadratic. The test counts characters, because times depend on the machine.
   assert(searched >= 1000 * pieces && searched < 1100 * pieces, `${searched} characters were searched`);
 });
 
-Deno.test("a response or an event without an end does not fill the memory", async () => {
+Deno.test("the size of a response or an event is limited, so an endless response does not fill the memory", async () => {
   const megabyte = new Uint8Array(1024 * 1024).fill(120);
   function* endless() {
     while (true) yield megabyte;
@@ -105,7 +105,7 @@ Deno.test("aborting ends a stream that is idle", async () => {
   assertEquals(isCancelled, true);
 });
 
-Deno.test("the parser distinguishes messages from other JSON", () => {
+Deno.test("parsing returns JSON-RPC messages, and refuses other JSON", () => {
   const good: readonly Message[] = [
     { id: 1, result: {} },
     { id: 1, result: null },

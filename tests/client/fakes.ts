@@ -1,10 +1,10 @@
-// Servers whose behaviour a test defines, over web requests and over a pipe.
+// Fake servers whose responses a test defines, over HTTP and over a pipe.
 import { Accounts } from "../../src/core/capacity/account.ts";
 import { BOUNDS } from "../support/limits.ts";
 
 import { INTERNALS } from "../../src/core/call/internals.ts";
 
-/** A message as a test reads it. */
+/** A received message, with types that let tests read any field. */
 export interface Message {
   readonly id?: number | string;
   readonly method?: string;
@@ -15,13 +15,13 @@ export interface Message {
   readonly error?: { readonly code: number };
 }
 
-/** The content of an HTTP request; a GET or DELETE has no message. */
+/** An HTTP request that the server received. A GET or DELETE request has no message. */
 export interface Heard extends Message {
   readonly http: string;
   readonly headers: Headers;
 }
 
-/** A server behind `fetch`, and the requests that it received. */
+/** A fake HTTP server, and the requests that it received. */
 export interface FakeHttp {
   readonly fetch: (request: Request) => Promise<Response>;
   readonly heard: readonly Heard[];
@@ -30,8 +30,8 @@ export interface FakeHttp {
 export const url = "http://fake.test/mcp";
 
 /**
- * A server that responds to each request with the result of the function; if the result is `undefined`, the server
- * refuses the HTTP method.
+ * Creates a server that responds to each request with the result of `answer`. If the result is `undefined`, the server
+ * responds with 202 to a notification and refuses the HTTP method of any other request.
  */
 export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   const heard: Heard[] = [];
@@ -46,34 +46,34 @@ export function fakeHttp(answer: (heard: Heard) => Response | Promise<Response> 
   };
 }
 
-/** The methods of a server's requests, in order; for a GET or DELETE, the HTTP method. */
+/** Returns the methods of the received requests in order. For a GET or DELETE request, this is the HTTP method. */
 export function methodsOf({ heard }: FakeHttp): string[] {
   return heard.map(({ http, method }) => method ?? http);
 }
 
-/** A JSON response with a result. */
+/** Creates a JSON response with a result. */
 export function ok({ id }: Message, result: unknown = {}): Response {
   return Response.json({ jsonrpc: "2.0", id, result });
 }
 
-/** A JSON response with an error. */
+/** Creates a JSON response with an error. */
 export function fault({ id }: Message, code: number, status: number, data?: unknown): Response {
   return Response.json({ jsonrpc: "2.0", id, error: { code, message: `error ${code}`, data } }, { status });
 }
 
-/** The discovery result of a modern server. */
+/** Creates the response of a modern server to `server/discover`. */
 export function discovered(message: Message): Response {
   return ok(message, { resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: { tools: {} } });
 }
 
-/** The result of a handshake. */
+/** The result of `initialize`. */
 export const agreed = {
   protocolVersion: "2025-11-25",
   capabilities: { tools: { listChanged: true }, resources: { subscribe: true }, logging: {} },
   serverInfo: { name: "fake", version: "1" },
 };
 
-/** A stream of events, which ends unless the test wants it to stay open or to break. */
+/** Creates a response with a stream of events. After the events, the stream ends, stays open or fails. */
 export function stream(events: readonly unknown[], end: "end" | "open" | "break" = "end"): Response {
   const encoder = new TextEncoder();
   let at = 0;
@@ -92,7 +92,10 @@ export function stream(events: readonly unknown[], end: "end" | "open" | "break"
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-/** A server at the other end of a pipe. `say` writes a message to the client. */
+/**
+ * Creates a pipe to a fake server. The server passes each received message to `receive`, which can send messages to the
+ * client with `say`.
+ */
 export function fakePipe(
   receive: (message: Message, say: (message: object) => void) => void,
 ): { readonly [INTERNALS]: { readonly openPipe: typeof open }; readonly heard: readonly Message[] } {

@@ -1,11 +1,11 @@
-// The client against the server of the official conformance suite, in both eras over every transport.
+// The client with the server of the official conformance suite, in both eras over every transport.
 import { assert, assertEquals } from "@std/assert";
 import everything from "../../examples/everything.ts";
 import { connect } from "../../src/client/client.ts";
 import { startHttpServer, toCommand } from "../../src/testing/http_server.ts";
 import { textOf } from "../support/behaviour.ts";
 
-/** The process of a server over stdio. */
+/** Returns the command that serves the server over stdio. */
 function toProcess() {
   const [command] = toCommand("");
   const { pathname } = new URL("./everything_stdio.ts", import.meta.url);
@@ -14,7 +14,7 @@ function toProcess() {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "stdio", "memory"] as const) {
-    Deno.test(`the client works with the server of the conformance suite (${era} over ${transport})`, async () => {
+    Deno.test(`the client works with the conformance suite's server (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       const host = transport === "http" ? startHttpServer(everything.fetch) : undefined;
       if (host) stack.defer(host.stop);

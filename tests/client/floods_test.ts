@@ -1,5 +1,5 @@
-// The memory of a client whose server sends notifications that the client does not read, and more questions than it can
-// answer.
+// Limits on the client's memory if a server sends more notifications than the program reads, or more questions than the
+// client can answer.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect, type ConnectOptions } from "../../src/client/client.ts";
 import { AnswerSlots } from "../../src/client/answer_slots.ts";
@@ -10,7 +10,10 @@ import { until } from "../support/behaviour.ts";
 const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 const quiet: ConnectOptions = { onWarning() {} };
 
-/** A server that accepts a subscription, and then sends notifications of `size` characters through `send`. */
+/**
+ * Creates a server that accepts a subscription. `send` makes the server send `count` notifications of `size`
+ * characters.
+ */
 function toFlood(count: number, size: number) {
   const uri = "notes://1";
   const flood = (id: unknown) =>
@@ -52,7 +55,7 @@ for (const era of ["modern", "legacy"] as const) {
       return way === "http" ? connect(url, { ...options, fetch: http.fetch }) : connect(pipe as never, options);
     };
 
-    Deno.test(`a subscription whose unread notifications are too large ends with an error: ${way}, ${era}`, async () => {
+    Deno.test(`a subscription ends with an error if its unread notifications are too large (${way}, ${era})`, async () => {
       await using client = await open(60, 1024 * 1024);
       const subscription = await client.subscribe({ resourceSubscriptions: ["notes://1"] });
       await assertRejects(
@@ -63,11 +66,11 @@ for (const era of ["modern", "legacy"] as const) {
         RangeError,
         "Cannot continue the subscription: the unread notifications exceed 16777216 characters; read notifications faster",
       );
-      // The connection stays usable.
+      // Other requests still work on the same connection.
       assertEquals(await client.request("ping"), {});
     });
 
-    Deno.test(`a subscription has no limit on notifications that are read: ${way}, ${era}`, async () => {
+    Deno.test(`a subscription can receive any number of notifications if the program reads them (${way}, ${era})`, async () => {
       await using client = await open(30, 512 * 1024);
       const subscription = await client.subscribe({ resourceSubscriptions: ["notes://1"] });
       let taken = 0;
@@ -79,7 +82,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("all subscriptions of a client share a limit, and notifications that were read no longer count", async () => {
+Deno.test("all subscriptions of a client share a limit on unread notifications", async () => {
   const { http } = toFlood(15, 1024 * 1024);
   await using client = await connect(url, { ...quiet, era: "modern", fetch: http.fetch });
   const listen = () => client.subscribe({ resourceSubscriptions: ["notes://1"] });
@@ -145,7 +148,7 @@ for (const way of ["http", "pipe"] as const) {
       ? connect(url, { ...quiet, era: "legacy", fetch: http.fetch, ...options })
       : connect(pipe as never, { ...quiet, era: "legacy", ...options });
 
-  Deno.test(`a few questions run concurrently, some questions wait, further questions are refused, and all end with their call: ${way}`, async () => {
+  Deno.test(`the client limits running and waiting questions, refuses further questions, and ends all questions of a call with the call (${way})`, async () => {
     const ping = { id: 9999, method: "ping" };
     const asking = toAsking([...Array.from({ length: 5000 }, (_, i) => toSample(i)), ping]);
     let running = 0;
@@ -165,7 +168,7 @@ for (const way of ["http", "pipe"] as const) {
       },
     });
     const calling = client.callTool("ask");
-    // Some questions are refused, and the ping gets a response if the server reads it.
+    // Wait until eight questions are running, and more than 50 questions were refused.
     await until(() => running === 8 && asking.answers.length > 50, "the first answers");
     const refusals = asking.answers.filter(({ error }) => error);
     assert(refusals.length > 50);
@@ -185,7 +188,7 @@ for (const way of ["http", "pipe"] as const) {
     assertEquals([started, most], [16, 8], "waiting questions ran after their call");
   });
 
-  Deno.test(`questions with many characters are refused: ${way}`, async () => {
+  Deno.test(`questions are refused if their total size is too large (${way})`, async () => {
     const asking = toAsking(Array.from({ length: 8 }, (_, i) => toSample(i, "x".repeat(4 * 1024 * 1024))));
     let started = 0;
     await using client = await open(asking, {
@@ -202,7 +205,7 @@ for (const way of ["http", "pipe"] as const) {
     await calling;
   });
 
-  Deno.test(`a call that the client cancels ends its questions: ${way}`, async () => {
+  Deno.test(`cancelling a call ends the questions of the call (${way})`, async () => {
     const asking = toAsking([toSample(1), toSample(2)]);
     let [started, stopped] = [0, 0];
     await using client = await open(asking, {
@@ -222,7 +225,7 @@ for (const way of ["http", "pipe"] as const) {
   });
 }
 
-Deno.test("a ping gets a response while the client waits for answers of its user", async () => {
+Deno.test("a ping gets a response while the client waits for its user's answers", async () => {
   const asking = toAsking([...Array.from({ length: 40 }, (_, i) => toSample(i)), { id: 77, method: "ping" }]);
   await using client = await connect(asking.pipe as never, {
     ...quiet,
@@ -235,7 +238,7 @@ Deno.test("a ping gets a response while the client waits for answers of its user
   await calling;
 });
 
-Deno.test("a result with more questions than a person can answer fails the call", async () => {
+Deno.test("a call fails if its result contains too many questions", async () => {
   const question = { method: "elicitation/create", params: { message: "?", requestedSchema: { properties: {} } } };
   const inputRequests = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`q${i}`, question]));
   const { fetch } = fakeHttp((heard) =>
@@ -269,7 +272,7 @@ Deno.test("a slot is released after a job that fails or never starts", async () 
   assertEquals(slots.waiting, 0);
 });
 
-Deno.test("comments are not stored, the lines of an event are counted, and overlong ids and retry times are ignored", async () => {
+Deno.test("an event stream drops comments, limits the lines of an event, and ignores overlong ids and retry times", async () => {
   const read = (text: string, times = 1) => {
     const body = new ReadableStream({
       pull(controller) {

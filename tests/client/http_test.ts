@@ -1,4 +1,4 @@
-// The client over HTTP: headers, rounds, sessions, and streams that end too early.
+// The client over HTTP: headers, questions in results, sessions, and streams that end too early.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import {
   connect,
@@ -26,12 +26,12 @@ import {
 } from "./fakes.ts";
 import { createLibrary } from "./server.ts";
 
-/** A modern server that responds to every method except `server/discover` with the result of the function. */
+/** Creates a modern server that responds to every method except `server/discover` with the result of `answer`. */
 function modern(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
 
-/** A server with sessions that responds to every method except the handshake with the result of the function. */
+/** Creates a server with sessions that responds to every method except the handshake with the result of `answer`. */
 function legacy(answer: (heard: Heard) => Response | Promise<Response> | undefined): FakeHttp {
   let sessions = 0;
   return fakeHttp((heard) => {
@@ -44,9 +44,9 @@ function legacy(answer: (heard: Heard) => Response | Promise<Response> | undefin
 const text = (content: string) => ({ resultType: "complete", content: [{ type: "text", text: content }] });
 const message = (id: Message["id"], content: string) => ({ jsonrpc: "2.0", id, result: text(content) });
 
-// The envelope of a modern request.
+// Headers and `_meta` of modern requests.
 
-Deno.test("every request carries the client's info and capabilities, in its body and in its headers", async () => {
+Deno.test("the body of every request contains the client's info and capabilities, and the headers repeat method and name", async () => {
   const server = modern((heard) => ok(heard, text("")));
   const options = {
     fetch: server.fetch,
@@ -74,7 +74,7 @@ Deno.test("every request carries the client's info and capabilities, in its body
   ]);
 });
 
-Deno.test("parameters are repeated in the headers that a tool declares, unless they are absent", async () => {
+Deno.test("the client sends the arguments of a call in the headers that the tool declares, unless an argument is absent", async () => {
   const inputSchema = {
     type: "object",
     properties: {
@@ -99,7 +99,7 @@ Deno.test("parameters are repeated in the headers that a tool declares, unless t
   assertEquals(second, [null, null, null, null, null]);
 });
 
-Deno.test("a tool with invalid header declarations is not offered over HTTP, with a warning", async () => {
+Deno.test("over HTTP, the client omits a tool with invalid header declarations from the list, and reports a warning", async () => {
   const tools = ["Region", "no way", ""].map((header, i) => ({
     name: `t${i}`,
     inputSchema: { type: "object", properties: { a: { type: "string", "x-mcp-header": header } } },
@@ -113,18 +113,18 @@ Deno.test("a tool with invalid header declarations is not offered over HTTP, wit
   await using client = await connect(url, { fetch: server.fetch, onWarning });
   assertEquals((await client.listTools()).map(({ name }) => name), ["t0"]);
   assertEquals(warnings.map((text) => text.slice(0, 25)), ["Cannot list the tool t1: ", "Cannot list the tool t2: "]);
-  // Older revisions have no such headers.
+  // Legacy revisions have no headers for arguments, so no tool is omitted.
   await using older = await connect(url, { fetch: server.fetch, era: "legacy" });
   assertEquals((await older.listTools()).length, 3);
 });
 
-Deno.test("a call of a tool that was never listed looks up its headers", async () => {
+Deno.test("before calling a tool that was not listed yet, the client loads its header declarations", async () => {
   const server = createLibrary();
   const host = startHttpServer(server.fetch);
   const client = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await client.callTool("echo", { text: "ab", times: 2 })), "abab");
   await client.close();
-  // The tool is on the last page.
+  // The tool is on the last page of the list.
   const other = await connect(`${host.origin}/mcp`);
   assertEquals(textOf(await other.callTool("lend", { member: "Ada" })), "1");
   await other.close();
@@ -134,7 +134,7 @@ Deno.test("a call of a tool that was never listed looks up its headers", async (
 
 // Rounds.
 
-Deno.test("the state of a question is returned unchanged, with a new request id, and is sent in no other request", async () => {
+Deno.test("requestState is sent back unchanged in a request with a new id, and in no other request", async () => {
   const state = '{"a": 1.0, "b":"\\u0000é"}';
   const server = modern((heard) => {
     const { name, inputResponses } = heard.params;
@@ -166,7 +166,7 @@ Deno.test("the state of a question is returned unchanged, with a new request id,
   assertEquals(new Set(calls.map(({ id }) => id)).size, calls.length);
 });
 
-Deno.test("a result without questions is retried, and the client stops after a limited number of rounds", async () => {
+Deno.test("an input_required result without questions is retried, and the number of rounds is limited", async () => {
   let rounds = 0;
   const server = modern((heard) => {
     if (heard.params.name === "later") {
@@ -184,7 +184,7 @@ Deno.test("a result without questions is retried, and the client stops after a l
   assertEquals(rounds, 65);
 });
 
-Deno.test("a question that the client cannot answer fails the call", async () => {
+Deno.test("a call fails if the client cannot answer a question", async () => {
   const ask = (method: string, params?: object) =>
     modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: { method, params } } }));
   const options: ConnectOptions = {
@@ -224,7 +224,7 @@ Deno.test("onElicit does not handle URL elicitation, and onElicitUrl does not ha
   await assertRejects(() => three.callTool("t"), Error, "messages is missing");
 });
 
-Deno.test("an invalid question fails the call", async () => {
+Deno.test("a call fails if a question is invalid", async () => {
   for (const question of [5, {}, { method: 1 }]) {
     const server = modern((heard) => ok(heard, { resultType: "input_required", inputRequests: { q: question } }));
     await using client = await connect(url, { fetch: server.fetch, roots: [] });
@@ -232,7 +232,7 @@ Deno.test("an invalid question fails the call", async () => {
   }
 });
 
-Deno.test("a result of an undeclared type is refused", async () => {
+Deno.test("a result is refused if no extension declares its resultType", async () => {
   const server = modern((heard) => ok(heard, { resultType: "task", taskId: "1" }));
   await using client = await connect(url, { fetch: server.fetch });
   await assertRejects(() => client.callTool("t"), Error, "the server sent the result type task");
@@ -245,7 +245,7 @@ Deno.test("a result of an undeclared type is refused", async () => {
 
 // Responses.
 
-Deno.test("an invalid response is an error that quotes it", async () => {
+Deno.test("the error for an invalid response quotes the response", async () => {
   const answers: Readonly<Record<string, (heard: Heard) => Response>> = {
     "got 502 text/html: Bad Gateway": () =>
       new Response("<html><title> Bad Gateway\n</title><p>x", {
@@ -268,7 +268,7 @@ Deno.test("an invalid response is an error that quotes it", async () => {
   }
 });
 
-Deno.test("lists with endless pages are an error", async () => {
+Deno.test("listing fails if the pages of a list never end", async () => {
   const turning = modern((heard) => ok(heard, { tools: [], nextCursor: "same" }));
   await using client = await connect(url, { fetch: turning.fetch });
   await assertRejects(() => client.listTools(), Error, "more than 1000 pages");
@@ -279,7 +279,7 @@ Deno.test("lists with endless pages are an error", async () => {
   await assertRejects(() => patient.listTools(), Error, "more than 1000 pages");
 });
 
-Deno.test("an unsupported feature gives an empty list, unless the server declared the feature", async () => {
+Deno.test("listing returns an empty list if the server does not support the feature, unless the server has declared the feature", async () => {
   const server = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(await client.listPrompts(), []);
@@ -287,7 +287,7 @@ Deno.test("an unsupported feature gives an empty list, unless the server declare
   assertEquals((await assertRejects(() => client.listTools(), McpError)).status, 404);
 });
 
-Deno.test("a response is read from a stream that stays open, and the stream is closed", async () => {
+Deno.test("the client reads the response from a stream that stays open, and closes the stream", async () => {
   let isCancelled = false;
   const server = modern(({ id }) => {
     const { body } = stream([{ jsonrpc: "2.0", method: "notifications/x" }, message(id, "done")], "open");
@@ -309,7 +309,7 @@ Deno.test("a response is read from a stream that stays open, and the stream is c
   assert(isCancelled);
 });
 
-Deno.test("the response in a stream is the message with the request's id", async () => {
+Deno.test("the message with the request's id is the response, wherever it is in the stream", async () => {
   const server = modern(({ id }) => stream([message(99, "not this"), message(id, "this")]));
   await using client = await connect(url, { fetch: server.fetch });
   assertEquals(textOf(await client.callTool("t")), "this");
@@ -331,7 +331,7 @@ Deno.test("a notification succeeds with any success status, and fails with any o
   assertEquals((await assertRejects(() => client.notify("notifications/x"), McpError)).code, -32600);
 });
 
-Deno.test("a completion has a total if the server sends a total", async () => {
+Deno.test("the result of a completion contains total if the server sends total", async () => {
   const answers: unknown[] = [
     { values: ["a", 1], total: 9, hasMore: true },
     { values: [], total: "9", hasMore: 1 },
@@ -348,7 +348,7 @@ Deno.test("a completion has a total if the server sends a total", async () => {
   await assertRejects(complete, McpError, "values is missing or has the wrong type");
 });
 
-Deno.test("a request on a modern stream gets no response, but is reported as a warning", async () => {
+Deno.test("a request from the server on a modern stream is reported as a warning, and gets no response", async () => {
   const warnings: string[] = [];
   const asked = { jsonrpc: "2.0", id: 1, method: "roots/list" };
   const server = modern(({ id }) => stream([asked, message(id, "done")]));
@@ -393,7 +393,7 @@ Deno.test("the revision header is sent from the first revision that defines it",
   }
 });
 
-Deno.test("a stream that cannot be opened is retried later", async () => {
+Deno.test("the client retries opening a GET stream after a failure", async () => {
   let status = 500;
   const server = legacy(({ http }) => {
     if (http !== "GET") return undefined;
@@ -408,7 +408,7 @@ Deno.test("a stream that cannot be opened is retried later", async () => {
   await client.close();
 });
 
-Deno.test("an expired session is replaced by a single new session, even if several requests detect the expiry", async () => {
+Deno.test("the client replaces an expired session by one new session, even if several requests detect the expiry", async () => {
   let good = "session-1";
   const server = legacy((heard) => {
     const id = heard.headers.get("mcp-session-id");
@@ -426,7 +426,7 @@ Deno.test("an expired session is replaced by a single new session, even if sever
   const head = again.slice(0, 5).map(({ http, method }) => method ?? http);
   assertEquals(head, ["initialize", "notifications/initialized", "logging/setLevel", "GET", "resources/subscribe"]);
   assertEquals(again[0].headers.get("mcp-protocol-version"), null);
-  // An error that is not about the session is returned unchanged.
+  // A 404 response whose error is not about the session does not replace the session.
   good = "none";
   const other = legacy((heard) => heard.id ? fault(heard, -32601, 404) : undefined);
   await using wrong = await connect(url, { fetch: other.fetch, era: "legacy" });
@@ -435,7 +435,7 @@ Deno.test("an expired session is replaced by a single new session, even if sever
   await subscription.close();
 });
 
-Deno.test("a subscription survives a session that the server has ended", async () => {
+Deno.test("a subscription continues in a new session after the server has ended the session", async () => {
   const server = createLibrary();
   const ids: string[] = [];
   const trace = toTrace({ response: ({ headers }) => void ids.push(headers.get("mcp-session-id") ?? "") });
@@ -444,7 +444,7 @@ Deno.test("a subscription survives a session that the server has ended", async (
   const subscription = await client.subscribe({ resourceSubscriptions: ["book://1"] });
   const [id] = ids.filter((id) => id);
   await server.fetch(new Request("http://localhost/mcp", { method: "DELETE", headers: { "mcp-session-id": id } }));
-  // The stream ends, is resumed after a second, and gets a 404.
+  // The stream ends, and the attempt to resume the stream after a second gets 404.
   await until(() => new Set(ids.filter((id) => id)).size === 2, "a new session");
   await until(() => count(trace.methods, "resources/subscribe") === 2, "a new subscription");
   await client.callTool("lend");
@@ -453,7 +453,7 @@ Deno.test("a subscription survives a session that the server has ended", async (
   await server.close();
 });
 
-Deno.test("questions outside of any call are answered, unless the server cancels them", async () => {
+Deno.test("the client answers questions outside of calls, unless the server cancels the question", async () => {
   const ask = (id: number, name: string) => ({ jsonrpc: "2.0", id, method: "elicitation/create", params: form(name) });
   const form = (name: string) => ({ message: name, requestedSchema: { properties: { a: { default: 1 } } } });
   const cancel = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 2 } };
@@ -499,7 +499,8 @@ Deno.test("a stream with a session is resumed after the retry time that the serv
       assertEquals(heard.headers.get("last-event-id"), ["a", "b", "b"][visits]);
       visits++;
       endedAt = performance.now();
-      // The first server polls, the second server breaks the stream, and the third server ends it.
+      // The first response lets the client poll, the second response breaks the stream, and the third response ends the
+      // stream.
       if (visits === 1) return stream(["id: b\nretry: 20\ndata:\n\n"]);
       if (visits === 2) return stream(["event: message\n"], "break");
       return stream([message(call?.id, "late")]);
@@ -515,7 +516,7 @@ Deno.test("a stream with a session is resumed after the retry time that the serv
   assert(waited[0] > 55 && waited[1] > 15 && waited[2] > 15, waited.join());
 });
 
-Deno.test("a stream that cannot be resumed fails its call", async () => {
+Deno.test("a call fails if its stream cannot be resumed", async () => {
   const place = `id: a\nretry: 1\ndata:\n\n`;
   const answers: Readonly<Record<string, readonly [first: string, then: () => Response | Promise<Response>]>> = {
     "the stream ended before the response": ["data:\n\n", () => stream([])],
@@ -534,13 +535,13 @@ Deno.test("a stream that cannot be resumed fails its call", async () => {
     const onWarning = (text: string) => void warnings.push(text);
     await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning });
     await assertRejects(() => client.callTool("t"), Error, state);
-    // The client makes several attempts, and reports one warning.
+    // The client reports only one warning for all attempts to resume the stream.
     const lost = [`The connection was lost, trying to resume: Cannot reach ${url}: no network`];
     assertEquals(warnings, first === place && state.startsWith("stream") ? lost : []);
   }
 });
 
-Deno.test("a call whose stream the server closes gets its result later", async () => {
+Deno.test("a call gets its result even if the server closes the stream before sending the result", async () => {
   const away = tool({
     name: "away",
     async run(_input, ctx) {
@@ -560,7 +561,7 @@ Deno.test("a call whose stream the server closes gets its result later", async (
   await server.close();
 });
 
-Deno.test("a subscription whose stream breaks is reopened", async () => {
+Deno.test("the client reopens a subscription after its stream broke", async () => {
   let opened = 0;
   const server = modern(({ id, method }) => {
     if (method !== "subscriptions/listen") return undefined;
@@ -579,7 +580,7 @@ Deno.test("a subscription whose stream breaks is reopened", async () => {
   assertEquals((await subscription.ended)?.last, true);
 });
 
-Deno.test("a subscription that is refused, or never acknowledged, fails", async () => {
+Deno.test("subscribing fails if the server refuses or never acknowledges the subscription", async () => {
   const refusing = modern((heard) => fault(heard, -32601, 404));
   await using client = await connect(url, { fetch: refusing.fetch });
   await assertRejects(() => client.subscribe({ toolsListChanged: true }), McpError);
@@ -612,7 +613,7 @@ Deno.test("a subscription works on a server without a GET stream", async () => {
   assertEquals((await subscription[Symbol.asyncIterator]().next()).value.method, news.method);
 });
 
-Deno.test("a server without logging gets no log level", async () => {
+Deno.test("the client sends no log level to a server without logging", async () => {
   const server = fakeHttp((heard) => {
     if (heard.method === "initialize") return ok(heard, { ...agreed, capabilities: {} });
     return heard.id ? fault(heard, -32601, 200) : undefined;
@@ -634,7 +635,7 @@ Deno.test("a closed client sends no further requests", async () => {
       return heard.id ? ok(heard) : undefined;
     });
     const era = make === modern ? "modern" : "legacy";
-    // A timer treats an infinite delay as zero.
+    // An infinite timeout must not expire immediately, although timers treat an infinite delay as zero.
     const client = await connect(url, { fetch: server.fetch, era, timeoutMs: Infinity });
     const subscription = await client.subscribe({ resourceSubscriptions: ["a:1"] });
     await client.close();
@@ -646,18 +647,18 @@ Deno.test("a closed client sends no further requests", async () => {
   }
 });
 
-Deno.test("a server that refuses to watch a resource fails the subscription", async () => {
+Deno.test("subscribing fails if the server refuses to watch one of the resources", async () => {
   const server = legacy((heard) => {
     if (heard.method === "resources/subscribe" && heard.params.uri === "a:2") return fault(heard, -32602, 200);
     return heard.id ? ok(heard) : undefined;
   });
   await using client = await connect(url, { fetch: server.fetch, era: "legacy", onWarning() {} });
   await assertRejects(() => client.subscribe({ resourceSubscriptions: ["a:1", "a:2"] }), McpError);
-  // Resources that were watched before the refusal are no longer watched.
+  // After the refusal, the client unsubscribes from both resources.
   assertEquals(methodsOf(server).filter((method) => method === "resources/unsubscribe").length, 2);
 });
 
-Deno.test("a resource is watched until its last subscription ends", async () => {
+Deno.test("the client unsubscribes from a resource when the last subscription to the resource ends", async () => {
   const server = legacy((heard) => heard.id ? ok(heard) : heard.http === "GET" ? stream([], "open") : undefined);
   const client = await connect(url, { fetch: server.fetch, era: "legacy" });
   const [one, two] = [
@@ -672,7 +673,7 @@ Deno.test("a resource is watched until its last subscription ends", async () => 
   await client.close();
 });
 
-Deno.test("a GET stream is reopened, from its start if necessary", async () => {
+Deno.test("a lost GET stream is resumed, or opened anew if the server refuses to resume the stream", async () => {
   const places: (string | null)[] = [];
   const news = (name: string) => ({ jsonrpc: "2.0", method: `notifications/${name}/list_changed` });
   const server = legacy(({ http, headers }) => {
@@ -689,7 +690,7 @@ Deno.test("a GET stream is reopened, from its start if necessary", async () => {
   await until(() => seen.length === 2, "both");
   assertEquals(seen, ["notifications/tools/list_changed", "notifications/prompts/list_changed"]);
   assertEquals(places, [null, "a", "a", null]);
-  // The session is the same.
+  // The client has not started a new session.
   assertEquals(count(methodsOf(server), "initialize"), 1);
   await client.close();
 });
@@ -716,7 +717,7 @@ Deno.test("a callback that throws causes only a warning", async () => {
   assertEquals(warnings, ["first", "second"]);
 });
 
-Deno.test("progress of another request, or without a number, is ignored", async () => {
+Deno.test("the client ignores progress of another request, and progress that is not a number", async () => {
   const steps: unknown[] = [];
   const server = modern(({ id, params: { _meta } }) => {
     const given = [["other", 1], [_meta.progressToken, "2"], [_meta.progressToken, 3]];
@@ -730,12 +731,12 @@ Deno.test("progress of another request, or without a number, is ignored", async 
   await using client = await connect(url, { fetch: server.fetch });
   await client.callTool("t", {}, { onProgress: ({ progress }) => void steps.push(progress) });
   assertEquals(steps, [3]);
-  // The channel does not call a missing callback.
+  // Without `onProgress`, the client sends no progress token.
   await client.callTool("t");
   assertEquals(server.heard.at(-1)?.params._meta.progressToken, undefined);
 });
 
-Deno.test("a client that closes waits until its cancellations are sent, up to a limit", async () => {
+Deno.test("closing the client waits for a limited time until cancellations are sent", async () => {
   for (const answers of [true, false]) {
     let isNotified = false;
     const server = fakeHttp((heard) => {
@@ -784,7 +785,7 @@ function count<T>(items: readonly T[], item: T): number {
   return items.filter((each) => each === item).length;
 }
 
-/** A trace that records the methods of the requests. */
+/** Creates a trace that records the method of each request. */
 function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (string | undefined)[] } {
   const methods: (string | undefined)[] = [];
   return {
@@ -798,7 +799,7 @@ function toTrace(given: Partial<Trace>): Trace & { readonly methods: readonly (s
   };
 }
 
-Deno.test("an answer that a busy server refuses is sent again, and a call that has ended sends no answers", async () => {
+Deno.test("the client sends an answer again if a busy server refused it, and sends no answers after the call has ended", async () => {
   const name = z.object({ name: z.string() });
   const greet = tool({
     name: "greet",

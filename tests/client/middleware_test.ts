@@ -1,4 +1,4 @@
-// Middleware functions around the requests of a client.
+// The option `use` of the client: middleware functions run around requests.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { type ClientMiddleware, connect } from "../../src/client/client.ts";
@@ -43,7 +43,7 @@ for (const era of ["modern", "legacy"] as const) {
       ]);
     });
 
-    Deno.test(`a middleware function can change, repeat and answer requests (${era} over ${transport})`, async () => {
+    Deno.test(`a middleware function can change and repeat requests, and return results of its own (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       let sent = 0;
       const trace: ClientMiddleware = (request, next) => {
@@ -63,7 +63,7 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals((await client.readResource("book://1")).contents[0].text, "cached");
     });
 
-    Deno.test(`an error of a middleware function is the error of the request (${era} over ${transport})`, async () => {
+    Deno.test(`a request fails with the error that a middleware function throws (${era} over ${transport})`, async () => {
       await using stack = new AsyncDisposableStack();
       const client = await join(stack, [(request, next) => {
         if (request.method === "resources/read") throw new Error("not today");

@@ -1,4 +1,4 @@
-// Results of tools are validated against the output schemas in the list, without running a server's patterns.
+// The client validates tool results against the output schemas in the list, without running patterns from the server.
 import { assertEquals, assertRejects } from "@std/assert";
 import { z } from "zod";
 import { tool } from "../../mod.ts";
@@ -11,7 +11,10 @@ import { agreed, discovered, fakeHttp, ok, url } from "./fakes.ts";
 const EVIL = "^(([a-z])+.)+[A-Z]([a-z])+$";
 const long = "a".repeat(60);
 
-/** A server with one tool, which returns the value in its argument. */
+/**
+ * Creates a server that responds to tool calls with the given results in order. Only the tool `sum` has an output
+ * schema.
+ */
 function serve(era: "modern" | "legacy", outputSchema: unknown, results: readonly object[]) {
   const left = [...results];
   return fakeHttp((heard) => {
@@ -61,12 +64,12 @@ for (const era of ["modern", "legacy"] as const) {
     }
     assertEquals((await client.callTool("sum")).structuredContent, { sum: 4 });
     assertEquals((await client.callTool("sum")).isError, true);
-    // Another tool has no schema.
+    // A tool without an output schema can return any structured content.
     assertEquals((await client.callTool("free")).structuredContent, { sum: "4" });
   });
 }
 
-Deno.test("results are unchanged without a list, after a change of the list, and through request", async () => {
+Deno.test("results are not validated before the tools were listed, after the list has changed, and if request() sends the call", async () => {
   const result = { structuredContent: { sum: "4" } };
   const server = serve("modern", schema, Array(4).fill(result));
   let changes = false;
@@ -87,7 +90,7 @@ Deno.test("results are unchanged without a list, after a change of the list, and
   await client.callTool("sum");
 });
 
-Deno.test("an output schema that is unusable or has patterns rejects no result", async () => {
+Deno.test("the client accepts every result if the output schema is unusable or has patterns", async () => {
   const unusable = [
     { $ref: "https://elsewhere.example/schema" },
     { $schema: "http://json-schema.org/draft-03/schema" },
@@ -114,7 +117,7 @@ Deno.test("an output schema that is unusable or has patterns rejects no result",
   assertEquals(compiled.filter((source) => source.includes("([a-z])+")), []);
 });
 
-Deno.test("the check ignores patterns, and rejects only results that no pattern could make valid", () => {
+Deno.test("the validation ignores patterns, and rejects a result only if it is invalid whatever the patterns match", () => {
   const pattern = "b";
   const misfits = (schema: object, value: unknown) =>
     compileJsonSchema({ ...schema }, { ignoresPatterns: true })(value).map(({ path, message }) =>
@@ -143,7 +146,7 @@ Deno.test("the check ignores patterns, and rejects only results that no pattern 
     assertEquals(misfits(schema, { a: "x" }), [], JSON.stringify(schema));
   }
   assertEquals(misfits({ contains: { pattern }, maxContains: 1 }, ["b", "a"]), []);
-  // All other keywords are still checked.
+  // Keywords other than `pattern` are still validated.
   assertEquals(misfits({ pattern, maxLength: 2 }, "aaa"), [": expected at most 2 characters, got 3"]);
   assertEquals(misfits({ oneOf: [{ pattern }, { maxLength: 1 }] }, 4), []);
   assertEquals(misfits({ anyOf: [{ type: "string", pattern }, { type: "null" }] }, 4).length, 1);
@@ -152,7 +155,7 @@ Deno.test("the check ignores patterns, and rejects only results that no pattern 
   ]);
 });
 
-behaviour("every result of a server of this library passes the check", async (connect) => {
+behaviour("the client accepts every result from a server of this library", async (connect) => {
   const person = z.object({ email: z.email(), at: z.iso.datetime().optional(), tags: z.array(z.string()).default([]) });
   const known = tool({ name: "known", output: person, run: () => ({ email: "ada@example.com" }) });
   const failing = tool({ name: "failing", output: person, run: () => ({ content: [], isError: true }) });

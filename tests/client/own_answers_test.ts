@@ -1,4 +1,4 @@
-// Requests with their own functions, which answer only the questions of their request.
+// Callbacks such as `onElicit` in the options of a request answer only the questions of this request.
 import { assertEquals, assertRejects } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { type AnswerContext, type Client, connect, type ConnectOptions, McpError } from "../../src/client/client.ts";
@@ -46,7 +46,7 @@ for (const era of ["modern", "legacy"] as const) {
         await run(async (options) => stack.use(await connect(target, { era, capabilities: ALL, ...options })));
       });
 
-    everyWay("a request answers its questions with its own functions", async (join) => {
+    everyWay("the callbacks of a request answer the questions of the request", async (join) => {
       const client = await join({ onElicit: () => ({ action: "accept", content: { name: "connection" } }) });
       const own = await client.callTool("who", {}, {
         onElicit: () => ({ action: "accept", content: { name: "request" } }),
@@ -59,30 +59,33 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(textOf(said), "own");
     });
 
-    everyWay("a function that answers gets the key of the question and the request that asked it", async (join) => {
-      const client = await join();
-      const contexts: AnswerContext[] = [];
-      await client.callTool("who", { id: 7 }, {
-        onElicit(_request, context) {
-          contexts.push(context);
-          return { action: "accept", content: { name: "x" } };
-        },
-      });
-      await client.callTool("where", {}, {
-        roots(context) {
-          contexts.push(context);
-          return [];
-        },
-      });
-      const [first, second] = contexts;
-      if (era === "modern") assertEquals(first.key, "name");
-      else assertEquals(typeof first.key, "string");
-      assertEquals(first.request, { method: "tools/call", params: { name: "who", arguments: { id: 7 } } });
-      assertEquals(second.request?.params.name, "where");
-    });
+    everyWay(
+      "a callback receives the key of the question and the request to which the question belongs",
+      async (join) => {
+        const client = await join();
+        const contexts: AnswerContext[] = [];
+        await client.callTool("who", { id: 7 }, {
+          onElicit(_request, context) {
+            contexts.push(context);
+            return { action: "accept", content: { name: "x" } };
+          },
+        });
+        await client.callTool("where", {}, {
+          roots(context) {
+            contexts.push(context);
+            return [];
+          },
+        });
+        const [first, second] = contexts;
+        if (era === "modern") assertEquals(first.key, "name");
+        else assertEquals(typeof first.key, "string");
+        assertEquals(first.request, { method: "tools/call", params: { name: "who", arguments: { id: 7 } } });
+        assertEquals(second.request?.params.name, "where");
+      },
+    );
 
     everyWay(
-      "a question of concurrent requests is answered by the functions of its request, or refused",
+      "if requests run concurrently, each question is answered by the callbacks of its own request, or is refused",
       async (join) => {
         const client = await join();
         const call = (id: number) =>
@@ -95,8 +98,8 @@ for (const era of ["modern", "legacy"] as const) {
         const warned = era === "legacy" && transport === "memory";
         const results = await Promise.allSettled(Array.from({ length: 20 }, (_, id) => call(id)));
         for (const [id, result] of results.entries()) {
-          // On one channel the request of a question is unknown: the question is refused, and never shown to another
-          // user.
+          // Over one legacy channel, the client cannot know to which request a question belongs. The client refuses the
+          // question, so that no other user sees the question.
           if (warned && (result.status === "rejected" || result.value.isError)) continue;
           if (result.status === "rejected") throw result.reason;
           assertEquals(textOf(result.value), `user ${id}`);
@@ -106,7 +109,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("a modern request declares the capabilities of its own functions, and of no other request", async () => {
+Deno.test("a modern request declares the capabilities for its own callbacks only", async () => {
   const server = createAsking();
   await using client = await connect(server);
   await assertRejects(() => client.callTool("where"), McpError, "did not declare");

@@ -1,4 +1,4 @@
-// A misbehaving server of an old revision, which client tests start as a process. Its argument selects the behaviour.
+// A misbehaving legacy server that client tests start as a process. The last argument selects the behaviour.
 interface Runtimes {
   readonly Deno?: {
     readonly args: readonly string[];
@@ -44,5 +44,5 @@ for await (const bytes of input) {
     else if (id !== undefined) say({ id, error: { code: -32601, message: "no such method" } });
   }
 }
-// A process with a timer does not exit at the end of its input.
+// A running timer prevents the process from exiting at the end of its input.
 if (habit === "deaf" || habit === "stubborn") setInterval(() => console.error("alive"), 20);

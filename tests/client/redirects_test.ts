@@ -1,4 +1,4 @@
-// Redirects: the client sends nothing to any other origin than the origin that it connected to.
+// Redirects: the client sends nothing to an origin other than the origin to which it connected.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { RedirectError } from "../../src/client/redirects.ts";
@@ -10,7 +10,7 @@ import { createLibrary } from "./server.ts";
 
 type Answer = Response | undefined;
 
-/** The requests that one origin received. */
+/** A request that an origin has received. */
 interface Heard {
   readonly method: string;
   readonly path: string;
@@ -19,16 +19,16 @@ interface Heard {
 }
 
 interface Origins extends AsyncDisposable {
-  /** The URL that the client connects to. */
+  /** URL to which the client connects. */
   readonly url: string;
   readonly origin: string;
   readonly heard: readonly Heard[];
-  /** Another port of the same machine: a second origin, which would respond to any request. */
+  /** A second origin on another port of this machine. It responds to every request. */
   readonly otherOrigin: string;
   readonly otherHeard: readonly Heard[];
 }
 
-/** A server at one origin, unless `divert` returns a response, and the same server at a second origin. */
+/** Starts the same server at two origins. The first origin responds with the result of `divert` if there is one. */
 function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = createLibrary): Origins {
   const server = wrap();
   const [heard, otherHeard]: [Heard[], Heard[]] = [[], []];
@@ -64,7 +64,7 @@ function startOrigins(divert: (heard: Heard, other: string) => Answer, wrap = cr
 const redirect = (status: number, location: string) => new Response(null, { status, headers: { location } });
 const headers = { "x-api-key": "secret", authorization: "Bearer secret" };
 
-/** Asserts that a promise fails with an error that names both origins and the remedy. */
+/** Asserts that a promise rejects with an error that contains both origins and the remedy. */
 async function assertRefused(promise: Promise<unknown>, { origin, otherOrigin, otherHeard }: Origins): Promise<void> {
   const { message } = await assertRejects(() => promise, RedirectError);
   for (const part of [origin, otherOrigin, `connect to ${otherOrigin}/mcp`]) assertStringIncludes(message, part);
@@ -72,7 +72,7 @@ async function assertRefused(promise: Promise<unknown>, { origin, otherOrigin, o
 }
 
 for (const status of [301, 302, 303, 307, 308]) {
-  Deno.test(`a redirect with ${status} to another origin is not followed when a client connects`, async () => {
+  Deno.test(`while connecting, the client does not follow a redirect with ${status} to another origin`, async () => {
     for (const revisions of [["2026-07-28"], ["2025-11-25"], ["2026-07-28", "2025-11-25"]]) {
       await using origins = startOrigins((_, other) => redirect(status, `${other}/mcp`));
       await assertRefused(connect(origins.url, { headers, revisions }), origins);
@@ -80,7 +80,7 @@ for (const status of [301, 302, 303, 307, 308]) {
     }
   });
 
-  Deno.test(`a redirect with ${status} to another origin is not followed during a connection`, async () => {
+  Deno.test(`a connected client does not follow a redirect with ${status} to another origin`, async () => {
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ body }, other) =>
         body.includes("tools/call") ? redirect(status, `${other}/mcp`) : undefined
@@ -91,7 +91,7 @@ for (const status of [301, 302, 303, 307, 308]) {
   });
 }
 
-Deno.test("neither the stream nor the DELETE of a session is redirected to another origin", async () => {
+Deno.test("the client does not follow a redirect of the GET or the DELETE of a session to another origin", async () => {
   await using origins = startOrigins(({ method }, other) =>
     method === "POST" ? undefined : redirect(method === "GET" ? 302 : 307, `${other}/mcp`)
   );
@@ -102,7 +102,7 @@ Deno.test("neither the stream nor the DELETE of a session is redirected to anoth
   assertEquals(origins.otherHeard, []);
 });
 
-Deno.test("a resumed stream is not redirected to another origin", async () => {
+Deno.test("the client does not follow a redirect to another origin when it resumes a stream", async () => {
   await using origins = startOrigins(({ method, body }, other) => {
     if (method === "GET") return redirect(307, `${other}/mcp`);
     if (!body.includes("tools/call")) return;
@@ -112,11 +112,11 @@ Deno.test("a resumed stream is not redirected to another origin", async () => {
   await assertRefused(client.callTool("echo", { text: "secret" }), origins);
 });
 
-Deno.test("no address of HTTP+SSE is redirected to another origin", async () => {
+Deno.test("over HTTP+SSE, the client follows no redirect of the stream or the endpoint to another origin", async () => {
   for (const diverted of ["GET", "POST"]) {
     await using origins = startOrigins(
       ({ method, path }, other) => {
-        // The first POST shows that there is no other endpoint here.
+        // Refuse the POST to the stream's URL, so that the client uses HTTP+SSE.
         if (method === "POST" && path === "/sse") return new Response(null, { status: 405 });
         return method === diverted ? redirect(307, `${other}/mcp`) : undefined;
       },
@@ -148,9 +148,9 @@ Deno.test("the test kit's client does not follow a redirect to another origin", 
   assertEquals(origins.otherHeard, []);
 });
 
-// Within the origin.
+// Redirects within the origin.
 
-Deno.test("a redirect with 307 or 308 within the origin preserves method, headers and body", async () => {
+Deno.test("the client follows a 307 or 308 redirect within the origin with the same method, headers and body", async () => {
   for (const status of [307, 308]) {
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using origins = startOrigins(({ path }) => path === "/old" ? redirect(status, "/mcp?") : undefined);
@@ -166,7 +166,7 @@ Deno.test("a redirect with 307 or 308 within the origin preserves method, header
   }
 });
 
-Deno.test("a GET follows every redirect within the origin", async () => {
+Deno.test("the client follows every redirect of a GET within the origin", async () => {
   for (const status of [301, 302, 303, 307, 308]) {
     await using origins = startOrigins(({ method, path }) =>
       method === "GET" && path === "/mcp" ? redirect(status, "?there") : undefined
@@ -178,7 +178,7 @@ Deno.test("a GET follows every redirect within the origin", async () => {
   }
 });
 
-Deno.test("a redirect that would turn POST into GET is refused", async () => {
+Deno.test("the client refuses a redirect that would turn POST into GET", async () => {
   for (const status of [301, 302, 303]) {
     await using origins = startOrigins(() => redirect(status, "/there"));
     const { message } = await assertRejects(() => connect(origins.url, { headers }), RedirectError);
@@ -188,7 +188,7 @@ Deno.test("a redirect that would turn POST into GET is refused", async () => {
   }
 });
 
-Deno.test("a redirect loop ends", async () => {
+Deno.test("the client stops after five redirects", async () => {
   await using origins = startOrigins(() => redirect(307, "/mcp"));
   await assertRejects(
     () => connect(origins.url),
@@ -201,7 +201,7 @@ Deno.test("a redirect loop ends", async () => {
 const odd: readonly { readonly what: string; readonly response: () => Response; readonly says: string }[] = [
   {
     what: "a runtime does not reveal",
-    // A Response of this type cannot be constructed.
+    // The `Response` constructor cannot create a response of this type.
     response: () => Object.defineProperty(Response.error(), "type", { value: "opaqueredirect" }),
     says: "this runtime hides the target of the redirect",
   },

@@ -1,21 +1,24 @@
-// A server that sends any state of a task, including states that no server should send.
+// A server for tests that can send any task state, including invalid states.
 import { extension, type Params, tool } from "../../mod.ts";
 import { z } from "zod";
 
-/** The requests that the server received, in order. */
+/** A request that the server has received. */
 export interface Sent {
   readonly method: string;
   readonly params: Params;
 }
 
 export interface Script {
-  /** The fields of the handle. */
+  /** Additional fields for the result that starts the task. */
   readonly handle?: Params;
-  /** The state for each poll, by its number. A thrown error is sent as the response. */
+  /**
+   * Returns the task's state for the poll with the number `poll`. If the function throws, the server responds with the
+   * error.
+   */
   readonly get: (poll: number, sent: readonly Sent[]) => Params | Promise<Params>;
-  /** Called with the answers of the client. */
+  /** Receives the client's answers. */
   readonly update?: (responses: Params) => void;
-  /** Whether the server supports subscriptions to changes. */
+  /** Whether the server accepts subscriptions to the task. */
   readonly listens?: boolean;
 }
 
@@ -76,19 +79,21 @@ export function scriptTasks({ handle, get, update, listens }: Script) {
   return { handlers, sent, notify, count: (method: string) => sent.filter((each) => each.method === method).length };
 }
 
-/** The state of the task `t1` while it is running. */
+/** Returns the state of the task `t1` while it is running. */
 export function working(more: Params = {}): Params {
   const at = "2026-01-01T00:00:00Z";
   const common = { taskId: "t1", createdAt: at, lastUpdatedAt: at, ttlMs: null, pollIntervalMs: 1000 };
   return { ...common, status: "working", ...more };
 }
 
-/** The state of the task when it is completed with a text. */
+/** Returns the state of the task after its completion with a text result. */
 export function completed(text = "done", more: Params = {}): Params {
   return working({ status: "completed", result: { content: [{ type: "text", text }] }, ...more });
 }
 
-/** Questions for a name, by key. */
+/**
+ * Returns the state of the task while it waits for answers. Each key stands for an elicitation that asks for a name.
+ */
 export function asking(...keys: string[]): Params {
   const requestedSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
   const ask = (key: string) => ({ method: "elicitation/create", params: { message: `${key}?`, requestedSchema } });

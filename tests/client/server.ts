@@ -1,9 +1,9 @@
-// A server with one handler of every kind, for tests of the client: imported, or started as a stdio process.
+// A server with every kind of handler, for client tests. Tests import this file, or start it as a stdio process.
 import { createServer, prompt, resource, type Server, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** Creates the server. Its lists have two items per page. */
+/** Creates the server. Each page of its lists has two items. */
 export function createLibrary(): Server {
   let lent = 0;
   let stopped = 0;

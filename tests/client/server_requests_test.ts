@@ -1,4 +1,5 @@
-// Capabilities of a client, and its answers: validated before they are sent, without running the server's patterns.
+// The client's capabilities and answers. The client validates answers before sending them, without running patterns
+// from the server.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { type AnswerOptions, toCapabilities } from "../../src/client/answer_options.ts";
 import { createRequestHandler } from "../../src/client/server_requests.ts";
@@ -9,7 +10,7 @@ import { discovered, type FakeHttp, fakeHttp, type Heard, ok } from "./fakes.ts"
 
 const url = "http://server.example/mcp";
 
-/** A modern server that responds to every method except `server/discover` with the result of the function. */
+/** Creates a modern server that responds to every method except `server/discover` with the result of `answer`. */
 function modern(answer: (heard: Heard) => Response): FakeHttp {
   return fakeHttp((heard) => heard.method === "server/discover" ? discovered(heard) : answer(heard));
 }
@@ -57,10 +58,10 @@ for (
     [{ type: "object" }, ["a"], undefined],
   ] as const
 ) {
-  Deno.test(`${JSON.stringify(value)} for ${JSON.stringify(field)}: ${misfit ?? "fine"}`, async () => {
+  Deno.test(`the form value ${JSON.stringify(value)} is checked against ${JSON.stringify(field)}: ${misfit ?? "it is valid"}`, async () => {
     const schema = { type: "object", properties: { f: field } };
     assertEquals(findFormMisfit(schema, { f: value }), misfit && `f: ${misfit}`);
-    // The same check through a client.
+    // Check the same value with a request handler of the client.
     const answer = createRequestHandler({
       onElicit: () => ({ action: "accept", content: { f: Object(value) && value } as never }),
     });
@@ -80,7 +81,7 @@ for (
   });
 }
 
-Deno.test("a form's required and unknown fields are checked, defaults apply, and a declined form needs no content", async () => {
+Deno.test("an accepted form must have its required fields and no unknown fields, and a declined form needs no content", async () => {
   const schema = { properties: { a: text, b: { ...text, default: "b" } }, required: ["a", "b"] };
   assertEquals(findFormMisfit(schema, { b: "x" }), "a: it is required");
   assertEquals(findFormMisfit(schema, { a: "x", b: "x", c: 1 }), undefined);
@@ -106,7 +107,7 @@ Deno.test("a form's required and unknown fields are checked, defaults apply, and
   await assertRejects(() => ask({ action: "accept" }), TypeError, "a: it is required");
 });
 
-Deno.test("the answers to a form may have any property names", async () => {
+Deno.test("the fields of a form can have any names", async () => {
   const answers: AnswerOptions = {
     onElicit: ({ message }) =>
       message === "a" ? { action: "accept", content: { a: "x" } } : { action: "accept", content: { b: 1 } },
@@ -118,7 +119,7 @@ Deno.test("the answers to a form may have any property names", async () => {
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`an invalid answer is not sent to a ${era} server`, async () => {
+  Deno.test(`the client does not send an invalid answer to a ${era} server`, async () => {
     let answered = 0;
     const ask = tool({
       name: "ask",
@@ -145,7 +146,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("sampling is declared with its features, and other features are refused", async () => {
+Deno.test("the client declares its sampling features, and refuses requests that need other features", async () => {
   const onSample = () => ({ role: "assistant", content: { type: "text", text: "" }, model: "m" }) as const;
   assertEquals(toCapabilities({ onSample }), { sampling: {} });
   assertEquals(toCapabilities({ onSample, sampling: { tools: true, context: true } }), {
@@ -195,7 +196,7 @@ Deno.test("the result of onSample is checked before it is sent", async () => {
   assertEquals(await ask(fine, { tools: [] }), fine);
 });
 
-Deno.test("a root is a file:// URI", async () => {
+Deno.test("a root must be a file:// URI", async () => {
   const roots = ["https://example.com/", "/home/me", "file:/home/me", ""].map((uri) => [{ uri }]);
   for (const wrong of roots) {
     assertThrows(() => createRequestHandler({ roots: wrong }), TypeError, "the URI does not begin with file://");
@@ -220,7 +221,7 @@ Deno.test("a root is a file:// URI", async () => {
   );
 });
 
-Deno.test("an error of the client's answer is not reported as an error of the server", async () => {
+Deno.test("a failure of the client's answer is an Error, not an McpError from the server", async () => {
   const asking = modern((heard) =>
     ok(heard, { resultType: "input_required", inputRequests: { q: { method: "roots/list" } } })
   );
@@ -236,7 +237,7 @@ Deno.test("an error of the client's answer is not reported as an error of the se
   }
 });
 
-Deno.test("a result with a resultType is accepted only from a declared extension", async () => {
+Deno.test("a result with a resultType of an extension is accepted only if the client has declared the extension", async () => {
   const call = async (resultType: unknown, extensions?: object) => {
     const server = modern((heard) => ok(heard, { resultType, content: [] }));
     const options: ConnectOptions = {
@@ -266,7 +267,7 @@ Deno.test("a result with a resultType is accepted only from a declared extension
   }
 });
 
-Deno.test("a cursor may repeat, and may be any text", async () => {
+Deno.test("a cursor can repeat, and can be any text", async () => {
   const cursors = ["same", "same", "", "same"];
   const server = modern((heard) => {
     const nextCursor = cursors.shift();
@@ -280,7 +281,7 @@ Deno.test("a cursor may repeat, and may be any text", async () => {
   assertEquals(server.heard.slice(1).map(({ params }) => params?.cursor), [undefined, "same", "same", "", "same"]);
 });
 
-Deno.test("the era of an origin is detected once, and again after it has changed", async () => {
+Deno.test("the client detects the era of an origin once, and again after the era has changed", async () => {
   let isLegacy = true;
   const heard: unknown[] = [];
   const server = fakeHttp((message) => {

@@ -1,4 +1,4 @@
-// Skills of a server, and servers whose skills differ from their entries.
+// The client lists and reads skills, and refuses files that do not match their entries.
 import { createHash } from "node:crypto";
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { extension, resourceProvider } from "../../mod.ts";
@@ -24,7 +24,7 @@ const good = {
   resources: [describe(URI), describe(FORM)],
 };
 
-/** Handlers that serve these entries and files. */
+/** Creates handlers that serve the given entries and files. `reads` records the URIs of read files. */
 function serve(entries: readonly unknown[], files: Readonly<Record<string, string>> = texts) {
   const reads: string[] = [];
   const own = extension({
@@ -66,7 +66,7 @@ behaviour("a client lists and reads the skills of a folder", async (connect) => 
   await assertRejects(() => office.read(style, "skill://plan-week/SKILL.md"), SkillError, "no such file");
 });
 
-behaviour("no file is read in advance, and each file is verified when it is read", async (connect) => {
+behaviour("the client reads files only on request, and verifies each file", async (connect) => {
   const { handlers, reads } = serve([good]);
   const { client } = await connect({ handlers });
   const own = skillsOf(client);
@@ -96,7 +96,7 @@ behaviour("no file is read in advance, and each file is verified when it is read
   }
 });
 
-behaviour("files of a dynamic skill are read only within its folder", async (connect) => {
+behaviour("the client reads files of a dynamic skill only within the skill's folder", async (connect) => {
   const { client } = await connect({ handlers: serve([{ ...good, resources: "dynamic" }]).handlers });
   const own = skillsOf(client);
   const skill = await own.get(URI);
@@ -104,7 +104,7 @@ behaviour("files of a dynamic skill are read only within its folder", async (con
   await assertRejects(() => own.read(skill, "skill://other/SKILL.md"), SkillError, "no such file");
 }, { transports: ["memory"] });
 
-behaviour("entries that break a rule are omitted", async (connect) => {
+behaviour("the client omits invalid entries from the list", async (connect) => {
   const [own, form] = good.resources;
   const entries = [
     [null, "its entry has no uri"],

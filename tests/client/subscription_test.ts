@@ -1,4 +1,4 @@
-// The notifications of a subscription that were not read yet.
+// The buffer of a subscription for unread notifications.
 import { toSubscription } from "../../src/client/subscription.ts";
 import type { Notification } from "../../src/client/message.ts";
 import { assertEquals } from "../support/std.ts";
@@ -14,7 +14,7 @@ async function open() {
   return { subscription, end: () => end(undefined), send: (n: number) => send({ method: "changed", params: { n } }) };
 }
 
-Deno.test("an unread subscription keeps the newest thousand notifications", async () => {
+Deno.test("a subscription keeps at most the newest 1,000 unread notifications", async () => {
   const { subscription, end, send } = await open();
   for (let n = 0; n < 100_000; n++) send(n);
   end();
@@ -22,7 +22,7 @@ Deno.test("an unread subscription keeps the newest thousand notifications", asyn
   assertEquals([taken.length, taken[0], taken.at(-1)], [1000, 99_000, 99_999]);
 });
 
-Deno.test("all loops over one subscription end when it ends", async () => {
+Deno.test("all loops over a subscription end when the subscription ends", async () => {
   const { subscription, end, send } = await open();
   const loops = Array.from({ length: 4 }, () => Array.fromAsync(subscription, ({ params }) => Object(params).n));
   await turn();

@@ -1,4 +1,4 @@
-// Clients that wait for tasks: polls, questions, cancellation and failures, over every transport.
+// Clients wait for tasks: polls, questions, cancellation and failures, over every transport.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
 import { connect } from "../../src/client/client.ts";
@@ -13,14 +13,14 @@ import { asking, completed, type Script, scriptTasks, working } from "./scripted
 const modern = { eras: ["modern"] } as const;
 const name = (value: string) => ({ action: "accept" as const, content: { name: value } });
 
-/** A client of a scripted server, and the clock of its polls. */
+/** Creates the handlers of a scripted server, and client options whose polls use a fake clock. */
 function set(script: Script, giveUpMs?: number) {
   const clock = fakeClock();
   const scripted = scriptTasks(script);
   return { ...scripted, clock, declared: { extensions: [taskClient({ clock, giveUpMs })] } };
 }
 
-/** Advances a clock from poll to poll, until a promise has settled. */
+/** Advances a clock by `ms` whenever a timer is pending, until a promise has settled. */
 async function advanceUntil(clock: FakeClock, ended: Promise<unknown>, ms = 1100): Promise<void> {
   let isOver = false;
   ended.then(() => isOver = true, () => isOver = true);
@@ -31,7 +31,7 @@ async function advanceUntil(clock: FakeClock, ended: Promise<unknown>, ms = 1100
   }, "the end of the call");
 }
 
-behaviour("a call waits for its task and reports its status messages", async (connect) => {
+behaviour("a call waits for its task and reports the task's status messages", async (connect) => {
   const states = [working({ statusMessage: "a" }), working({ statusMessage: "a" }), working({ statusMessage: "b" })];
   const { handlers, clock, declared, count } = set({ get: (poll) => states[poll] ?? completed() });
   const { client } = await connect({ handlers }, declared);
@@ -44,7 +44,7 @@ behaviour("a call waits for its task and reports its status messages", async (co
   assertEquals(count("tasks/cancel"), 0);
 }, modern);
 
-behaviour("a task of `tasks()` asks each question once, and completes", async (connect) => {
+behaviour("the client answers each question of a `tasks()` task once, and the task completes", async (connect) => {
   const schema = z.object({ name: z.string() });
   const work = tool({
     name: "work",
@@ -65,7 +65,7 @@ behaviour("a task of `tasks()` asks each question once, and completes", async (c
 }, modern);
 
 behaviour(
-  "functions of a request answer the questions of its task, and polls declare their capabilities",
+  "callbacks of a request answer the questions of its task, and polls declare the capabilities for these callbacks",
   async (connect) => {
     const { handlers, clock, declared, sent } = set({
       get: (_poll, sent) => sent.some(({ method }) => method === "tasks/update") ? completed() : asking("who"),
@@ -89,7 +89,7 @@ behaviour(
   modern,
 );
 
-behaviour("a question that stays in the state is asked and answered once", async (connect) => {
+behaviour("the client answers a question only once, even if several polls return the question", async (connect) => {
   let updates = 0;
   const { handlers, clock, declared } = set({
     get: (poll) => poll < 6 ? asking("a", "b") : completed(),
@@ -106,28 +106,32 @@ behaviour("a question that stays in the state is asked and answered once", async
   assertEquals([textOf(await calling), asked, updates], ["done", 2, 2]);
 }, modern);
 
-behaviour("a question is withdrawn when the server closes it, and the next question is asked", async (connect) => {
-  const signals: AbortSignal[] = [];
-  const { handlers, clock, declared } = set({
-    get: (poll, sent) => {
-      if (sent.some(({ method }) => method === "tasks/update")) return completed();
-      return asking(poll < 2 ? "slow" : "quick");
-    },
-  });
-  const { client } = await connect({ handlers }, {
-    ...declared,
-    onElicit: (_request, { key, signal }) => {
-      signals.push(signal);
-      return key === "quick" ? name("Ada") : new Promise(() => {});
-    },
-  });
-  const calling = client.callTool("work");
-  await advanceUntil(clock, calling);
-  assertEquals(textOf(await calling), "done");
-  assertEquals(signals[0].aborted, true);
-}, modern);
+behaviour(
+  "the client aborts a callback when the server withdraws the question, and then answers the next question",
+  async (connect) => {
+    const signals: AbortSignal[] = [];
+    const { handlers, clock, declared } = set({
+      get: (poll, sent) => {
+        if (sent.some(({ method }) => method === "tasks/update")) return completed();
+        return asking(poll < 2 ? "slow" : "quick");
+      },
+    });
+    const { client } = await connect({ handlers }, {
+      ...declared,
+      onElicit: (_request, { key, signal }) => {
+        signals.push(signal);
+        return key === "quick" ? name("Ada") : new Promise(() => {});
+      },
+    });
+    const calling = client.callTool("work");
+    await advanceUntil(clock, calling);
+    assertEquals(textOf(await calling), "done");
+    assertEquals(signals[0].aborted, true);
+  },
+  modern,
+);
 
-behaviour("a task that is cancelled, failed or unknown rejects the call with a reason", async (connect) => {
+behaviour("a call rejects with a reason if its task is cancelled, failed or unknown", async (connect) => {
   const ends = [
     working({ status: "cancelled", statusMessage: "by the operator" }),
     working({ status: "failed", error: { code: -31007, message: "no disk", data: { free: 0 } } }),
@@ -165,7 +169,7 @@ behaviour("a task that is cancelled, failed or unknown rejects the call with a r
 }, modern);
 
 behaviour(
-  "an aborted call and a call that times out cancel the task, even if the client closes immediately",
+  "aborting a call or its timeout cancels the task, even if the client closes immediately afterwards",
   async (connect) => {
     const { handlers, declared, clock, count, sent } = set({ get: () => working() });
     const { client, join } = await connect({ handlers }, declared);
@@ -195,7 +199,7 @@ behaviour(
 );
 
 behaviour(
-  "closing the client ends the wait with an error that names the task, and the task continues",
+  "closing the client rejects the call with an error that names the task, and the task continues",
   async (connect) => {
     const { handlers, declared, clock, count } = set({ get: () => working() });
     const { client } = await connect({ handlers }, declared);
@@ -208,7 +212,7 @@ behaviour(
   modern,
 );
 
-behaviour("failing polls are retried, and the final error names the task", async (connect) => {
+behaviour("the client retries failed polls, and the final error names the task", async (connect) => {
   let isBack = false;
   const { handlers, clock, declared, count } = set({
     get: () => {
@@ -230,7 +234,7 @@ behaviour("failing polls are retried, and the final error names the task", async
   assertEquals(textOf(await calling), "done");
 }, modern);
 
-Deno.test("lost connections and bad gateways are retried, and a refusal is not", async () => {
+Deno.test("the client retries a poll after a lost connection or a bad gateway, but not after a refusal", async () => {
   const { handlers, clock, declared } = set({ get: () => completed() });
   const server = createServer({ name: "t", version: "1", handlers });
   const failures: (() => Response)[] = [
@@ -259,7 +263,7 @@ Deno.test("lost connections and bad gateways are retried, and a refusal is not",
   await server.close();
 });
 
-behaviour("a question that the client cannot answer ends the call and cancels the task", async (connect) => {
+behaviour("if the client cannot answer a question, the call ends and the task is cancelled", async (connect) => {
   const { handlers, clock, declared, count } = set({
     get: () => working({ status: "input_required", inputRequests: { a: { method: "shell/run", params: {} } } }),
   });
@@ -270,7 +274,7 @@ behaviour("a question that the client cannot answer ends the call and cancels th
   await until(() => count("tasks/cancel") === 1, "the cancellation");
 }, modern);
 
-behaviour("states that no server should send are refused with the id of the task", async (connect) => {
+behaviour("the client refuses invalid task states with an error that names the task", async (connect) => {
   const states = [
     completed("of another task", { taskId: "t2" }),
     working({ status: "paused" }),
@@ -291,7 +295,7 @@ behaviour("states that no server should send are refused with the id of the task
   }
 }, modern);
 
-behaviour("a result inside a task is validated like the result of a call", async (connect) => {
+behaviour("the result of a task is validated like the result of a call", async (connect) => {
   const results = [
     { resultType: "input_required", inputRequests: {} },
     { resultType: "task", taskId: "t9" },
@@ -315,21 +319,21 @@ behaviour("the client stops waiting for a task that far exceeds its ttlMs", asyn
   await assertRejects(() => calling, TaskError, "the task has not ended within its time to live of 5000 ms");
 }, modern);
 
-behaviour("the client subscribes to a task, and polls immediately after each change", async (connect) => {
+behaviour("the client subscribes to a task, and polls soon after each change", async (connect) => {
   let state = working();
   const { handlers, clock, declared, count, notify } = set({ get: () => state, listens: true });
   const { client } = await connect({ handlers }, declared);
   const calling = client.callTool("work");
   await until(() => clock.waiting > 0, "the task");
   while (!count("listen")) await clock.advance(1100);
-  // Continuous changes are polled no faster than the shortest interval.
+  // Even during continuous changes, the client polls at most once per minimum interval.
   const polls = count("tasks/get");
   for (let change = 0; change < 20; change++) {
     notify({ taskId: "t1", change });
     await turn();
   }
   assert(count("tasks/get") - polls <= 1, `${count("tasks/get") - polls} polls`);
-  // A change that happens before the subscription is open is found by a poll.
+  // Repeat the notification, because the client polls only after the minimum interval.
   state = completed();
   await until(async () => {
     notify({ taskId: "t1" });
@@ -339,12 +343,12 @@ behaviour("the client subscribes to a task, and polls immediately after each cha
   assert(clock.now() < 15_000, "no poll was due");
 }, modern);
 
-behaviour("the client subscribes to at most four tasks at a time, and polls other tasks", async (connect) => {
+behaviour("the client subscribes to at most four tasks at a time, and polls all other tasks", async (connect) => {
   let state = working();
   const { handlers, clock, declared, count } = set({ get: () => state, listens: true });
   const { client } = await connect({ handlers }, declared);
   const first = started(Promise.all(Array.from({ length: 6 }, () => client.callTool("work"))));
-  // Tasks with a subscription are polled every ten seconds, so most polls are for the other tasks.
+  // The client polls tasks with a subscription every ten seconds, so most polls are for the other tasks.
   await until(async () => {
     if (clock.waiting) await clock.advance(1100);
     await turn();
@@ -354,7 +358,7 @@ behaviour("the client subscribes to at most four tasks at a time, and polls othe
   state = completed();
   await advanceUntil(clock, first, 11_000);
   assertEquals((await first).map(textOf), Array(6).fill("done"));
-  // The subscriptions are free for other tasks again.
+  // The completed tasks have released their subscriptions, so another task can have a subscription.
   state = working();
   const next = started(client.callTool("work"));
   await until(async () => {
@@ -368,7 +372,7 @@ behaviour("the client subscribes to at most four tasks at a time, and polls othe
 }, modern);
 
 behaviour(
-  "a handle waits for its task at another client, and an aborted wait does not cancel the task",
+  "another client can wait for a task with its id, and aborting the wait does not cancel the task",
   async (connect) => {
     let isDone = false;
     const { handlers, clock, declared, count } = set({ get: () => isDone ? completed("later") : working() });
@@ -387,7 +391,7 @@ behaviour(
     assertEquals(textOf(await resumed.wait()), "later");
     assertEquals(textOf(resumed.result!), "later");
     assertEquals((await resumed.get()).status, "completed");
-    // A state after the end is ignored.
+    // The handle ignores states after the task has ended.
     isDone = false;
     assertEquals((await resumed.get()).status, "completed");
     assertEquals(count("tasks/cancel"), 0);
@@ -397,7 +401,7 @@ behaviour(
   modern,
 );
 
-behaviour("a handle returns the questions of its task and sends answers", async (connect) => {
+behaviour("a handle returns the task's questions and sends answers", async (connect) => {
   const given: unknown[] = [];
   const { handlers, declared } = set({ get: () => asking("who"), update: (responses) => given.push(responses) });
   const { client } = await connect({ handlers }, declared);
@@ -412,7 +416,7 @@ behaviour("a handle returns the questions of its task and sends answers", async 
   assertEquals(given, [{ who: name("Ada") }]);
 }, modern);
 
-behaviour("a call with an immediate result has a handle with this result", async (connect, { era }) => {
+behaviour("if a call returns its result immediately, the handle has this result", async (connect, { era }) => {
   const { handlers, declared } = set({ get: () => working() });
   const { client } = await connect({ handlers }, declared);
   for (const tool of ["inline", ...era === "legacy" ? ["work"] : []]) {
@@ -426,17 +430,17 @@ behaviour("a call with an immediate result has a handle with this result", async
   }
 });
 
-behaviour("requests about a task repeat its id in the header Mcp-Name", async (connect) => {
+behaviour("requests about a task contain the task id in the header Mcp-Name", async (connect) => {
   const { handlers, declared } = set({ get: () => working() });
   const { client } = await connect({ handlers }, declared);
   const handle = await startTool(client, "work");
-  // The server refuses requests without the header.
+  // These requests would fail without the header, because the server requires the header.
   await handle.get();
   await handle.answer({});
   await handle.cancel();
 }, { eras: ["modern"], transports: ["http"] });
 
-Deno.test("the interval between polls has bounds, whatever pollIntervalMs the server sends", () => {
+Deno.test("the interval between polls has a minimum and a maximum, whatever pollIntervalMs the server sends", () => {
   const between = (ms: number, min: number, max: number) => assert(ms >= min && ms <= max, `${ms}`);
   between(toPollMs({}), 1000, 1100);
   between(toPollMs({ pollIntervalMs: 0.001 }), 100, 110);
@@ -449,7 +453,7 @@ Deno.test("the interval between polls has bounds, whatever pollIntervalMs the se
   between(toRetryMs(100, new Error()), 10_000, 10_000);
 });
 
-Deno.test("invalid options of the extension are refused", () => {
+Deno.test("the extension throws for invalid options", () => {
   assertThrows(() => taskClient({ giveUpMs: 0 }), RangeError);
   assertThrows(() => taskClient({ pollMs: 1 } as object), TypeError);
 });

@@ -1,4 +1,4 @@
-// A client that is typed from its server: correct calls compile and run, and the compiler reports incorrect calls.
+// A client with the types of its server: correct calls compile and run, and the compiler reports incorrect calls.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, group, prompt, resource, tool } from "../../mod.ts";
@@ -15,7 +15,7 @@ const hello = tool({ name: "hello", run: () => "Hello!" });
 const review = prompt({ name: "review", input: z.object({ book: z.string() }), run: ({ book }) => `Review ${book}` });
 const config = resource({ uri: "config://app", name: "config", read: () => "x" });
 
-Deno.test("a client that is typed from its server calls tools and gets prompts", async () => {
+Deno.test("a client with the types of its server calls tools and gets prompts", async () => {
   const server = createServer({ name: "typed", version: "1.0.0", handlers: [add, hello, review, config] });
   const client = await connect<typeof server>(server);
   const { structuredContent } = await client.callTool("add", { a: 2 });
@@ -35,7 +35,7 @@ const note = resource({
   read: ({ folder, id, rev }) => `${folder} ${id} ${rev}`,
 });
 
-Deno.test("a client that is typed from its server supports groups and templates", async () => {
+Deno.test("a client with the types of its server knows the handlers in groups and the templates", async () => {
   const notes = group("notes", [add, review, group("old", [hello, note])]);
   const server = createServer({ name: "typed", version: "1.0.0", handlers: [notes, config] });
   const client = await connect<typeof server>(server);
@@ -50,7 +50,7 @@ Deno.test("a client that is typed from its server supports groups and templates"
   await server.close();
 });
 
-Deno.test("any client reads resources of a template, and refuses variables that the template does not have", async () => {
+Deno.test("every client can read a resource of a template, and readTemplate refuses variables that the template does not have", async () => {
   const server = createServer({ name: "untyped", version: "1.0.0", handlers: [note] });
   const client = await connect(server);
   const { contents } = await client.readTemplate("note://{folder}/{id}{?rev}", { folder: "a", id: "é", rev: "2" });
@@ -65,7 +65,7 @@ Deno.test("any client reads resources of a template, and refuses variables that 
   await server.close();
 });
 
-Deno.test("a client without a type can call every tool", async () => {
+Deno.test("a client without a server type can call every tool", async () => {
   const server = createServer({ name: "untyped", version: "1.0.0", handlers: [add] });
   const client = await connect(server);
   const name: string = "add";

@@ -1,5 +1,5 @@
-// A protected server and an authorization server in one `fetch`, in which a test replaces one part with an incorrect
-// part.
+// A protected server and an authorization server behind one `fetch`. A test can replace one of their responses, such as
+// the metadata, with an invalid response.
 import { createServer, type Server, tool } from "../../../mod.ts";
 import { type Client, connect, type ConnectOptions } from "../../../src/client/client.ts";
 import { type SignIn, signIn, type SignInOptions, type UserAgent } from "../../../src/client/oauth/oauth.ts";
@@ -7,27 +7,27 @@ import { type SignIn, signIn, type SignInOptions, type UserAgent } from "../../.
 /** A response, or a value that is sent as a JSON response. */
 type Answer = Response | Readonly<Record<string, unknown>>;
 
-/** The parameters in the body of a request to the authorization server. */
+/** The form parameters of a request to the authorization server. */
 type Form = Readonly<Record<string, string>>;
 
-/** The parts that a test can replace. Each function gets the correct value. */
+/** The values that a test can replace. Each function receives the correct value and returns the value to use. */
 export interface Wrong {
   readonly server?: string;
   readonly issuer?: string;
-  /** The challenge of the server. */
+  /** Replaces the protected server's challenge. */
   readonly challenge?: (right: string) => string;
-  /** The document at a path; for `undefined` the response is 404. */
+  /** Replaces the resource metadata at a URL. If the function returns `undefined`, the response is 404. */
   readonly resourceMetadata?: (right: Record<string, unknown>, url: URL) => Answer | undefined;
   readonly metadata?: (right: Record<string, unknown>, url: URL) => Answer | undefined;
   readonly registration?: (right: Record<string, unknown>) => Answer;
-  /** The redirect URI with which the user returns. */
+  /** Replaces the redirect URI, with its parameters, to which the user returns. */
   readonly back?: (right: URL) => string | Promise<string>;
   readonly token?: (right: Record<string, unknown>, form: Form) => Answer | Promise<Answer>;
-  /** Scopes that the server requires for each call. */
+  /** Scopes that the server requires for each tool call. */
   readonly scopes?: () => readonly string[];
 }
 
-/** A request that a client has sent. */
+/** A request that one of the servers has received. */
 export interface Seen {
   readonly url: string;
   readonly authorization: string | null;
@@ -40,9 +40,9 @@ export class Bed implements AsyncDisposable {
   /** Secrets that must not appear in an error, or in a request to another origin. */
   readonly secrets = new Set<string>();
   readonly forms: Form[] = [];
-  /** The authorization parameters of each sign-in. */
+  /** The parameters of each authorization request. */
   readonly visits: URLSearchParams[] = [];
-  /** The outcome of each sign-in. */
+  /** The outcome that the client reported for each sign-in. */
   readonly ends: unknown[] = [];
   readonly server: string;
   readonly issuer: string;
@@ -98,7 +98,7 @@ export class Bed implements AsyncDisposable {
     end: (error) => void this.ends.push(error),
   });
 
-  /** Creates a secret. */
+  /** Creates a random secret, and adds it to `secrets`. */
   #issue(kind: string): string {
     const secret = `${kind}-secret-${++this.#count}-${crypto.randomUUID()}`;
     this.secrets.add(secret);

@@ -22,7 +22,7 @@ async function isClosed(trip: SignInTrip): Promise<boolean> {
     false;
 }
 
-Deno.test("the redirect is accepted once, and the page shows the outcome of the sign-in", async () => {
+Deno.test("the redirect is accepted only once, and the page shows the outcome of the sign-in", async () => {
   const trip = await start();
   const visit = trip.visit(page("s1"), { signal: never });
   const last = look(`${trip.redirectUri}?code=c1&state=s1&iss=x`);
@@ -38,7 +38,7 @@ Deno.test("the redirect is accepted once, and the page shows the outcome of the 
 
 Deno.test("a request with another state, path, method or host changes nothing", async () => {
   const trip = await start();
-  // No user has been redirected yet.
+  // Before a sign-in starts, every redirect is refused, even with the state "undefined".
   assertEquals((await look(`${trip.redirectUri}?code=c&state=undefined`))[0], 400);
   const visit = trip.visit(page("s1"), { signal: never });
   const local = trip.redirectUri.replace("127.0.0.1", "localhost");
@@ -61,7 +61,7 @@ Deno.test("a request with another state, path, method or host changes nothing", 
   assertEquals(await isClosed(trip), true);
 });
 
-Deno.test("the page cannot be framed, cached or scripted, and contains no address", async () => {
+Deno.test("the page's headers forbid frames, caching and scripts, and the page contains no URL", async () => {
   const trip = await start();
   const response = await fetch(`${trip.redirectUri}?state=<script>`);
   await response.body?.cancel();
@@ -75,7 +75,7 @@ Deno.test("the page cannot be framed, cached or scripted, and contains no addres
   await trip.end();
 });
 
-Deno.test("a sign-in that is aborted, or cannot be shown, closes its port", async () => {
+Deno.test("the loopback server stops listening if the sign-in is aborted or its page cannot be opened", async () => {
   const trip = await start();
   const stop = new AbortController();
   const visit = trip.visit(page("s1"), { signal: stop.signal });
@@ -90,7 +90,7 @@ Deno.test("a sign-in that is aborted, or cannot be shown, closes its port", asyn
   assertEquals(await isClosed(blind), true);
 });
 
-Deno.test("a port can be chosen, and a port in use is an error", async () => {
+Deno.test("the option port sets the port, and a sign-in fails if the port is in use", async () => {
   const trip = await start();
   const port = Number(new URL(trip.redirectUri).port);
   await assertRejects(

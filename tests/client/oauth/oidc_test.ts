@@ -1,4 +1,4 @@
-// Users sign in with this library's client, at real authorization servers, for a server of this library.
+// Users of this library's client sign in at real authorization servers, to use a server of this library.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { createServer, tool } from "../../../mod.ts";
 import { requirePrincipal } from "../../../src/auth/auth.ts";
@@ -11,7 +11,7 @@ import { testProcesses } from "../../support/command_line.ts";
 
 const url = "http://localhost:7788/mcp";
 
-/** Follows the pages of a sign-in, as a browser would. */
+/** Creates a user agent that follows the redirects of a sign-in instead of opening a browser. */
 function browserOf(user: string, visits: string[] = []): UserAgent {
   return () => ({
     redirectUri: REDIRECT,
@@ -23,7 +23,9 @@ function browserOf(user: string, visits: string[] = []): UserAgent {
   });
 }
 
-/** A server with notes of each user, and a `fetch` that reaches the server and the authorization servers. */
+/**
+ * Creates a server that stores notes per user, and a `fetch` that reaches this server and the authorization servers.
+ */
 function createNotes(issuer: string, options: { readonly dpop?: "required" } = {}) {
   const notes = new Map<string, string[]>();
   const add = tool({
@@ -63,54 +65,60 @@ const clients: Readonly<Record<string, Partial<SignInOptions>>> = {
 
 for (const era of ["modern", "legacy"] as const) {
   for (const [name, options] of Object.entries(clients)) {
-    testProcesses(`a client that ${name} signs users in, who see their own notes (${era})`, async () => {
-      await using oidc = await startOidc();
-      const { fetch, close } = createNotes(oidc.issuers.first);
-      const open = (user: string, visits: string[] = []) =>
-        connect(url, { era, fetch, auth: signIn({ ...options, fetch, userAgent: browserOf(user, visits) }) });
-      const visits: string[] = [];
-      const [ada, bob] = [await open("ada", visits), await open("bob")];
-      assertEquals(textOf(await ada.callTool("list")), "");
-      // The tool needs a scope that no client has requested before.
-      await ada.callTool("add", { text: "of Ada" });
-      await bob.callTool("add", { text: "of Bob" });
-      assertEquals([textOf(await ada.callTool("list")), textOf(await bob.callTool("list"))], ["of Ada", "of Bob"]);
-      assertEquals(visits, ["notes:read offline_access", "notes:read offline_access notes:write"]);
-      for (const client of [ada, bob]) await client.close();
-      await close();
-    });
+    testProcesses(
+      `a client that ${name} signs users in, and each user sees only their own notes (${era})`,
+      async () => {
+        await using oidc = await startOidc();
+        const { fetch, close } = createNotes(oidc.issuers.first);
+        const open = (user: string, visits: string[] = []) =>
+          connect(url, { era, fetch, auth: signIn({ ...options, fetch, userAgent: browserOf(user, visits) }) });
+        const visits: string[] = [];
+        const [ada, bob] = [await open("ada", visits), await open("bob")];
+        assertEquals(textOf(await ada.callTool("list")), "");
+        // The tool needs a scope that the client has not requested before, so the user signs in again.
+        await ada.callTool("add", { text: "of Ada" });
+        await bob.callTool("add", { text: "of Bob" });
+        assertEquals([textOf(await ada.callTool("list")), textOf(await bob.callTool("list"))], ["of Ada", "of Bob"]);
+        assertEquals(visits, ["notes:read offline_access", "notes:read offline_access notes:write"]);
+        for (const client of [ada, bob]) await client.close();
+        await close();
+      },
+    );
   }
 }
 
-testProcesses("tokens are stored, renewed by one of several clients, and revoked at the end", async () => {
-  await using oidc = await startOidc();
-  const { fetch, close, seen } = createNotes(oidc.issuers.second);
-  const store = memoryTokens();
-  const visits: string[] = [];
-  const create = () => signIn({ fetch, store, userAgent: browserOf("ada", visits) });
-  const first = create();
-  await (await connect(url, { fetch, auth: first })).close();
-  assertEquals(visits.length, 1);
-  const facts = await first.facts(url);
-  assert(facts?.expiresAt && facts.expiresAt > Date.now() && facts.canRefresh, JSON.stringify(facts));
-  assertEquals([facts.issuer, facts.resource, facts.scopes], [oidc.issuers.second, url, ["notes:read"]]);
+testProcesses(
+  "several clients share stored tokens, only one client renews the tokens, and signing out revokes the tokens",
+  async () => {
+    await using oidc = await startOidc();
+    const { fetch, close, seen } = createNotes(oidc.issuers.second);
+    const store = memoryTokens();
+    const visits: string[] = [];
+    const create = () => signIn({ fetch, store, userAgent: browserOf("ada", visits) });
+    const first = create();
+    await (await connect(url, { fetch, auth: first })).close();
+    assertEquals(visits.length, 1);
+    const facts = await first.facts(url);
+    assert(facts?.expiresAt && facts.expiresAt > Date.now() && facts.canRefresh, JSON.stringify(facts));
+    assertEquals([facts.issuer, facts.resource, facts.scopes], [oidc.issuers.second, url, ["notes:read"]]);
 
-  // The token is old, so each client detects its expiry at its first request.
-  await store.update(`server ${url}`, (text) => {
-    const held = JSON.parse(text ?? "{}");
-    return Promise.resolve(JSON.stringify({ ...held, expiresAt: Date.now() - 1000 }));
-  });
-  seen.length = 0;
-  const several = await Promise.all([1, 2, 3, 4].map(() => connect(url, { fetch, auth: create() })));
-  assertEquals([new Set(seen).size, visits.length], [1, 1]);
-  for (const client of several) await client.close();
+    // Make the stored token expire, so that each client detects the expiry on its first request.
+    await store.update(`server ${url}`, (text) => {
+      const held = JSON.parse(text ?? "{}");
+      return Promise.resolve(JSON.stringify({ ...held, expiresAt: Date.now() - 1000 }));
+    });
+    seen.length = 0;
+    const several = await Promise.all([1, 2, 3, 4].map(() => connect(url, { fetch, auth: create() })));
+    assertEquals([new Set(seen).size, visits.length], [1, 1]);
+    for (const client of several) await client.close();
 
-  assertEquals([await first.signOut(url), await first.signOut(url)], [true, false]);
-  assertEquals(await create().facts(url), undefined);
-  await close();
-});
+    assertEquals([await first.signOut(url), await first.signOut(url)], [true, false]);
+    assertEquals(await create().facts(url), undefined);
+    await close();
+  },
+);
 
-testProcesses("tokens are bound to a key if the server requires it, even after they are renewed", async () => {
+testProcesses("if the server requires DPoP, tokens are bound to a key, even after a renewal", async () => {
   await using oidc = await startOidc();
   const { fetch, close, seen } = createNotes(oidc.issuers.first, { dpop: "required" });
   for (const era of ["modern", "legacy"] as const) {
@@ -123,7 +131,7 @@ testProcesses("tokens are bound to a key if the server requires it, even after t
       `server ${url}`,
       (text) => Promise.resolve(JSON.stringify({ ...JSON.parse(text ?? ""), expiresAt: 1 })),
     );
-    // Another client of the same user, which finds the key in the store.
+    // Another client of the same user finds the key in the store.
     const other = await open();
     assertEquals(textOf(await other.callTool("list")), "x");
     for (const each of [client, other]) await each.close();
@@ -132,28 +140,31 @@ testProcesses("tokens are bound to a key if the server requires it, even after t
   await close();
 });
 
-testProcesses("a cancelled sign-in is an error, and the next request starts a new sign-in", async () => {
-  await using oidc = await startOidc();
-  const { fetch, close } = createNotes(oidc.issuers.first);
-  let isWilling = false;
-  const browser = browserOf("ada");
-  const auth = signIn({
-    fetch,
-    userAgent: async () => {
-      const trip = await browser();
-      if (isWilling) return trip;
-      return {
-        ...trip,
-        visit: ({ url }) => {
-          const state = new URL(url).searchParams.get("state");
-          const params = new URLSearchParams({ error: "access_denied", state: state ?? "", iss: oidc.issuers.first });
-          return Promise.resolve(`${REDIRECT}?${params}`);
-        },
-      };
-    },
-  });
-  await assertRejects(() => connect(url, { fetch, auth }), Error, "access_denied");
-  isWilling = true;
-  await (await connect(url, { fetch, auth })).close();
-  await close();
-});
+testProcesses(
+  "a request fails if the user cancels the sign-in, and the next request starts a new sign-in",
+  async () => {
+    await using oidc = await startOidc();
+    const { fetch, close } = createNotes(oidc.issuers.first);
+    let isWilling = false;
+    const browser = browserOf("ada");
+    const auth = signIn({
+      fetch,
+      userAgent: async () => {
+        const trip = await browser();
+        if (isWilling) return trip;
+        return {
+          ...trip,
+          visit: ({ url }) => {
+            const state = new URL(url).searchParams.get("state");
+            const params = new URLSearchParams({ error: "access_denied", state: state ?? "", iss: oidc.issuers.first });
+            return Promise.resolve(`${REDIRECT}?${params}`);
+          },
+        };
+      },
+    });
+    await assertRejects(() => connect(url, { fetch, auth }), Error, "access_denied");
+    isWilling = true;
+    await (await connect(url, { fetch, auth })).close();
+    await close();
+  },
+);

@@ -1,6 +1,6 @@
-// Tokens for programs, for users of a company, and for workloads: the recipient of each credential, and the requests
-// that are never repeated. The names of the tests follow the extensions oauth-client-credentials and
-// enterprise-managed-authorization, and RFC 7523.
+// Grants without a sign-in page, for programs, company users and workloads: to which server each credential is sent,
+// and which requests are not repeated. The prefixes of the test names refer to the extensions oauth-client-credentials
+// and enterprise-managed-authorization, and to RFC 7523 (workload).
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   clientCredentials,
@@ -20,7 +20,7 @@ async function use(bed: Bed, auth: SignIn): Promise<string> {
   return textOf(await client.callTool("hello"));
 }
 
-/** The requests to the token endpoint of the bed, reduced to the fields that these tests check. */
+/** Returns the token requests that the bed has received, with only the fields that these tests check. */
 function tokenRequests(bed: Bed) {
   return bed.seen.filter(({ url }) => url === `${bed.issuer}/token`);
 }
@@ -33,7 +33,7 @@ async function createKey() {
   return { ...await crypto.subtle.exportKey("jwk", privateKey), alg: "ES256", kid: "one" };
 }
 
-Deno.test("client credentials: the secret is sent only to the token endpoint, with resource and scope", async () => {
+Deno.test("client credentials: the client sends the secret only to the token endpoint, with resource and scope", async () => {
   await using bed = new Bed();
   assertEquals(
     await use(bed, clientCredentials({ client: { id: "a:b", secret: "s/ä%", issuer: bed.issuer }, fetch: bed.fetch })),
@@ -46,7 +46,7 @@ Deno.test("client credentials: the secret is sent only to the token endpoint, wi
   assertEquals(bed.visits, []);
 });
 
-Deno.test("client credentials: a key signs an assertion for the issuer, and is never sent", async () => {
+Deno.test("client credentials: the client signs an assertion for the issuer with the key, and never sends the key", async () => {
   await using bed = new Bed();
   const key = await createKey();
   assertEquals(
@@ -63,7 +63,7 @@ Deno.test("client credentials: a key signs an assertion for the issuer, and is n
   assert(bed.seen.every(({ body }) => !body.includes(String(key.d))));
 });
 
-Deno.test("client credentials: a client with both a secret and a key, or with neither, is refused", async () => {
+Deno.test("client credentials: options with both a secret and a key, or with neither, are refused", async () => {
   const key = await createKey();
   const issuer = "https://login.example.com";
   const create = (client: object) => () => clientCredentials({ client: { id: "a", issuer, ...client } });
@@ -71,7 +71,7 @@ Deno.test("client credentials: a client with both a secret and a key, or with ne
   assertThrows(create({}), TypeError, "neither a secret nor a key");
 });
 
-Deno.test("a credential without the authorization server that it belongs to is refused", async () => {
+Deno.test("a credential is refused if the options do not name its authorization server", async () => {
   const key = await createKey();
   const idToken = () => "the-id-token";
   const identityProvider = { tokenEndpoint: "https://idp.example.org/token", client: { id: "a", secret: "b" } };
@@ -85,7 +85,7 @@ Deno.test("a credential without the authorization server that it belongs to is r
   }
 });
 
-Deno.test("a credential is sent only to the authorization server that it belongs to", async () => {
+Deno.test("a credential is sent only to the authorization server that the options name", async () => {
   const key = await createKey();
   const issuer = "https://own.example.com";
   for (
@@ -103,7 +103,7 @@ Deno.test("a credential is sent only to the authorization server that it belongs
   }
 });
 
-Deno.test("a token with a lifetime of one second is replaced when it has expired", async () => {
+Deno.test("a token with a lifetime of one second is replaced after its expiry", async () => {
   await using bed = new Bed({ token: ({ refresh_token: _, ...right }) => ({ ...right, expires_in: 1 }) });
   const store = memoryTokens();
   const create = () =>
@@ -118,7 +118,7 @@ Deno.test("a token with a lifetime of one second is replaced when it has expired
   assertEquals([await use(bed, create()), bed.forms.length], ["Hello!", 2]);
 });
 
-Deno.test("a token that has already expired when it is issued is not requested endlessly", async () => {
+Deno.test("the client does not request tokens endlessly if each token has already expired when it is issued", async () => {
   let issued = 0;
   await using bed = new Bed({
     token: ({ refresh_token: _, ...right }) => ({ ...right, access_token: `bad-${++issued}`, expires_in: 0 }),
@@ -130,7 +130,7 @@ Deno.test("a token that has already expired when it is issued is not requested e
   assertEquals(issued, 1);
 });
 
-Deno.test("an expiry beyond the range of timers is stored as a number, and causes no renewal", async () => {
+Deno.test("an expiry time beyond the range of timers is accepted, and causes no renewal", async () => {
   for (const expires_in of [1e12, 1e306, "3600"]) {
     await using bed = new Bed({ token: (right) => ({ ...right, expires_in }) });
     const auth = clientCredentials({
@@ -152,7 +152,7 @@ interface Company {
   readonly answer?: Readonly<Record<string, unknown>>;
 }
 
-/** A bed and an identity provider beside it. */
+/** Adds an identity provider to the servers of a bed. */
 function createCompany(bed: Bed, { endpoint = "https://idp.example.org/token", answer }: Company = {}) {
   const exchanges: Record<string, string>[] = [];
   const right = { access_token: "the-id-jag", token_type: "N_A", issued_token_type: ID_JAG, expires_in: 300 };
@@ -169,7 +169,7 @@ function createCompany(bed: Bed, { endpoint = "https://idp.example.org/token", a
   return { auth, exchanges };
 }
 
-Deno.test("enterprise: the id token is sent to the identity provider, and its assertion to the issuer", async () => {
+Deno.test("enterprise: the client sends the ID token only to the identity provider, and the resulting assertion only to the issuer", async () => {
   await using bed = new Bed();
   const { auth, exchanges } = createCompany(bed);
   assertEquals(await use(bed, auth), "Hello!");
@@ -189,20 +189,20 @@ Deno.test("enterprise: the id token is sent to the identity provider, and its as
   }
 });
 
-Deno.test("enterprise: an identity provider in the user's private network works with a public server", async () => {
+Deno.test("enterprise: an identity provider in a private network can be used for a public server", async () => {
   await using bed = new Bed();
   const { auth, exchanges } = createCompany(bed, { endpoint: "https://idp.corp.internal/token" });
   assertEquals([await use(bed, auth), exchanges.length], ["Hello!", 1]);
 });
 
-Deno.test("enterprise: an identity provider over http is refused before the id token is sent", async () => {
+Deno.test("enterprise: an identity provider over http is refused before the client sends the ID token", async () => {
   await using bed = new Bed();
   const { auth, exchanges } = createCompany(bed, { endpoint: "http://idp.example.org/token" });
   await assertRejects(() => use(bed, auth), Error, "uses http;");
   assertEquals([exchanges.length, bed.forms.length], [0, 0]);
 });
 
-Deno.test("enterprise: a token of another type is not forwarded", async () => {
+Deno.test("enterprise: if the identity provider returns a token of another type, the client does not forward the token", async () => {
   for (const type of ["urn:ietf:params:oauth:token-type:access_token", undefined, 5]) {
     await using bed = new Bed();
     const answer = { access_token: "not-for-you", token_type: "N_A", issued_token_type: type };
@@ -214,7 +214,7 @@ Deno.test("enterprise: a token of another type is not forwarded", async () => {
 
 // Workloads.
 
-Deno.test("workload: the assertion is the grant, with or without a client", async () => {
+Deno.test("workload: the client sends the assertion as the grant, with or without client credentials", async () => {
   for (const client of [undefined, { id: "a" }]) {
     await using bed = new Bed();
     const { issuer, fetch } = bed;
@@ -225,7 +225,7 @@ Deno.test("workload: the assertion is the grant, with or without a client", asyn
   }
 });
 
-Deno.test("workload: a refused assertion is not sent again, and a new assertion is sent", async () => {
+Deno.test("workload: the client sends a new assertion after a refusal, and never sends the refused assertion again", async () => {
   let assertion = "jwt-old";
   await using bed = new Bed({
     token: (right, form) =>
@@ -240,7 +240,7 @@ Deno.test("workload: a refused assertion is not sent again, and a new assertion 
   assertEquals([await use(bed, auth), bed.forms.length], ["Hello!", 2]);
 });
 
-Deno.test("workload: an assertion is sent again after a failure that is not a refusal", async () => {
+Deno.test("workload: the client sends the same assertion again after a failure other than a refusal", async () => {
   const failures = [
     () => Response.json({ error: "temporarily_unavailable" }, { status: 503 }),
     () => new Response("", { status: 502 }),
@@ -277,7 +277,7 @@ for (
     ],
   ] as const
 ) {
-  Deno.test(`an error does not show ${name} that the authorization server repeats in its response`, async () => {
+  Deno.test(`an error does not contain ${name}, even if the authorization server's response does`, async () => {
     const sent: string[] = [];
     await using bed = new Bed({
       token: (_, form) => {

@@ -1,49 +1,54 @@
-// The checks of a client before and after a sign-in. The names of the tests follow the specification of 2026-07-28. This
-// list contains the requirements on clients (MUST), by page of basic/authorization, and their tests:
+// What the client checks before and after a sign-in. The list names the tests for the requirements on clients (MUST) in
+// the 2026-07-28 specification, by page of basic/authorization:
 //
 // index
-// - use the server's resource metadata, and both kinds of metadata of authorization servers: "metadata is searched in the
-//   order of the specification", "without a metadata URL in the challenge, the path and then the root are tried"
-// - have a client id first: "a registration states its type, its grants and its redirect URI", "a client metadata URL is
-//   used if the server supports it; …"
-// - use the scopes of the challenge unchanged: "scopes: from the challenge, …"
+// - use the server's resource metadata, and both kinds of authorization server metadata: "the client requests metadata
+//   URLs in the order of the specification", "without a metadata URL in the challenge, the client tries the path and then
+//   the root"
+// - get a client id before the sign-in: "a registration contains the application type, the grants and the redirect URI",
+//   "the client id is the client metadata URL if …"
+// - use the scopes in the challenge unchanged: "the client requests the scopes in the challenge, …"
 // - record the issuer, compare `iss` as text, and show no error with another issuer: "refused: no iss", "refused: the iss
 //   …", "refused: an iss that the metadata does not announce", "refused: an error …, whose text is not shown"
-// - send `resource` with both requests: "resource, PKCE and state are sent with the authorization request, …"
-// - send the token in the header of each request, and in no URL: "every request to the server has the token, …"
-// - send no token of another authorization server: "tokens of one server, issuer or client are never used for another …"
-// - expect no refresh token: "without a refresh token, an expired token leads to a new sign-in"
-// - keep refresh tokens confidential: `checkSecrets`, and "an error shows no secret that the authorization server repeats"
+// - send `resource` with the authorization request and the token request: "the authorization request contains resource,
+//   …"
+// - send the token in the header of each request, and in no URL: "every request to the server contains the token, …"
+// - send no token from another authorization server: "tokens for one server, issuer or client are never used for
+//   another …"
+// - do not rely on refresh tokens: "without a refresh token, an expired token leads to a new sign-in"
+// - keep refresh tokens confidential: `checkSecrets`, and "an error contains no secret, even if the authorization
+//   server's response does"
 //
 // authorization-server-discovery
-// - parse challenges, and prefer their metadata URL to well-known URLs: see index
-// - refuse metadata of another issuer: "refused: metadata of another issuer", "refused: the issuer … in another spelling"
-// - separate the state of authorization servers: "tokens of one server, issuer or client …"
+// - parse challenges, and prefer the metadata URL in a challenge to well-known URLs: see index
+// - refuse metadata of another issuer: "refused: metadata of another issuer", "refused: the issuer … in another
+//   spelling"
+// - keep the state of each authorization server separate: "tokens for one server, issuer or client …"
 //
 // client-registration
-// - an https URL with a path as client id: "a client metadata URL is used if the server supports it; …"
-// - `application_type`: "a registration states its type, …"
-// - expect refusals: "refused: a registration that is refused"
-// - bind a client to its authorization server: "refused: a client of another authorization server", if `client.issuer`
-//   names the authorization server
+// - use an https URL with a path as client id: "the client id is the client metadata URL if …"
+// - register with `application_type`: "a registration contains the application type, …"
+// - handle refused registrations: "refused: a registration that is refused"
+// - bind a client to its authorization server: "refused: a client of another authorization server" (if `client.issuer`
+//   is set)
 //
 // security-considerations
-// - https, also for redirect URIs: "refused: an authorization server over http", "refused: a server over http", "refused:
-//   the redirect URI …"
-// - PKCE with S256, refused if the metadata does not list it: "refused: no PKCE", "refused: PKCE without S256"
-// - one-time `state`: "refused: no state", "refused: a replayed state", "refused: a second state"
+// - use https, also for redirect URIs: "refused: an authorization server over http", "refused: a server over http",
+//   "refused: the redirect URI …"
+// - use PKCE with S256, and stop if the metadata does not list S256: "refused: no PKCE", "refused: PKCE without S256"
+// - use each `state` once: "refused: no state", "refused: a replayed state", "refused: a second state"
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { memoryTokens, type SignInOptions } from "../../../src/client/oauth/oauth.ts";
 import { textOf } from "../../support/behaviour.ts";
 import { Bed, type Wrong } from "./bed.ts";
 
-/** Connects, calls the tool, and closes. */
+/** Connects a client, calls the tool, and closes the client. Returns the text of the result. */
 async function use(bed: Bed, options?: Partial<SignInOptions>): Promise<string> {
   await using client = await bed.connect(bed.signIn(options));
   return textOf(await client.callTool("hello"));
 }
 
-/** No request to another server contains a secret, and no URL contains a secret. */
+/** Asserts that no URL contains a secret, and that the client sent secrets only to the server to which they belong. */
 function checkSecrets(bed: Bed): void {
   const { origin } = new URL(bed.issuer);
   for (const { url, authorization, body } of bed.seen) {
@@ -55,7 +60,10 @@ function checkSecrets(bed: Bed): void {
   }
 }
 
-/** Expects that the sign-in fails with this text, which contains no secret, and that no server gets a token. */
+/**
+ * Registers a test that the sign-in fails with an error that contains `text` and no secret. `visits` and `forms` are
+ * the expected numbers of authorization requests and token requests.
+ */
 function refuses(name: string, wrong: Wrong, text: string, { visits = 0, forms = 0, ...options }: {
   readonly visits?: number;
   readonly forms?: number;
@@ -74,7 +82,7 @@ function refuses(name: string, wrong: Wrong, text: string, { visits = 0, forms =
   });
 }
 
-Deno.test("resource, PKCE and state are sent with the authorization request, and the token only to the server", async () => {
+Deno.test("the authorization request contains resource, PKCE and state, and the token is sent only to the server", async () => {
   await using bed = new Bed();
   assertEquals(await use(bed), "Hello!");
   const [params] = bed.visits;
@@ -90,7 +98,7 @@ Deno.test("resource, PKCE and state are sent with the authorization request, and
   checkSecrets(bed);
 });
 
-Deno.test("a registration states its type, its grants and its redirect URI", async () => {
+Deno.test("a registration contains the application type, the grants and the redirect URI", async () => {
   let sent: Record<string, unknown> = {};
   await using bed = new Bed({ registration: (right) => sent = right });
   await use(bed, { clientName: "Reader" });
@@ -105,7 +113,7 @@ Deno.test("a registration states its type, its grants and its redirect URI", asy
   });
 });
 
-Deno.test("metadata is searched in the order of the specification", async () => {
+Deno.test("the client requests metadata URLs in the order of the specification", async () => {
   for (
     const [issuer, expected] of [
       ["https://login.example.com", ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"]],
@@ -125,7 +133,7 @@ Deno.test("metadata is searched in the order of the specification", async () => 
   }
 });
 
-Deno.test("without a metadata URL in the challenge, the path and then the root are tried", async () => {
+Deno.test("without a metadata URL in the challenge, the client tries the path and then the root", async () => {
   await using bed = new Bed({
     challenge: () => "Bearer",
     resourceMetadata: (right, { pathname }) =>
@@ -137,7 +145,7 @@ Deno.test("without a metadata URL in the challenge, the path and then the root a
   assertEquals(bed.visits[0].get("resource"), "https://mcp.example.com");
 });
 
-Deno.test("scopes: from the challenge, or else from the metadata, or else no scopes; new scopes are added to earlier scopes", async () => {
+Deno.test("the client requests the scopes in the challenge, or else in the metadata, and a step-up adds scopes to the earlier scopes", async () => {
   const supported = (right: Record<string, unknown>) => ({ ...right, scopes_supported: ["a", "b"] });
   const ask = async (wrong: Wrong) => {
     await using bed = new Bed(wrong);
@@ -158,7 +166,7 @@ Deno.test("scopes: from the challenge, or else from the metadata, or else no sco
   assertEquals(bed.visits.map((params) => params.get("scope")), ["read", "read write share"]);
 });
 
-Deno.test("a server that never accepts the scopes gets one step-up, and then its refusal is the error", async () => {
+Deno.test("a request fails after a few sign-ins if the server never accepts the scopes", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, scope: "read" }), scopes: () => ["never"] });
   await using other = new Bed({ scopes: () => ["never"], challenge: (right) => right.replace("never", "other") });
   for (const each of [bed, other]) {
@@ -328,7 +336,7 @@ refuses(
   { visits: 1 },
 );
 
-Deno.test("refused: an error of another authorization server, whose text is not shown", async () => {
+Deno.test("refused: an error from another authorization server, whose text is not shown", async () => {
   await using bed = new Bed({
     back: back((url) => {
       for (const [name, value] of [["iss", "https://evil.example.com"], ["error", "evil_text"]]) {
@@ -373,7 +381,7 @@ refuses("a bearer token in response to a request for a bound token", {}, "is not
   dpop: true,
 });
 
-Deno.test("refused: a token that a header cannot contain, and the error does not show it", async () => {
+Deno.test("refused: a token that a header cannot contain, and the error does not contain the token", async () => {
   for (const odd of ["a\r\nb: c", "a b", "\u00e9"]) {
     await using bed = new Bed({ token: (right) => ({ ...right, access_token: odd }) });
     const error = await assertRejects(() => use(bed), Error);
@@ -381,7 +389,7 @@ Deno.test("refused: a token that a header cannot contain, and the error does not
   }
 });
 
-Deno.test("a request that is aborted ends the sign-in, even while the token endpoint does not respond", async () => {
+Deno.test("aborting a request ends the sign-in, even while the token endpoint does not respond", async () => {
   const asked = Promise.withResolvers<void>();
   await using bed = new Bed({ token: () => (asked.resolve(), new Promise(() => {})) });
   const stop = new AbortController();
@@ -391,8 +399,8 @@ Deno.test("a request that is aborted ends the sign-in, even while the token endp
   await connecting;
 });
 
-// Later.
-Deno.test("a token is renewed by one request for all connections, and its refresh token may stay the same", async () => {
+// After the sign-in: renewal, revocation and stored tokens.
+Deno.test("all connections share one renewal request, and the renewal can return the same refresh token", async () => {
   for (const rotates of [true, false]) {
     await using bed = new Bed({
       token: ({ refresh_token, ...right }, form) =>
@@ -421,7 +429,7 @@ Deno.test("a token is renewed by one request for all connections, and its refres
   }
 });
 
-Deno.test("an invalid refresh token leads to a new sign-in, and a failing authorization server does not", async () => {
+Deno.test("an invalid refresh token leads to a new sign-in, but a failing authorization server does not", async () => {
   let answer: (() => Response) | undefined;
   await using bed = new Bed({
     token: (right, form) => form.grant_type === "refresh_token" && answer ? answer() : right,
@@ -442,13 +450,13 @@ Deno.test("an invalid refresh token leads to a new sign-in, and a failing author
   assertEquals([await use(bed, { store }), bed.visits.length], ["Hello!", 2]);
 });
 
-Deno.test("a token that is refused right after it was issued is an error, without a second sign-in", async () => {
+Deno.test("a request fails without a second sign-in if the server refuses a token that was just issued", async () => {
   await using bed = new Bed({ token: (right) => ({ ...right, access_token: "not-accepted" }) });
   await assertRejects(() => use(bed), Error, "rejects a token that https://login.example.com has just issued");
   assertEquals(bed.visits.length, 1);
 });
 
-Deno.test("a token that a wrong clock dated into the future is renewed when the server refuses it", async () => {
+Deno.test("a token whose issue time is in the future because of a wrong clock is renewed when the server refuses the token", async () => {
   await using bed = new Bed();
   const store = memoryTokens();
   await use(bed, { store });
@@ -461,7 +469,7 @@ Deno.test("a token that a wrong clock dated into the future is renewed when the 
   assertEquals([bed.visits.length, bed.forms.at(-1)?.grant_type], [1, "refresh_token"]);
 });
 
-Deno.test("tokens are renewed and revoked if only the challenge contains the URL of the resource metadata", async () => {
+Deno.test("tokens are renewed and revoked even if only the challenge contains the URL of the resource metadata", async () => {
   const place = "https://mcp.example.com/.well-known/oauth-protected-resource/elsewhere";
   await using bed = new Bed({
     challenge: (right) => right.replace(/resource_metadata="[^"]*"/, `resource_metadata="${place}"`),
@@ -481,7 +489,7 @@ Deno.test("tokens are renewed and revoked if only the challenge contains the URL
   checkSecrets(bed);
 });
 
-Deno.test("tokens of one server, issuer or client are never used for another server, issuer or client", async () => {
+Deno.test("tokens for one server, issuer or client are never used for another server, issuer or client", async () => {
   const store = memoryTokens();
   await using first = new Bed();
   await use(first, { store });
@@ -496,7 +504,8 @@ Deno.test("tokens of one server, issuer or client are never used for another ser
     checkSecrets(bed);
   }
   const foreign = [...first.secrets, ...elsewhere.secrets];
-  // The server gets the old token once, because the client cannot know that its authorization server has changed.
+  // Exclude requests to the server, which received the old token once: the client cannot know that the authorization
+  // server has changed.
   const atIssuer = moved.seen.filter(({ url }) => url !== moved.server);
   assertEquals(atIssuer.filter(({ body }) => foreign.some((secret) => body.includes(secret))), []);
   assertEquals(new Set(moved.visits.map((params) => params.get("client_id"))).size, 1);
@@ -518,7 +527,7 @@ Deno.test("a manually registered client belongs to the authorization server of i
   assertEquals(moved.visits.length, 1);
 });
 
-Deno.test("signing out deletes the tokens, and revokes them only at their own authorization server", async () => {
+Deno.test("signing out deletes the tokens, and revokes the tokens only at the authorization server that issued them", async () => {
   await using bed = new Bed();
   const auth = bed.signIn();
   await (await bed.connect(auth)).close();
@@ -528,7 +537,7 @@ Deno.test("signing out deletes the tokens, and revokes them only at their own au
   checkSecrets(bed);
 });
 
-Deno.test("a private server may have a private authorization server, over http on this machine only", async () => {
+Deno.test("a private server can use a private authorization server; plain http is allowed only on loopback", async () => {
   await using bed = new Bed({ server: "http://localhost:9/mcp", issuer: "http://127.0.0.1:9" });
   assertEquals(await use(bed), "Hello!");
   await using intranet = new Bed({ server: "https://mcp.internal/mcp", issuer: "https://10.0.0.1" });
@@ -546,8 +555,8 @@ Deno.test("HTML pages at well-known URLs count as missing metadata", async () =>
   assertEquals(await use(bed), "Hello!");
 });
 
-// Responses that repeat a secret.
-Deno.test("an error shows no secret that the authorization server repeats", async () => {
+// Responses that contain a secret.
+Deno.test("an error contains no secret, even if the authorization server's response does", async () => {
   const store = memoryTokens();
   let isRepeating = false;
   const sent: string[] = [];
@@ -575,7 +584,7 @@ Deno.test("an error shows no secret that the authorization server repeats", asyn
   }
 });
 
-Deno.test("an error shows no token that the server repeats in its challenge", async () => {
+Deno.test("an error contains no token, even if the server's challenge does", async () => {
   await using bed = new Bed({
     token: (right) => ({ ...right, access_token: "secret-token" }),
     challenge: (right) => `${right}, error="invalid_token", error_description="secret-token \\\\u is bad"`,
@@ -584,7 +593,7 @@ Deno.test("an error shows no token that the server repeats in its challenge", as
   assertEquals(error.message.includes("secret-token"), false);
 });
 
-Deno.test("a renewed token that the server refuses leads to a new sign-in", async () => {
+Deno.test("the user signs in again if the server refuses a renewed token", async () => {
   await using bed = new Bed({
     token: (right, form) => form.grant_type === "refresh_token" ? { ...right, access_token: "not-accepted" } : right,
   });
@@ -602,14 +611,14 @@ Deno.test("a renewed token that the server refuses leads to a new sign-in", asyn
   ]);
 });
 
-Deno.test("a registration with another redirect URI has no effect: the user returns to the client's redirect URI", async () => {
+Deno.test("the client ignores other redirect URIs in the registration response", async () => {
   await using bed = new Bed({ registration: (right) => ({ ...right, redirect_uris: ["https://evil.example.com/x"] }) });
   assertEquals(await use(bed), "Hello!");
   assertEquals(bed.visits[0].get("redirect_uri"), "http://127.0.0.1:7777/callback");
   assertEquals(bed.forms[0].redirect_uri, "http://127.0.0.1:7777/callback");
 });
 
-Deno.test("mix-up: a code of another authorization server is not sent to the server that started the sign-in", async () => {
+Deno.test("mix-up: a code from another authorization server is not sent to the authorization server of the sign-in", async () => {
   await using bed = new Bed({
     metadata: ({ authorization_response_iss_parameter_supported: _, ...right }) => ({
       ...right,
@@ -635,7 +644,7 @@ for (const missing of ["iss", "state"]) {
   });
 }
 
-Deno.test("every request to the server has the token, and no URL contains the token", async () => {
+Deno.test("every request to the server contains the token, and no URL contains the token", async () => {
   await using bed = new Bed();
   await use(bed);
   const atServer = bed.seen.filter(({ url }) => url === bed.server);
@@ -673,7 +682,7 @@ for (const redirectUri of ["http://app.example.com/back", "http://127.0.0.1.exam
   });
 }
 
-Deno.test("a client metadata URL is used if the server supports it; otherwise the client registers itself", async () => {
+Deno.test("the client id is the client metadata URL if the authorization server supports such ids; otherwise, the client registers itself", async () => {
   const clientMetadataUrl = "https://app.example.com/client.json";
   for (const isSupported of [true, false]) {
     await using bed = new Bed({

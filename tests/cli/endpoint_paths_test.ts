@@ -84,11 +84,11 @@ for (const { name, program } of runtimes) {
       ],
       [
         "app.ts --http --port 0 --server tenants --param tenant=a/b",
-        'Cannot serve app.ts: Cannot open /:tenant/mcp: tenant is "a/b"; give the text of one segment',
+        'Cannot serve app.ts: Cannot open /:tenant/mcp: the parameter tenant is "a/b"; pass the text of one path segment',
       ],
       [
         "app.ts --http --port 0 --param tenant=..",
-        'Cannot serve app.ts: Cannot open /:tenant/mcp: tenant is ".."; give the text of one segment',
+        'Cannot serve app.ts: Cannot open /:tenant/mcp: the parameter tenant is ".."; pass the text of one path segment',
       ],
       [
         "app.ts --stdio --server tenants --param tenant",

@@ -1,4 +1,4 @@
-// `serve FOLDER --skills` serves the skills of a folder, but no other files of the folder.
+// `serve FOLDER --skills` serves the skills in a folder, and no other files.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { connect } from "../../src/client/client.ts";
 import { skillsOf } from "../../src/client/skills/skills.ts";

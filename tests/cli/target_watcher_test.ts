@@ -1,4 +1,4 @@
-// Reloads of a watched target: no change is lost, at whatever moment it happens.
+// Reloads of a watched target: no change is missed, whenever the change happens.
 import { assertEquals } from "@std/assert";
 import type { Loaded } from "../../src/cli/loaded.ts";
 import { watchTarget } from "../../src/cli/target_watcher.ts";
@@ -10,7 +10,7 @@ import { withFolder, writeFiles } from "./folder.ts";
 const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const server = createServer({ name: "watched", version: "1.0.0" });
 
-/** Watches `a.ts` of a folder. After it has read the file, each reload takes some time. */
+/** Watches `a.ts` in a folder. Each reload first reads the file, and then takes `reloadMs` more. */
 async function watch(reloadMs: number, use: (write: (text: string) => Promise<void>, seen: string[]) => Promise<void>) {
   await withFolder({ "a.ts": "first" }, async (folder) => {
     const path = `${folder}/a.ts`;
@@ -22,7 +22,7 @@ async function watch(reloadMs: number, use: (write: (text: string) => Promise<vo
     };
     const stop = watchTarget("a.ts", { server, files: [path], reload });
     try {
-      // The watcher has read the first version.
+      // By now, the watcher has read the first version.
       await delay(700);
       await use((text) => writeFiles(folder, { "a.ts": text }), seen);
     } finally {

@@ -1,4 +1,4 @@
-// Tasks at the command line: `mcp call`, `mcp call --task` and `mcp task`, as processes on both runtimes.
+// Tasks on the command line: `mcp call`, `mcp call --task` and `mcp task`, as processes on both runtimes.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool, ToolError } from "../../mod.ts";
 import { task, tasks } from "../../src/tasks/tasks.ts";
@@ -10,8 +10,8 @@ import { runtimes } from "./runtimes.ts";
 import { inTerminal, serve } from "./servers.ts";
 
 /**
- * A server whose tools are tasks. `report` waits for `open`. `onEvent` is called with the cancellation of a task and
- * with the methods of calls.
+ * Creates a server whose tools run as tasks. The tool `report` waits for `open`. `onEvent` is called with "cancelled"
+ * when a task is cancelled, and with the method of each request.
  */
 function createOffice(onEvent: (event: string) => void = () => {}) {
   const { pass, open } = gate();
@@ -95,7 +95,7 @@ for (const { name, program } of runtimes) {
     await server.close();
   });
 
-  test("--task prints the id, and the command task shows the task, waits for it and cancels it", async () => {
+  test("--task prints the task's id, and the task command shows, waits for and cancels the task", async () => {
     const { server, open } = createOffice();
     await using served = serve(server.fetch);
     const begin = async (...words: string[]) => {
@@ -143,11 +143,14 @@ for (const { name, program } of runtimes) {
       if (event === "cancelled") cancelled.resolve();
       if (event === "tasks/get") polled.resolve();
     });
-    // There is no timeout for the start of the program. If the program ends instead, the error contains its output.
+    // Rejects if the program exits, with the program's output. There is no timeout, because the program may take long
+    // to start.
     const untilPolled = (program: Running) =>
       Promise.race([
         polled.promise,
-        program.finished.then(({ code, stderr }) => Promise.reject(new Error(`It ended with ${code}: ${stderr}`))),
+        program.finished.then(({ code, stderr }) =>
+          Promise.reject(new Error(`The program exited with ${code}: ${stderr}`))
+        ),
       ]);
     await using served = serve(server.fetch);
     await using calling = await start([...program, "call", served.url, "report", "title=A"]);

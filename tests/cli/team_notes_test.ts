@@ -1,5 +1,5 @@
-// The example with two users and a database: its handlers without a server, its server with each client, and its
-// process on both runtimes.
+// The example with two users and a database. The tests run its handlers without a server, its server with each client,
+// and its process on both runtimes.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import process from "node:process";
@@ -14,7 +14,7 @@ import { withEnvironment } from "../support/environment.ts";
 import { runtimes } from "./runtimes.ts";
 import { root, type Running, start } from "../support/processes.ts";
 
-// The example reads its environment when it is imported.
+// Set the environment before importing the example, which reads it during the import.
 const folder = await mkdtemp(`${tmpdir()}/mcp-team-notes-`);
 process.on("exit", () => void rm(folder, { recursive: true, force: true }));
 const { default: server, note, remove, search, transaction, write } = await withEnvironment(
@@ -26,7 +26,7 @@ const keys = { ada: "ada-demo-key-0123", bob: "bob-demo-key-0123" };
 const toHeaders = (user: keyof typeof keys) => ({ authorization: `Bearer ${keys[user]}` });
 const yes = () => ({ action: "accept", content: {} }) as const;
 
-/** Notes in a map. */
+/** Creates a note service that stores the notes in a map. */
 function fakeNotes(notes: Record<string, string>) {
   return {
     user: "ada",
@@ -61,7 +61,7 @@ Deno.test("team notes: handlers run without a server", async () => {
   assertEquals(await remove.run({ title: "tea" }, declining), "The user keeps the note.");
 });
 
-/** The URIs of all notes that a client sees. */
+/** Returns the URIs of all notes that a client sees. */
 async function listUris(client: Pick<Connection, "listResources">): Promise<string[]> {
   return (await client.listResources()).map(({ uri }) => uri);
 }
@@ -81,7 +81,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using own = await ada.subscribe({ resourceSubscriptions: [hers, his] });
     await ada.callTool("write", { title, text: "hers" });
     await bob.callTool("write", { title, text: "his" });
-    // No client is notified of the other user's note, which changed first.
+    // This client is not notified of the other user's note, although that note changed first.
     assertEquals((await watching.take(1))[0].params.uri, his);
     assertEquals((await own.take(1))[0].params.uri, hers);
     assertEquals([await readText(ada, hers), await readText(bob, his)], ["hers", "his"]);
@@ -104,7 +104,7 @@ Deno.test("team notes: an unknown user is refused", async () => {
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`team notes: only a call with a result is committed, and transactions run in turn (${era})`, async () => {
+  Deno.test(`team notes: only the transaction of a call with a result is committed, and transactions run sequentially (${era})`, async () => {
     const { pass, open } = gate();
     const began: string[] = [];
     const attempt = tool({
@@ -145,14 +145,14 @@ for (const era of ["modern", "legacy"] as const) {
 
     const controller = new AbortController();
     const hanging = client.callTool("attempt", { title: "hangs" }, { signal: controller.signal }).catch(() => {});
-    await until(() => began.includes("hangs"), "the transaction to begin");
+    await until(() => began.includes("hangs"), "the transaction has begun");
     const next = client.callTool("attempt", { title: "next" });
     await turn(10);
     assertEquals(began.includes("next"), false);
     controller.abort();
     await hanging;
     await next;
-    // The handler of the cancelled call ends after its transaction.
+    // The handler of the cancelled call returns only after its transaction was rolled back.
     open();
     assertEquals(await listUris(client), [`note://ada-${era}/next`]);
 
@@ -163,7 +163,8 @@ for (const era of ["modern", "legacy"] as const) {
     await asking;
     await client.callTool("attempt", { title: "last" });
     const uris = await listUris(client);
-    // In the modern era, the question rolled back the transaction of the first run, and the second run was committed.
+    // In the modern era, the question rolled back the transaction of the handler's first run, and the second run was
+    // committed.
     const wanted = era === "modern" ? ["asks", "last", "next"] : ["last", "next"];
     assertEquals(uris, wanted.map((title) => `note://ada-${era}/${title}`));
     assertEquals(faults.length, 1);
@@ -174,7 +175,7 @@ for (const era of ["modern", "legacy"] as const) {
 
 const file = `${root}examples/team_notes.ts`;
 
-/** Serves the example, with its database in this folder. */
+/** Serves the example, with its database in the working folder. */
 async function serve(program: readonly string[], cwd: string): Promise<{ running: Running; url: string }> {
   const running = await start([...program, file, "--http", "--port", "0"], { cwd });
   const [url] = await running.waitFor(/http:\/\/\S+\/mcp/);
@@ -182,7 +183,7 @@ async function serve(program: readonly string[], cwd: string): Promise<{ running
 }
 
 for (const { name, program } of runtimes) {
-  testProcesses(`${name}: team notes survive a restart, and two users share a server`, async () => {
+  testProcesses(`${name}: team notes are kept across a restart, and two users can share a server`, async () => {
     await withFiles({}, async (cwd) => {
       for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const { running, url } = await serve(program, cwd);
@@ -211,7 +212,7 @@ for (const { name, program } of runtimes) {
     });
   });
 
-  testProcesses(`${name}: team notes keep every acknowledged note when the process is killed`, async () => {
+  testProcesses(`${name}: no acknowledged team note is lost when the process is killed`, async () => {
     await withFiles({}, async (cwd) => {
       for (const [round, revisions] of [["2026-07-28"], ["2025-11-25"]].entries()) {
         const first = await serve(program, cwd);
@@ -228,7 +229,7 @@ for (const { name, program } of runtimes) {
           });
           return { client, ended: Promise.allSettled(writers) };
         }));
-        await until(() => answered.length > 40, "some notes to be written");
+        await until(() => answered.length > 40, "some notes have been written");
         await first.running[Symbol.asyncDispose](); // SIGKILL
         for (const { ended } of clients) {
           for (const { status } of await ended) assertEquals(status, "rejected");

@@ -1,6 +1,6 @@
-// Runs one behaviour in every era and over every transport, because it must not depend on either. With QUICK=1, as in
-// the fast tier, it runs only in the two combinations that differ most. With INSTANCES, it runs over HTTP on three
-// instances that share a store.
+// Registers a behaviour: a test that runs in every era and over every transport, because the result must not depend on
+// them. With QUICK=1, as in the fast tier, the test runs only in the two most different combinations. With INSTANCES,
+// it runs over HTTP on three instances that share a store.
 import process from "node:process";
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions } from "../../mod.ts";
@@ -9,14 +9,14 @@ import { createInstances, hasInstances, type PerInstance } from "./instances.ts"
 
 export const LEGACY_VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"] as const;
 
-/** An era and a transport. */
+/** A combination of an era, a revision and a transport. */
 export interface Way {
   readonly era: "modern" | "legacy";
   readonly version: string;
   readonly transport: "memory" | "http" | "pipe";
 }
 
-/** The errors that reached `observer.fault`. */
+/** An error that was reported to `observer.fault`. */
 export interface Told {
   readonly error: unknown;
   readonly id: string;
@@ -24,29 +24,29 @@ export interface Told {
   readonly subject?: string;
 }
 
-/** A server with one client connected to it. */
+/** A server with a connected client. */
 export interface Fixture {
   readonly client: Connection;
   readonly server: Server;
-  /** Returns the errors of `observer.fault`, and marks these errors as expected. Any other error fails the test. */
+  /** Returns the errors that `observer.fault` got since the last call. An error that is not taken fails the test. */
   takeFaults(): readonly Told[];
   /** Connects another client to the same server. */
   join(options?: ConnectTestOptions): Promise<Connection>;
 }
 
-/** Creates a server and connects to it in the era and over the transport of the test. */
+/** Creates a server, and connects a client to it in the era and over the transport of the test. */
 export type Connect = (
   options?: Partial<ServerOptions>,
   client?: ConnectTestOptions,
 ) => Promise<Fixture>;
 
-/** The eras and transports of a behaviour. */
+/** Restricts the combinations in which a behaviour runs. */
 export interface BehaviourOptions {
   readonly eras?: readonly Way["era"][];
   readonly transports?: readonly Way["transport"][];
-  /** Legacy revisions. Defaults to the newest revision only. */
+  /** The legacy revisions. Defaults to the newest legacy revision. */
   readonly versions?: readonly string[];
-  /** The reason why the behaviour is limited to one instance. The behaviour then runs on a single instance. */
+  /** The reason why the behaviour holds only within one instance. If set, the behaviour runs on a single instance. */
   readonly perInstance?: PerInstance;
 }
 
@@ -70,7 +70,7 @@ function listAllWays(
   );
 }
 
-/** Registers one test per era and transport. */
+/** Registers one test per combination of era, revision and transport. */
 export function behaviour(
   name: string,
   run: (connect: Connect, way: Way) => Promise<void>,
@@ -79,7 +79,8 @@ export function behaviour(
   const { perInstance } = options;
   for (const way of listWays(options)) {
     const { era, version, transport } = way;
-    // No behaviour may leak a timer or a socket. A database client may take a moment to end.
+    // A behaviour must not leak timers or sockets. With instances this is not checked, because a database client may
+    // take a moment to close.
     const strict = { sanitizeOps: !hasInstances, sanitizeResources: !hasInstances };
     Deno.test({ name: `${name} (${way.version} over ${way.transport})`, ...strict }, async () => {
       const faults: Told[] = [];
@@ -99,43 +100,44 @@ export function behaviour(
   }
 }
 
-/** A cancelled call ends immediately. The digest of its idempotency key may take a moment longer, in a thread. */
+/**
+ * Waits until digests have ended. A cancelled call ends immediately, but a thread may still compute the digest of its
+ * idempotency key.
+ */
 async function endDigests(): Promise<void> {
   for (let left = 3; left; left--) await crypto.subtle.digest("SHA-256", new Uint8Array(1));
   await turn();
 }
 
-/** The text of a result's first content block. */
+/** Returns the text of a result's first content block. */
 export function textOf({ content }: { readonly content: readonly unknown[] }): string {
   const [first] = content;
   return typeof first === "object" && first && "text" in first ? String(first.text) : JSON.stringify(first);
 }
 
-/** Waits until a condition holds. Fails after a timeout, which is long because machines may be slow. */
+/** Waits until a condition holds. Throws after 20 seconds, which is long because machines may be slow. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = performance.now() + 20_000;
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`Waited in vain: ${what}`);
+    if (performance.now() > deadline) throw new Error(`Condition not met within 20 s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
 
-/**
- * Waits for turns of the event loop. In these turns, all work runs that does not wait for a timer or another process.
- */
+/** Waits for turns of the event loop, in which all work runs that needs neither a timer nor another process. */
 export async function turn(count = 1): Promise<void> {
   for (let i = 0; i < count; i++) await new Promise((resolve) => setTimeout(resolve, 0));
 }
 
-/** The URI of {@linkcode fenced}. */
+/** The URI of the resource {@linkcode fenced}. */
 export const FENCE = "fence://1";
 
-/** A resource for {@linkcode fence}. */
+/** The resource whose changes {@linkcode fence} announces. */
 export const fenced = resource({ uri: FENCE, name: "fence", read: () => "" });
 
 /**
- * Waits until subscriptions that watch {@linkcode FENCE} have received all changes announced so far. The first fence
- * ends the batch. Promises of `allow` and `to` have settled before the second fence.
+ * Waits until subscriptions to {@linkcode FENCE} have received all changes announced so far. The first fence ends the
+ * current batch of changes. By the second fence, the promises of `allow` and `to` have settled.
  */
 export async function fence(server: Server, ...subscriptions: readonly Subscription[]): Promise<void> {
   for (const round of ["first", "second"]) {
@@ -145,7 +147,7 @@ export async function fence(server: Server, ...subscriptions: readonly Subscript
   }
 }
 
-/** The notifications that a subscription or a client has received, without the fences. */
+/** Returns the notifications that a subscription or a client has received, without the fences. */
 export function withoutFences({ received }: Pick<Subscription, "received">): Subscription["received"] {
   return received.filter(({ params }) => params.uri !== FENCE);
 }
@@ -154,13 +156,13 @@ function countFences(subscription: Subscription): number {
   return subscription.received.length - withoutFences(subscription).length;
 }
 
-/** A promise `pass` that calls wait for, and a function `open` that releases all waiting calls. */
+/** Creates a promise `pass` that calls can await, and a function `open` that resolves it. */
 export function gate(): { readonly pass: Promise<void>; readonly open: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { pass: promise, open: resolve };
 }
 
-/** A promise that may reject before the test awaits it, as happens after the test has failed. */
+/** Returns the promise. Its rejection is not reported as unhandled if the test fails before awaiting the promise. */
 export function started<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

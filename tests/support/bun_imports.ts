@@ -1,4 +1,4 @@
-// Lets Bun run files of this project.
+// Lets Bun run files of this project that use the import map.
 import { targets } from "./import_map.ts";
 
 interface BunHost {
@@ -8,9 +8,9 @@ interface Build {
   module(name: string, load: () => Promise<{ exports: unknown; loader: "object" }>): void;
 }
 
-const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun.
+const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno type-checks this file, but has no types for Bun.
 
-// Bun does not call `onResolve` for imports of a running file, so each name becomes a separate module.
+// Bun does not call `onResolve` for imports in a file that it runs, so register a module for each name.
 await Bun.plugin({
   name: "import-map",
   setup(build) {

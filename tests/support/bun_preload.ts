@@ -1,4 +1,5 @@
-// Lets `bun test` run tests written for `deno test`: `Deno.test`, renamed by bunfig.toml, registers with Bun's runner.
+// Lets `bun test` run tests written for `deno test`. bunfig.toml renames `Deno.test`, and this file registers such
+// tests with Bun's test runner.
 import { createDenoTest } from "./deno_test.ts";
 
 type Add = (name: string, run: () => Promise<void>, options?: { timeout: number }) => void;
@@ -6,9 +7,9 @@ interface BunHost {
   jest(path: string): { test: Add & { skip: Add; only: Add } };
 }
 
-const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno, which checks this file, has no types for Bun.
+const { Bun } = globalThis as unknown as { Bun: BunHost }; // Deno type-checks this file, but has no types for Bun.
 const { test } = Bun.jest(new URL(import.meta.url).pathname);
-const timeout = 60_000; // Deno has no timeout per test; Bun's default of 5 s would fail tests that spawn a process.
+const timeout = 60_000; // Deno has no timeout per test. Bun's default of 5 s is too short for tests that start processes.
 
 Object.assign(globalThis, {
   __denoTest: createDenoTest((name, run, kind) => (kind ? test[kind] : test)(name, run, { timeout })),

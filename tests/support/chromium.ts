@@ -3,7 +3,7 @@ import type { BrowserContext, Page } from "playwright-core";
 
 const CHROMIUM = "/usr/bin/chromium";
 
-/** The reason why no browser is available for tests. `undefined` if a browser is available. */
+/** The reason why no browser is available for tests; `undefined` if a browser is available. */
 export const missing: string | undefined = typeof Deno === "undefined"
   ? "Deno starts the browser"
   : await Deno.stat(CHROMIUM).then(() => undefined, () => `there is no ${CHROMIUM}; install the package chromium`);

@@ -1,21 +1,21 @@
-// Helpers for tests that run processes, on Deno and Bun.
+// Helpers for tests that start processes, on Deno and Bun.
 import { targets } from "./import_map.ts";
 
-/** Whether this runtime is not Deno. Deno starts the processes of both runtimes. */
+/** Whether this runtime is not Deno. Only Deno starts the processes of both runtimes. */
 export const isNotDeno: boolean = typeof Deno === "undefined";
 
-/** Request metadata of revision 2026-07-28. */
+/** The `_meta` that requests of revision 2026-07-28 require. */
 export const _meta = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientCapabilities": {},
 };
 
-/** A JSON-RPC request as a line of standard input. */
+/** Returns a JSON-RPC request as a line for standard input. */
 export function toRequestLine(method: string, params: Record<string, unknown>, id: number | string = 1): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method, params }) + "\n";
 }
 
-/** Registers a test that only Deno runs, because it starts processes. */
+/** Registers a test that is skipped on other runtimes than Deno, because it starts processes. */
 export function testProcesses(
   name: string,
   fn: (t: Deno.TestContext) => Promise<void>,
@@ -25,8 +25,8 @@ export function testProcesses(
 }
 
 /**
- * Runs `use` in a temporary folder outside of the project. Values other than text are written as JSON, and the names of
- * entries, such as `"@x/mcp"`, become paths of this project. The folder's path has no links.
+ * Runs `use` in a temporary folder outside of the project. Content that is not a string is written as JSON. Names from
+ * the import map, such as `"@x/mcp"`, become paths in this project. The folder's path contains no symbolic links.
  */
 export async function withFiles(
   files: Readonly<Record<string, unknown>>,
@@ -46,7 +46,7 @@ export async function withFiles(
   }
 }
 
-/** The names of the entries in a folder, sorted. */
+/** Returns the sorted names of the entries in a folder. */
 export function listNames(folder: string): string[] {
   return [...Deno.readDirSync(folder)].map(({ name }) => name).sort();
 }

@@ -1,9 +1,10 @@
-// The cost of code, measured so that other work on the machine does not count.
+// Measures the cost of code, without the cost of other work on the machine.
 import process from "node:process";
 
 /**
- * Starts a measurement. The returned function returns the milliseconds of elapsed time or of CPU time since then,
- * whichever is less. Other programs increase the elapsed time, and tests in the same process increase the CPU time.
+ * Starts a measurement, and returns a function that returns its cost in milliseconds: the elapsed time or the CPU time,
+ * whichever is less. Other programs increase only the elapsed time, and concurrent tests in this process increase only
+ * the CPU time.
  */
 export function startCost(): () => number {
   const since = performance.now();
@@ -15,7 +16,7 @@ function toMs({ user, system }: { readonly user: number; readonly system: number
   return (user + system) / 1000;
 }
 
-/** The minimum cost of several runs in milliseconds. The minimum is used because other work disturbs single runs. */
+/** Returns the minimum cost of several runs in milliseconds. Other work disturbs some runs, but not the minimum. */
 export function leastCost(run: () => unknown, runs = 7): number {
   let best = Infinity;
   for (let i = 0; i < runs; i++) {

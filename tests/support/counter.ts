@@ -1,4 +1,4 @@
-// A server whose tools count in a store, once per idempotency key.
+// A server whose tools increment counters in a store, once per idempotency key.
 import { createServer, type Server, tool } from "../../mod.ts";
 import type { Store } from "../../src/stores/stores.ts";
 
@@ -9,8 +9,8 @@ const input = {
 } as const;
 
 /**
- * Starts a server with two tools: `count`, which runs again after a crash, and `once`, which does not. Each tool calls
- * `then` between its effect and its result.
+ * Starts a server with two tools. The tool `count` runs again after a crash; `once` does not. Each tool calls `then`
+ * between its effect and its result.
  */
 export function startCounter(store: Store, then: () => unknown): Server {
   const make = (name: string, rerun: boolean) =>

@@ -1,4 +1,4 @@
-// `Deno.test` for other runtimes: it registers a test with the runner of the runtime.
+// `Deno.test` for other runtimes, which registers tests with the runtime's own test runner.
 
 type Run = (t: Step) => void | Promise<void>;
 interface Definition {
@@ -12,7 +12,7 @@ interface Step {
   step(first: string | Run | (Definition & { fn: Run }), run?: Run): Promise<boolean>;
 }
 
-/** Registers one test. `kind` is set if the test must be skipped, or must run alone. */
+/** Registers one test. `kind` is "skip" for a skipped test, and "only" for a test that runs alone. */
 export type Register = (name: string, run: () => Promise<void>, kind: "skip" | "only" | undefined) => void;
 
 function toDefinition(args: readonly unknown[]): Required<Definition> {
@@ -23,12 +23,13 @@ function toDefinition(args: readonly unknown[]): Required<Definition> {
     else found = { ...found, ...(arg as Definition) };
   }
   const { fn, name = fn?.name, ignore = false, only = false } = found;
-  if (!fn || !name) throw new TypeError("Cannot register a test: it has no function or no name");
+  if (!fn || !name) throw new TypeError("Cannot register a test: the test has no function or no name; add both");
   return { name, fn, ignore, only };
 }
 
 /**
- * Runs a step immediately, as a part of its test, as Deno does. A failed step fails the test after all steps have run.
+ * Runs a step immediately, as a part of its test, as Deno does. A failed step does not stop the test; the test fails
+ * after all steps have run.
  */
 async function runSteps(name: string, fn: Run): Promise<void> {
   const failures: unknown[] = [];
@@ -50,7 +51,7 @@ async function runSteps(name: string, fn: Run): Promise<void> {
   if (failures.length > 1) throw new AggregateError(failures, `${failures.length} steps of "${name}" failed`);
 }
 
-/** Returns the replacement of `Deno.test`. */
+/** Returns a replacement for `Deno.test` that passes each test to `add`. */
 export function createDenoTest(add: Register): unknown {
   function register(kind: Definition, args: readonly unknown[]): void {
     const { name, fn, ignore, only } = { ...toDefinition(args), ...kind };

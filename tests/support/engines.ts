@@ -1,20 +1,20 @@
-// Wraps store engines, to delay, count or break their commands.
+// Wraps store engines to delay, count or break their commands.
 import { assertEquals } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store, type StoreEngine, type StoreOptions } from "../../src/stores/stores.ts";
 import { until } from "./behaviour.ts";
 
-/** A command of an engine. */
+/** A call of an engine's method. */
 export interface Command {
   readonly name: string;
   readonly args: readonly unknown[];
-  /** Runs the command. */
+  /** Runs the command on the wrapped engine. */
   run(): unknown;
 }
 
 const COMMANDS: readonly PropertyKey[] = ["get", "set", "delete", "list", "append", "read", "trim", "heads"];
 
-/** Returns an engine whose commands all go through `around`. Some methods may be replaced. */
+/** Returns an engine that passes each command to `around`. The methods in `own` replace the engine's methods. */
 export function wrapEngine(
   engine: StoreEngine,
   around: (command: Command) => unknown,
@@ -32,13 +32,16 @@ export function wrapEngine(
   });
 }
 
-/** One engine for several stores, which fails while it is unavailable. */
+/** An engine that several stores share, and that fails while `isLost` is true. */
 export interface Losable {
   isLost: boolean;
   open(): Store;
 }
 
-/** Creates an engine that can be made unavailable: an engine in memory, or the engine of `shared`. */
+/**
+ * Creates an engine that tests can make unavailable. It wraps the engine of `shared`, which defaults to an engine in
+ * memory.
+ */
 export function createLosable(options: StoreOptions = {}, shared: Store = memoryStore()): Losable {
   const { connect } = shared[INTERNALS];
   const check = () => {
@@ -58,9 +61,7 @@ export function createLosable(options: StoreOptions = {}, shared: Store = memory
   return losable;
 }
 
-/**
- * Uses a store until the store has checked twice whether its file was replaced, and tests that the value still exists.
- */
+/** Uses a store for longer than two checks whether its file was replaced, and asserts that its value is kept. */
 export async function assertKeptByLooks(store: Store): Promise<void> {
   await store.set("key", "kept", { ttlMs: 60_000 });
   const began = performance.now();

@@ -1,7 +1,11 @@
-// Environment variables of this process. All test files of one run share them with the programs that they start.
+// Sets environment variables of this process. They are global: all test files in one run share them, and child
+// processes inherit them.
 import process from "node:process";
 
-/** Runs `use` with variables, and restores the environment, so that no program of another test inherits them. */
+/**
+ * Runs `use` with additional variables, and then restores the environment, so that no other test's child process
+ * inherits them.
+ */
 export async function withEnvironment<T>(
   variables: Readonly<Record<string, string>>,
   use: () => Promise<T>,

@@ -1,10 +1,11 @@
-// The import map of deno.json for other runtimes: maps its names and the project's own name to real files.
+// deno.json's import map for other runtimes: maps its names, and the project's own name, to files or packages.
 import config from "../../deno.json" with { type: "json" };
 
 const root = new URL("../../", import.meta.url).pathname;
 
 /**
- * The file or package of an entry of the import map; `undefined` if other runtimes can resolve the key without the map.
+ * Returns the file or package for an entry of the import map; `undefined` if other runtimes can resolve the key
+ * themselves.
  */
 function toTarget(key: string, value: string): string | undefined {
   if (value.startsWith("./")) return root + value.slice(2);
@@ -14,12 +15,12 @@ function toTarget(key: string, value: string): string | undefined {
   }
   const [, name, version, path = ""] = parts;
   if (name + path === key) return;
-  // If the map has two versions of a package, only this map contains the version under another name.
+  // If the map has two versions of a package, only the map contains the second version's name.
   const isSecond = name in config.imports;
   return isSecond ? `${root}node_modules/.deno/${name}@${version}/node_modules/${name}${path}` : name + path;
 }
 
-/** The target of each name in the map: the path of a file, or a package. */
+/** The target of each name in the map: a file path or a package. */
 export const targets: Map<string, string> = new Map();
 for (const [key, value] of Object.entries(config.imports)) {
   const target = toTarget(key, value);

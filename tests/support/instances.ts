@@ -1,5 +1,5 @@
-// Three instances that act as one server, for the behaviour suite: they share handlers, secret and store, and each
-// request goes to a random instance. `INSTANCES` names the store: `redis:PATH`, with the path of a socket, or
+// Creates three instances that act as one server in the behaviour suite. They share handlers, secret and store, and
+// each request goes to a random instance. `INSTANCES` selects the store: `redis:PATH` with the path of a socket, or
 // `sqlite:FOLDER`.
 import process from "node:process";
 import { createServer, type Server, type ServerOptions } from "../../mod.ts";
@@ -14,7 +14,7 @@ import { CLIENTS } from "./redis/clients.ts";
 export const hasInstances = process.env.INSTANCES !== undefined;
 
 /**
- * A long timeout, because a machine under load responds late, and because instances lose changes while the store does
+ * The timeout is long, because a loaded machine responds late, and because instances miss changes while the store does
  * not respond.
  */
 const TIMEOUT_MS = 20_000;
@@ -23,17 +23,19 @@ const SECRET = "a secret of at least thirty-two characters";
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const { below } = random(seed);
 
-/** Creates a function that opens the same store at each call. No other call opens it. */
+/** Returns a function that opens the same store on each call. Each call of `chooseStore` has its own store. */
 function chooseStore(): () => Store {
   const [kind, path] = /^(redis|sqlite):(.+)$/.exec(process.env.INSTANCES ?? "")?.slice(1) ?? [];
-  // Files of tests that run at the same time share the process id on Deno, and would share their data.
+  // On Deno, concurrent test files share the process id, so a name made from it would be the same.
   const name = crypto.randomUUID();
   if (kind === "redis") {
-    // The newest client of each runtime.
+    // Use the newest client for the runtime.
     const client = "Bun" in globalThis ? CLIENTS[CLIENTS.length - 1] : CLIENTS[0];
     return () => redisStore(() => client.connect(path), { prefix: `${name}:`, timeoutMs: TIMEOUT_MS });
   }
-  if (kind !== "sqlite") throw new Error(`Cannot start instances: INSTANCES is ${process.env.INSTANCES}`);
+  if (kind !== "sqlite") {
+    throw new Error(`Cannot start instances: INSTANCES is ${process.env.INSTANCES}; set redis:PATH or sqlite:FOLDER`);
+  }
   return () => sqliteStore(async () => await openSqlite(`${path}/${name}.db`), { timeoutMs: TIMEOUT_MS });
 }
 
@@ -42,7 +44,7 @@ async function openSqlite(path: string): Promise<SqliteDatabase> {
   return new DatabaseSync(path);
 }
 
-/** Handlers that change on all instances. */
+/** Returns a `handlers` object that changes all instances. */
 function toHandlers(all: readonly Server[]): Server["handlers"] {
   return {
     ...all[0].handlers,
@@ -53,7 +55,7 @@ function toHandlers(all: readonly Server[]): Server["handlers"] {
   };
 }
 
-/** The reasons why a behaviour is limited to one instance. docs/guides/instances.md contains the same reasons. */
+/** The reasons why a behaviour holds only within one instance. docs/guides/instances.md contains the same texts. */
 export const PER_INSTANCE = {
   limits:
     "Limits and queues of waiting calls belong to each instance, because they protect the process of the instance.",
@@ -68,16 +70,18 @@ export const PER_INSTANCE = {
   later: "A change reaches other instances a few milliseconds later, as a separate burst.",
 } as const;
 
-/** A reason why a behaviour is limited to one instance. */
 export type PerInstance = keyof typeof PER_INSTANCE;
 
-/** Creates instances. The returned object stands for an operator's actions on one instance or on all instances. */
+/**
+ * Creates instances. In the returned object, some methods act on one random instance and others on all instances, as an
+ * operator would use them.
+ */
 export function createInstances(options: ServerOptions, count: number): Server {
   const open = chooseStore();
   const stores = Array.from({ length: count }, open);
   const servers = stores.map((store) => createServer({ secret: SECRET, ...options, store }));
   const one = () => servers[below(count)];
-  // A program announces its changes on the instance that made the changes.
+  // A program announces a change on the instance that made the change.
   const { resourceUpdated, listChanged, log } = one();
   return {
     ...servers[0],

@@ -1,11 +1,12 @@
-// A small authorization server for tests: metadata and a key set over HTTP on loopback, and tokens signed by jose.
+// A small authorization server for tests. It serves its metadata and key set over HTTP on loopback, and signs tokens
+// with jose.
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
 import { serve } from "../peers/runtime.ts";
 
-/** The default resource of tokens. */
+/** The resource of tokens, unless a test sets another audience. */
 export const RESOURCE = "https://mcp.example.com/mcp";
 
-/** A key of an issuer. */
+/** An issuer's signing key. */
 export interface IssuerKey {
   readonly alg: string;
   readonly privateKey: CryptoKey;
@@ -15,7 +16,7 @@ export interface IssuerKey {
 /** Responds to a request for one path. Returns `undefined` to use the response of the issuer. */
 export type Override = (request: Request) => Response | undefined | Promise<Response | undefined>;
 
-/** The claims of a token, in addition to valid defaults. A claim that is `undefined` is omitted. */
+/** The parts of a token that differ from valid defaults. A claim that is `undefined` is omitted. */
 export interface TokenParts {
   readonly claims?: Record<string, unknown>;
   readonly header?: Record<string, unknown>;
@@ -29,11 +30,11 @@ export async function makeKey(alg = "ES256", kid: string | undefined = crypto.ra
   return { alg, privateKey, jwk: { ...await exportJWK(publicKey), alg, use: "sig", ...named } };
 }
 
-/** An authorization server that is running. */
+/** A running authorization server. Disposing stops it. */
 export class TestIssuer implements AsyncDisposable {
   /** The public keys that the issuer publishes. */
   keys: JWK[] = [];
-  /** Paths that were requested. */
+  /** The paths of all requests so far. */
   readonly paths: string[] = [];
   /** Responses that replace the issuer's own responses, by path. */
   readonly overrides = new Map<string, Override>();
@@ -54,7 +55,7 @@ export class TestIssuer implements AsyncDisposable {
     this.#wellKnown = wellKnown;
   }
 
-  /** Starts an issuer. `path` is the path of its issuer URL, and `wellKnown` the path of its metadata. */
+  /** Starts an issuer. `path` is the path of its issuer URL, and `wellKnown` is the path of its metadata. */
   static async start(
     { alg, path = "", wellKnown = "/.well-known/oauth-authorization-server" }: {
       readonly alg?: string;
@@ -65,17 +66,17 @@ export class TestIssuer implements AsyncDisposable {
     return new TestIssuer(await makeKey(alg), { path, wellKnown });
   }
 
-  /** The number of requests for the issuer's key set. */
+  /** The number of requests for the issuer's key set so far. */
   get keyFetches(): number {
     return this.paths.filter((path) => path === "/jwks").length;
   }
 
-  /** Signs a token. */
+  /** Signs a token with the given claims, header and key. */
   async sign({ claims = {}, header = {}, key = this.#key }: TokenParts = {}): Promise<string> {
     const now = Math.floor(Date.now() / 1000);
     const all = { iss: this.name, aud: RESOURCE, sub: "ada", client_id: "app", iat: now, exp: now + 600, ...claims };
     const { kid } = key.jwk;
-    // The cast is safe, because some tests need a header that jose may refuse to sign.
+    // The cast is needed, because some tests sign headers that jose's types do not allow.
     const protectedHeader = { alg: key.alg, typ: "at+jwt", ...kid && { kid }, ...header } as JWTHeaderParameters;
     return await new SignJWT(JSON.parse(JSON.stringify(all))).setProtectedHeader(protectedHeader).sign(key.privateKey);
   }

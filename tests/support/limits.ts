@@ -9,7 +9,7 @@ import {
 /** All limits, with their defaults. */
 export const BOUNDS: Bounds = readLimits();
 
-/** Limits for a test, which may also change limits that no option changes. */
+/** Returns limits for a test. Unlike the `limits` option, they can also contain limits that users cannot change. */
 export function testLimits({ perTenant, ...bounds }: BoundOptions): TestLimits {
   return { ...(perTenant && { perTenant }), [OTHER_BOUNDS]: bounds };
 }

@@ -1,4 +1,5 @@
-// Lets `node --test` run tests written for `deno test`: with the import map of deno.json, `Deno.test`, and `using`.
+// Lets `node --test` run tests written for `deno test`. Provides the import map of deno.json, `Deno.test`, and the APIs
+// that `using` needs.
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { test } from "node:test";
@@ -17,7 +18,7 @@ registerHooks({
   },
   load(url, context, next) {
     if (!url.startsWith(`${own}tests/`) || !url.endsWith(".ts")) return next(url, context);
-    // Without `Deno`, a test detects its runtime, and must get a correct result.
+    // Replace only `Deno.test`. `Deno` itself stays undefined, because tests use it to detect the runtime.
     const source = readFileSync(new URL(url), "utf8").replaceAll(/\bDeno\.test\b/g, "__denoTest");
     const code = transformSync(source, { loader: "ts", target: "node22", sourcemap: "inline", sourcefile: url }).code;
     return { format: "module", source: code, shortCircuit: true };
@@ -37,7 +38,7 @@ class Stack {
   }
 
   defer(dispose: () => unknown): void {
-    if (this.#isDisposed) throw new ReferenceError("The stack is disposed");
+    if (this.#isDisposed) throw new ReferenceError("Cannot use the stack: it is disposed");
     this.#disposers.push(dispose);
   }
 
@@ -55,7 +56,7 @@ class Stack {
   }
 }
 
-globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // The members that the tests use.
+globalThis.AsyncDisposableStack ??= Stack as unknown as typeof AsyncDisposableStack; // The class has only the members that the tests use.
 Object.assign(globalThis, {
   __denoTest: createDenoTest((name, run, kind) => {
     test(name, { timeout, skip: kind === "skip", only: kind === "only" }, run);

@@ -1,17 +1,17 @@
 // Runs the checks and tests of the project:
 //
-//   deno task ok [--slow] [--only STEP,STEP] [--slowest N]
+// deno task ok [--slow] [--only STEP,STEP] [--slowest N]
 //
-// Runs the fast tier, and with --slow the slow tier after it. During the run, it prints the running steps; at the end,
-// it prints the names of all failed tests and the command that runs each test alone. The last line is `N passed, N
+// Runs the fast tier. With --slow, runs the slow tier after the fast tier. The task prints the running steps. At the
+// end, it prints the name of each failed test with the command that runs the test alone. The last line is `N passed, N
 // failed`, which may be followed by `, N skipped`. The exit code is 1 if a step failed.
 import { readOptions } from "./options.ts";
 import { runStep, type Step, toExplanation, type Verdict } from "./steps.ts";
 import { listSteps } from "./step_list.ts";
 
-/** The seconds between the lines that name running steps. */
+/** Seconds between two lines that name the running steps. */
 const PROGRESS_SECONDS = 10;
-/** The number of steps that run at the same time. */
+/** Number of steps that run at the same time. */
 const LANES = 2;
 
 const options = readOptions(Deno.args, { values: ["--only", "--slowest"], flags: ["--slow"] });
@@ -19,7 +19,9 @@ const only = options.get("--only")?.split(",");
 const all = await listSteps();
 for (const name of only ?? []) {
   if (all.some((step) => step.name === name)) continue;
-  throw new Error(`Cannot run "${name}": there is no such step; there are ${all.map((step) => step.name).join(", ")}`);
+  throw new Error(
+    `Cannot run "${name}": there is no such step; choose from ${all.map((step) => step.name).join(", ")}`,
+  );
 }
 const steps = only
   ? all.filter(({ name }) => only.includes(name))
@@ -40,7 +42,7 @@ function printProgress(): void {
   if (parts.length) console.log(`… ${toSeconds(begin)}: ${parts.join(", ")}`);
 }
 
-/** The number of tests that have ended, from the dots that both runners print. */
+/** Counts the tests that have ended, by the dots that both test runners print. */
 function countDots(output: string): number {
   const dots = output.split(" ERRORS ", 1)[0].match(/^[.,!]+$/gm) ?? [];
   return dots.reduce((sum, { length }) => sum + length, 0);
@@ -81,7 +83,7 @@ if (slowest) {
 function printSlowest(step: Step, cases: Verdict["cases"]): void {
   const files = new Map<string, number>();
   for (const { file, seconds } of cases) files.set(file, (files.get(file) ?? 0) + seconds);
-  console.log(`\n${step.name}, seconds of the slowest files`);
+  console.log(`\n${step.name}: seconds taken by the slowest files`);
   for (const [file, seconds] of [...files].sort(([, a], [, b]) => b - a).slice(0, slowest)) {
     console.log(`${seconds.toFixed(1).padStart(7)}  ${file}`);
   }

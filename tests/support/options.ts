@@ -1,6 +1,6 @@
 /**
- * The options of a task: options with a value, and flags as an empty string. A task may run for a quarter of an hour,
- * so an unknown option is rejected before the task starts.
+ * Reads the options of a task: a value for each option, and an empty string for each flag. Throws for an unknown option
+ * before the task starts, because a task may run for a quarter of an hour.
  */
 export function readOptions(
   args: readonly string[],
@@ -14,13 +14,16 @@ export function readOptions(
     else if (values.includes(name) && i + 1 < args.length) given.set(name, args[++i]);
     else {
       const usage = [...values.map((each) => `[${each} …]`), ...flags.map((each) => `[${each}]`)].join(" ");
-      throw new Error(`Cannot begin: "${name}" is unknown or has no value; there are ${usage}`);
+      throw new Error(`Cannot begin: "${name}" is unknown or has no value; write ${usage}`);
     }
   }
   return given;
 }
 
-/** The number of an option, or the default. A whole number unless fractions are allowed. */
+/**
+ * Returns the number given for an option, or the default. Throws if the number is negative, or if it is not a whole
+ * number and fractions are not allowed.
+ */
 export function readNumber(
   options: ReadonlyMap<string, string>,
   name: string,
@@ -30,5 +33,5 @@ export function readNumber(
   const text = options.get(name) ?? `${usual}`;
   const value = text.trim() ? Number(text) : NaN;
   if (value >= 0 && (hasParts ? Number.isFinite(value) : Number.isSafeInteger(value))) return value;
-  throw new Error(`Cannot begin: ${name} ${text} is no ${hasParts ? "" : "whole "}number of 0 or more`);
+  throw new Error(`Cannot begin: ${name} ${text} is not a ${hasParts ? "" : "whole "}number of 0 or more`);
 }

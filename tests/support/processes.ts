@@ -1,13 +1,15 @@
 // Starts programs as a user does, in an empty home folder, and reads their output.
 
-/** The working folder and the environment of a program. */
+/** Where and how to run a program. */
 export interface RunOptions {
   readonly cwd?: string;
-  /** The content of standard input, which is closed after the content. */
+  /** The content of standard input, which is then closed. */
   readonly input?: string;
-  /** Variables in addition to the variables of an empty home folder. */
+  /** Environment variables in addition to those of an empty home folder. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Milliseconds after which the program is killed. Defaults to 120,000, because a machine may be under load. */
+  /**
+   * Time in milliseconds after which the program is killed. Defaults to 120,000, because a machine may be under load.
+   */
   readonly timeoutMs?: number;
 }
 
@@ -18,18 +20,18 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** A running program. Disposing ends it. */
+/** A running program. Disposing kills it. */
 export interface Running extends AsyncDisposable {
-  /** Waits for text on standard error. */
+  /** Waits until standard error contains a match, which is returned. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
   kill(signal: "SIGINT" | "SIGTERM"): void;
   readonly finished: Promise<Finished>;
 }
 
-/** The project's folder, ending in a slash. */
+/** The project's folder, with a trailing slash. */
 export const root: string = new URL("../../", import.meta.url).pathname;
 
-/** Starts a program. Without `input`, its standard input stays open. */
+/** Starts a program. Without `input`, the program's standard input stays open. */
 export async function start(words: readonly string[], options: RunOptions = {}): Promise<Running> {
   const { cwd = root, input, env, timeoutMs = 120_000 } = options;
   const home = await Deno.makeTempDir({ prefix: "mcp-home-" });
@@ -44,7 +46,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   }).spawn();
   const writer = child.stdin.getWriter();
   if (input !== undefined) {
-    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // Ignore it: the program has exited.
+    await writer.write(new TextEncoder().encode(input)).catch(() => {}); // The write fails if the program has already exited.
     await writer.close().catch(() => {});
   }
   const stdout = new Response(child.stdout).text();
@@ -87,7 +89,7 @@ export async function start(words: readonly string[], options: RunOptions = {}):
       while (true) {
         const found = pattern.exec(stderr);
         if (found) return found;
-        if (hasEnded) throw new Error(`"${words.join(" ")}" ended without ${pattern}:\n${stderr}`);
+        if (hasEnded) throw new Error(`"${words.join(" ")}" ended before printing ${pattern}:\n${stderr}`);
         await heard.promise;
       }
     },
@@ -98,13 +100,13 @@ export async function start(words: readonly string[], options: RunOptions = {}):
   };
 }
 
-/** Runs a program to its end. */
+/** Runs a program, and waits until it has exited. */
 export async function run(words: readonly string[], options: RunOptions = {}): Promise<Finished> {
   await using running = await start(words, { input: "", ...options });
   return await running.finished;
 }
 
-/** A port that is currently free. */
+/** Returns a port that is currently free. */
 export function findFreePort(): number {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   return listener.addr.port;

@@ -1,13 +1,13 @@
-// A server that is protected by oauth(), and calls with tokens.
+// A server that oauth() protects, and calls with tokens.
 import { createServer, type Handler, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { oauth, type OAuthOptions } from "../../src/auth/oauth/oauth.ts";
 import { RESOURCE, type TestIssuer } from "./issuer.ts";
 import { toRequest } from "./requests.ts";
 
-/** The URL of the metadata of the resource. */
+/** The URL of the resource metadata. */
 export const METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
 
-/** Options of a protected server. */
+/** The options of `protect`. */
 export interface ProtectedOptions {
   readonly oauth?: Partial<OAuthOptions>;
   readonly server?: Partial<ServerOptions>;
@@ -16,7 +16,7 @@ export interface ProtectedOptions {
 
 const whoami = tool({ name: "whoami", run: (_, { principal }) => ({ ...principal }) });
 
-/** Creates a server that trusts some issuers. Its tool `whoami` shows the principal. */
+/** Creates a server that trusts the given issuers. Its tool `whoami` returns the principal. */
 export function protect(issuers: readonly TestIssuer[], options: ProtectedOptions = {}): Server {
   const auth = oauth({ resource: RESOURCE, issuers: issuers.map(({ name }) => name), ...options.oauth });
   return createServer({
@@ -29,17 +29,17 @@ export function protect(issuers: readonly TestIssuer[], options: ProtectedOption
   });
 }
 
-/** The response to a call. */
+/** The response to a call, with its challenge and the parsed result. */
 export interface Called {
   readonly status: number;
   readonly challenge: string | null;
-  /** The result of `whoami`. */
+  /** The principal that `whoami` returned. */
   // deno-lint-ignore no-explicit-any
   readonly principal?: any;
   readonly message?: string;
 }
 
-/** Calls a tool with a token, or without a token. */
+/** Calls `whoami` with or without a token. */
 export async function callWith(
   server: Pick<Server, "fetch">,
   token: string | undefined,
@@ -48,7 +48,7 @@ export async function callWith(
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await server.fetch(toRequest("tools/call", { name }, { ...authorization, ...headers }));
   const text = await response.text();
-  // A call that takes a long time gets a stream as its response.
+  // If a call takes long, its response is a stream.
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
   const json = isStream ? text.split("\n").findLast((line) => line.startsWith("data: {"))?.slice(6) : text;
   const { result, error } = JSON.parse(json ?? "{}");
@@ -60,7 +60,7 @@ export async function callWith(
   };
 }
 
-/** The challenge in the response to an invalid token. */
+/** Returns the challenge in the response to an invalid token. */
 export function toInvalid(description: string): string {
   return `Bearer error="invalid_token", error_description="${description}", resource_metadata="${METADATA}"`;
 }

@@ -1,10 +1,10 @@
-/** A reproducible source of numbers for property tests: the same seed gives the same run on every runtime. */
+/** Random numbers for property tests. The same seed gives the same numbers on every runtime. */
 export interface Random {
-  /** A whole number from 0 up to, but excluding, `end`. */
+  /** Returns a whole number from 0 up to, but excluding, `end`. */
   below(end: number): number;
-  /** A random item. */
+  /** Returns a random item. */
   pick<T>(items: ArrayLike<T>): T;
-  /** Text of up to `max` characters from `alphabet`. */
+  /** Returns text of up to `max` characters from `alphabet`. */
   text(alphabet: ArrayLike<string>, max: number): string;
 }
 

@@ -1,6 +1,6 @@
-// Requests as a client of 2026-07-28 sends them, directly to a server's `fetch`.
+// Requests as a 2026-07-28 client sends them, passed directly to a server's `fetch`.
 
-/** The target of a request. */
+/** An object that handles requests, such as a server. */
 interface Target {
   fetch(request: Request): Response | Promise<Response>;
 }
@@ -18,7 +18,7 @@ export interface Answer {
 
 let lastId = 0;
 
-/** A request for one method. `_meta` in `params` is merged into the required envelope. */
+/** Returns a request for one method. `_meta` in `params` is merged into the `_meta` that the revision requires. */
 export function toRequest(method: string, params: Json = {}, headers: Record<string, string> = {}): Request {
   const subject = method === "resources/read" ? params.uri : params.name;
   const named: Record<string, string> = typeof subject === "string" ? { "mcp-name": encodeName(subject) } : {};
@@ -42,12 +42,12 @@ export function toRequest(method: string, params: Json = {}, headers: Record<str
   });
 }
 
-/** Sends a request and reads its single JSON response. */
+/** Sends a request, and reads its single JSON-RPC response. */
 export async function ask(server: Target, method: string, params: Json = {}): Promise<Answer> {
   return await readAnswer(await server.fetch(toRequest(method, params)));
 }
 
-/** Reads the JSON of a response. If a call takes a long time, as on a busy machine, its response is a stream. */
+/** Reads the JSON of a response. The response is a stream if the call takes long, as on a busy machine. */
 export async function readAnswer(response: Response): Promise<Answer> {
   const text = await response.text();
   const json = response.headers.get("content-type")?.startsWith("text/event-stream")
@@ -57,7 +57,7 @@ export async function readAnswer(response: Response): Promise<Answer> {
   return { status: response.status, result, error };
 }
 
-/** Returns the result of a request that must succeed. */
+/** Sends a request that must succeed, and returns its result. */
 // deno-lint-ignore no-explicit-any
 export async function call(server: Target, method: string, params: Json = {}): Promise<any> {
   const { result, error } = await ask(server, method, params);
@@ -65,7 +65,7 @@ export async function call(server: Target, method: string, params: Json = {}): P
   return result;
 }
 
-/** Returns the error of a request that must fail. */
+/** Sends a request that must fail, and returns its error. */
 export async function fail(server: Target, method: string, params: Json = {}): Promise<NonNullable<Answer["error"]>> {
   const { result, error } = await ask(server, method, params);
   if (!error) throw new Error(`${method} did not fail: ${JSON.stringify(result)}`);

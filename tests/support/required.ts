@@ -1,9 +1,10 @@
-// Tests that need a program or a server that may be missing. In a manual run they are skipped by name. With
-// REQUIRE_ALL=1, as in continuous integration, they fail.
+// Tests that need a program or a server that may be missing. Normally, such tests are skipped, and their names are
+// printed with the reason. With REQUIRE_ALL=1, as in CI, they fail.
 import process from "node:process";
 
 /**
- * The name and the options of a test. `missing` is the reason why the test cannot run, and `undefined` if it can run.
+ * Returns the name and the options of a test. `missing` is the reason why the test cannot run, and `undefined` if it
+ * can run.
  */
 export function needs(
   name: string,
@@ -13,7 +14,7 @@ export function needs(
   return { name: `${name} (skipped: ${missing})`, ignore: !process.env.REQUIRE_ALL };
 }
 
-/** Throws if a test that cannot run was started because all tests are required. */
+/** Throws if a program is missing. Such a test is started only if REQUIRE_ALL is set. */
 export function requireAll(missing: string | undefined): void {
   if (missing) throw new Error(`Cannot run this test: ${missing}`);
 }

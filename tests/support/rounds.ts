@@ -1,32 +1,34 @@
-// Rounds of a call in revision 2026-07-28: the call, and then the same call with the answers to its questions.
+// Rounds of a call in revision 2026-07-28: the first request, and repeated requests with the answers to the questions.
 import type { Server } from "../../mod.ts";
 import { readAnswer, toRequest } from "./requests.ts";
 
 type Json = { readonly [key: string]: unknown };
 
-/** The target of a round. */
+/** The server to call, and the path of its endpoint. */
 export interface Asked {
   readonly server: Pick<Server, "fetch">;
   readonly path: string;
 }
 
-/** The response to a round. */
+/** The parsed response to one request of a call. */
 export interface Round {
   readonly status: number;
   readonly retryAfter: string | null;
   readonly code?: number;
-  /** The message of an error, or an empty text. */
+  /** The message of the error, or an empty string. */
   readonly says: string;
-  /** The text of a result. */
+  /** The text of the result. */
   readonly text?: string;
-  /** The keys of the questions. */
+  /** The keys of the questions that the server asked. */
   readonly asked: readonly string[];
-  /** The messages of the questions. */
+  /** The messages of the questions that the server asked. */
   readonly messages: readonly string[];
   readonly state?: string;
 }
 
-/** Calls a tool. A text such as "raw 1e400" in `more` stands for a number that `JSON.stringify` cannot write. */
+/**
+ * Calls a tool. In `more`, a string such as "raw 1e400" is sent as that number, which `JSON.stringify` cannot write.
+ */
 export async function sendRound(
   { server, path }: Asked,
   name: string,
@@ -34,7 +36,7 @@ export async function sendRound(
   principal?: string,
 ): Promise<Round> {
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { elicitation: { form: {}, url: {} } } };
-  // The response is never a stream, no matter how slow the machine is.
+  // Without text/event-stream, the response is never a stream, however slow the machine is.
   const headers = { accept: "application/json" };
   const request = toRequest("tools/call", { name, ...more, _meta }, headers);
   const response = await server.fetch(

@@ -1,7 +1,7 @@
-// The source files of the project.
+// Lists the source files of the project.
 const root = new URL("../../", import.meta.url);
 
-/** The paths of the TypeScript files in a folder such as `src/`, relative to the project and sorted. Runs on Deno only. */
+/** Returns the sorted paths of the TypeScript files in a folder such as `src/`, relative to the project. Deno only. */
 export async function listSources(folder: string): Promise<string[]> {
   const paths: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {

@@ -1,5 +1,5 @@
-// The assertions come from npm as plain JavaScript, so this file declares their types. Functions that narrow have an
-// explicit `asserts` type, because TypeScript refuses to narrow through an inferred type.
+// Types for the assertions, which come from npm as plain JavaScript. Functions that narrow have an explicit `asserts`
+// type, because TypeScript does not narrow through an inferred type.
 import * as untyped from "deno-std/assert";
 
 // deno-lint-ignore no-explicit-any

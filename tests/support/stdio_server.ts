@@ -1,4 +1,4 @@
-// A stdio server, which tests start as a process.
+// A stdio server that tests start as a process.
 import { createServer, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
@@ -18,7 +18,7 @@ const noisy = tool({
   },
 });
 
-// Reports on standard error how the call ended.
+// Prints on standard error how the call ended.
 const slow = tool({
   name: "slow",
   input: { type: "object", properties: { ms: { type: "number" } } },
@@ -80,7 +80,7 @@ const direct = tool({
     sink?.write("streamed\n");
     await sink?.flush();
     process.stdout.write("written by the process\n");
-    // Node has no prompts.
+    // Node has no `alert` and `prompt`.
     if ("alert" in globalThis) {
       alert("asked");
       if (confirm("asked") || prompt("asked") !== null) throw new Error("a prompt got an answer");
@@ -89,7 +89,7 @@ const direct = tool({
   },
 });
 
-// CPU time in microseconds.
+// Returns the CPU time of the process in microseconds.
 const cpu = tool({
   name: "cpu",
   run() {

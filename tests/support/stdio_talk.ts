@@ -1,32 +1,32 @@
-// Processes that communicate over stdio.
+// Talks to processes over stdio.
 import { type Child, startChild, toCommand } from "../../src/testing/http_server.ts";
 
 const utf8 = new TextEncoder();
 
-/** The command that starts the server for tests, on the current runtime. */
+/** Returns the command that starts the test server on the current runtime. */
 export function toServer(): readonly string[] {
   return toCommand(new URL("./stdio_server.ts", import.meta.url));
 }
 
-/** A child process that is written to byte by byte and read line by line. */
+/** A child process. Tests write its input byte by byte, and read its output line by line. */
 export interface Talk extends AsyncDisposable {
   readonly child: Child;
   write(text: string | Uint8Array): Promise<void>;
-  /** The next line of standard output. */
+  /** Reads the next line from standard output. */
   read(): Promise<string>;
-  /** Closes the reading end of its standard output. */
+  /** Closes this process's end of the child's standard output. */
   deafen(): Promise<unknown>;
-  /** Ends the input. Returns the exit code and the rest of the output. */
+  /** Closes standard input. Returns the exit code and the remaining output. */
   end(): Promise<{ readonly code: number; readonly lines: readonly string[]; readonly stderr: string }>;
 }
 
-/** Starts a program. A program that hangs is killed. */
+/** Starts a program, and kills it after 30 seconds if it hangs. */
 export function startTalk(words: readonly string[]): Talk {
   const child = startChild(words);
   const stderr = new Response(child.errors).text();
   const lines = readLines(child.output);
   let isOver = false;
-  const late = setTimeout(() => child.kill(), 30_000); // The timeout ensures that no test hangs.
+  const late = setTimeout(() => child.kill(), 30_000);
   child.exited.then(() => {
     isOver = true;
     clearTimeout(late);
@@ -64,5 +64,5 @@ async function* readLines(output: ReadableStream<Uint8Array>): AsyncGenerator<st
     rest = lines.pop() ?? "";
     yield* lines;
   }
-  if (rest) throw new Error(`Half a line: ${rest}`);
+  if (rest) throw new Error(`The output ended within a line: ${rest}`);
 }

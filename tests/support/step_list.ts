@@ -7,29 +7,29 @@ export interface TierStep extends Step {
   readonly tier: Tier;
 }
 
-/** Number of concurrent test files. It exceeds the number of cores, because tests wait more than they compute. */
+/** Number of test files that run concurrently. It exceeds the number of cores, because tests mostly wait. */
 const JOBS = 4;
 /** Number of runs of each test that kills processes. */
 const KILLS = 5;
 
-/** Tasks of deno.json that no step runs, with the reason. */
+/** Tasks in deno.json that no step runs, each with the reason. */
 export const BY_HAND: Readonly<Record<string, string>> = {
-  "test": "the step of this name",
-  "test:bun": "the step of this name",
-  "ok": "runs the steps",
+  "test": "the step `test` runs the same files directly",
+  "test:bun": "the step `test:bun` runs the same files directly",
+  "ok": "runs these steps",
   "schema": "writes mcp.schema.json; a test compares it",
   "docs:limits": "writes a page; a test compares it",
   "docs:events": "writes a page; a test compares it",
   "inspector:page": "bundles the page; a test compares it",
   "apps:bridge": "bundles a script; a test compares it",
-  "publish:prepare": "changes a folder that is about to be published; tests/release/registry_test.ts runs its code",
-  "publish:npm": "writes a folder that is about to be published; tests/release/npm_package_test.ts runs its code",
-  "load:worst": "takes most of an hour, and its figures need a machine without other load",
+  "publish:prepare": "changes a folder before it is published; tests/release/registry_test.ts runs its code",
+  "publish:npm": "writes the folder that is published; tests/release/npm_package_test.ts runs its code",
+  "load:worst": "takes most of an hour, and must be measured on a machine without other load",
   "load:shares": "takes minutes; tests/hostile/shares_test.ts runs one phase of each step",
-  "lines": "counts lines of code, which no test judges",
-  "figures": "its figures need a machine without other load",
-  "bench": "its figures need a machine without other load",
-  "bench:peers": "its figures need a machine without other load",
+  "lines": "counts lines of code; no test uses the count",
+  "figures": "must be measured on a machine without other load",
+  "bench": "must be measured on a machine without other load",
+  "bench:peers": "must be measured on a machine without other load",
 };
 
 /** The steps of both tiers. */
@@ -83,13 +83,13 @@ export async function listSteps(): Promise<readonly TierStep[]> {
   ];
 }
 
-/** A task of deno.json that passes or fails as a whole. */
+/** Returns a step for a task in deno.json that passes or fails as a whole. */
 function check(name: string, tier: Tier = "fast"): TierStep {
   const command = ["deno", "task", "--quiet", name];
   return { name, tier, command, kind: "check", again: `deno task ${name}`, minutes: 5 };
 }
 
-/** A task of deno.json that prints its counts at the end. */
+/** Returns a step for a task in deno.json that prints its counts at the end. */
 function count(task: string, options: readonly string[]): TierStep {
   const again = ["deno", "task", task, ...options].join(" ");
   const command = ["deno", "task", "--quiet", task, ...options];
@@ -104,7 +104,7 @@ function count(task: string, options: readonly string[]): TierStep {
   };
 }
 
-/** The examples in doc comments, which are type-checked too. */
+/** Returns the step that type-checks and runs the examples in doc comments. */
 function documents(): TierStep {
   const command = ["deno", "test", "-A", "--doc", "--reporter=dot", "--junit-path=REPORT", "mod.ts", "src"];
   return { name: "doc-test", tier: "fast", command, kind: "report", again: "deno task doc-test", minutes: 5 };
@@ -112,7 +112,7 @@ function documents(): TierStep {
 
 interface Options {
   readonly env?: Readonly<Record<string, string>>;
-  /** A part of the names of the tests that this step runs. */
+  /** The step runs only the tests whose name contains this text. */
   readonly filter?: string;
 }
 

@@ -1,23 +1,23 @@
-// Runs the steps of `deno task ok`: commands whose output is recorded in the order in which it was written.
+// Runs the steps of `deno task ok`, and records the output of their commands in the order in which it was written.
 import { type Case, readCases } from "./test_report.ts";
 
-/** A command of a run. */
+/** A command that `deno task ok` runs. */
 export interface Step {
   readonly name: string;
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * How the outcome is read: "check" passes or fails as a whole, "report" writes a JUnit file, and "count" ends with a
-   * line such as `12 passed, 0 failed, 1 skipped`.
+   * How to determine the outcome: a "check" passes or fails as a whole, a "report" writes a JUnit file, and a "count"
+   * prints a last line such as `12 passed, 0 failed, 1 skipped`.
    */
   readonly kind: "check" | "report" | "count";
-  /** The test files of a step with a report. */
+  /** The test files of a step that writes a report. */
   readonly files?: readonly string[];
   /** The command that runs the step alone. */
   readonly again: string;
-  /** The time in minutes after which the step is stopped and has failed. */
+  /** Time in minutes after which the step is stopped and counts as failed. */
   readonly minutes: number;
-  /** Whether the step needs all cores. Other steps run two at a time. */
+  /** Whether the step needs all cores. Any other step can run at the same time as another. */
   readonly isAlone?: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Step {
 export interface Verdict {
   readonly passed: number;
   readonly skipped: number;
-  /** The failures, each with the command that runs the test or step alone. */
+  /** The failures, each with the command that runs the failed test or step alone. */
   readonly failures: readonly string[];
   /** The names of skipped tests. */
   readonly skips: readonly string[];
@@ -34,7 +34,7 @@ export interface Verdict {
   readonly cases: readonly Case[];
 }
 
-/** The command with all of its output on standard output, which preserves the order of the lines. */
+/** Returns the command with standard error redirected to standard output, which preserves the order of the lines. */
 function toCommand(step: Step, report: string): Deno.Command {
   const words = step.command.map((word) => word.replace("REPORT", report));
   return new Deno.Command("sh", {
@@ -46,7 +46,7 @@ function toCommand(step: Step, report: string): Deno.Command {
   });
 }
 
-/** Runs a step. `progress` is called with the output as it arrives. */
+/** Runs a step. `progress` is called with each part of the output. */
 export async function runStep(step: Step, progress: (output: string) => void = () => {}): Promise<Verdict> {
   const start = performance.now();
   const folder = await Deno.makeTempDir({ prefix: "ok-" });
@@ -63,7 +63,8 @@ export async function runStep(step: Step, progress: (output: string) => void = (
     })();
     const { success } = await child.status;
     clearTimeout(alarm);
-    // The pipe stays open if the step has left a process running.
+    // Do not wait for the end of the output for long, because the pipe stays open if the step has left a process
+    // running.
     await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, 1000))]);
     if (isLate) output += `\nStopped after ${step.minutes} minutes\n`;
     const seconds = (performance.now() - start) / 1000;
@@ -105,7 +106,7 @@ function judge(
   return { passed, skipped: skips.length, failures, skips, cases };
 }
 
-/** The part of a test runner's output that explains failures; for other commands, the whole output. */
+/** Returns the part of a test runner's output that explains the failures, or the whole output of any other command. */
 export function toExplanation({ kind, command }: Step, { output }: Verdict): string {
   if (kind !== "report" || command[0] === "bun") return output.trim();
   const at = output.indexOf(" ERRORS ");

@@ -1,4 +1,4 @@
-// Starts a store in another process, and connects to it.
+// Starts a store in another process, and connects to this store.
 import { bun, deno } from "../../src/runtime.ts";
 import { startChild } from "../../src/testing/http_server.ts";
 import {
@@ -9,13 +9,13 @@ import {
   type StoreOptions,
 } from "../../src/stores/stores.ts";
 
-/** The faults that the process injects into the commands of a connection. */
+/** Faults that the store process injects into the commands of a connection. */
 export interface Faults {
-  /** Delays each command by up to this number of milliseconds, which also changes the order of commands. */
+  /** Delays each command by up to this number of milliseconds, which can also change the order of commands. */
   delayMs?: number;
   /** Runs each command twice. */
   repeats?: boolean;
-  /** The share of responses that are lost, between 0 and 1. */
+  /** The proportion of responses that are lost, between 0 and 1. */
   loses?: number;
   losesAnswer?: boolean;
   losesCommand?: boolean;
@@ -27,9 +27,9 @@ export interface Faults {
 
 /** A store in another process. */
 export interface StoreProcess extends AsyncDisposable {
-  /** Connects to the store, as another process of a server does. */
+  /** Connects to the store, as a server in another process does. */
   open(faults?: Faults, options?: StoreOptions): Store;
-  /** Loses all data. */
+  /** Starts a new, empty store in the process. */
   restart(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export async function startStore(): Promise<StoreProcess> {
   let origin = "";
   while (!origin.endsWith("\n")) {
     const { value, done } = await reader.read();
-    if (done) throw new Error(`The store has ended: ${await new Response(child.errors).text()}`);
+    if (done) throw new Error(`The store process has ended: ${await new Response(child.errors).text()}`);
     origin += value;
   }
   origin = origin.trim();
@@ -56,7 +56,7 @@ export async function startStore(): Promise<StoreProcess> {
       await child.exited;
       await reader.cancel();
       await child.errors?.cancel();
-      await child.closeInput().catch(() => {}); // The process has ended.
+      await child.closeInput().catch(() => {}); // This fails if the process has already ended.
     },
   };
 }
@@ -65,8 +65,8 @@ function connect(origin: string, faults: Faults): StoreEngine {
   const client = crypto.randomUUID();
   const closed = new AbortController();
   /**
-   * Operations whose last response was lost. The next response to the same operation is delivered, because a store
-   * gives up after several attempts.
+   * Operations whose last response was lost. The next response to the same operation is not lost, because a store gives
+   * up after several attempts.
    */
   const lost = new Set<string>();
   async function run({ signal }: EngineOptions, operation: string, ...args: readonly unknown[]) {
@@ -80,7 +80,7 @@ function connect(origin: string, faults: Faults): StoreEngine {
     if (error) throw new Error(error);
     return result;
   }
-  // A TypeError would mean that the operation can never succeed.
+  // A TypeError would tell the store that the operation can never succeed, so this function throws another error.
   async function send(init: RequestInit): Promise<{ readonly status: number; readonly text: string }> {
     try {
       const response = await fetch(origin, { method: "POST", ...init });
@@ -108,7 +108,7 @@ function connect(origin: string, faults: Faults): StoreEngine {
   };
 }
 
-/** Sends notifications until the stream ends. Returns the error that ended the stream. */
+/** Reads notifications and passes them on until the stream ends. Returns the error that ended the stream. */
 async function listenTo(body: ReadableStream<Uint8Array> | null, onRing: (log: string) => void): Promise<unknown> {
   let rest = "";
   try {

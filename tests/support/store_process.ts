@@ -1,5 +1,5 @@
-// A store in a separate process, which tests start: an engine in memory behind HTTP, with faults on request. It prints
-// its origin, and exits at the end of its input.
+// A store in a separate process that tests start: an engine in memory behind HTTP, with faults on request. The process
+// prints its origin, and exits when its input ends.
 import { systemClock } from "../../src/core/capacity/timers.ts";
 import { MemoryEngine } from "../../src/stores/memory_engine.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -70,7 +70,7 @@ const { origin } = startHttpServer(async (request) => {
   const { pathname, searchParams } = new URL(request.url);
   if (pathname === "/bell") return openBell(searchParams.get("client") ?? "");
   if (pathname === "/restart") {
-    // All data is lost, as in an engine in memory that was killed.
+    // Lose all data, like a process whose engine in memory was killed.
     stopBells();
     start();
     return new Response("restarted");

@@ -1,4 +1,4 @@
-// Swaps a file and a folder for links to the outside and back, at the requested interval, until it is killed.
+// Keeps replacing a file and a folder with links to the outside, and back, at the given interval, until it is killed.
 import process from "node:process";
 import { renameSync } from "node:fs";
 
@@ -17,6 +17,6 @@ console.log("swapping");
 while (true) {
   swap("sub");
   swap("file.txt");
-  // The wait is occasionally long enough for reads in between.
+  // The random wait is sometimes long enough for a read between two swaps.
   if (Number(ms)) Atomics.wait(rest, 0, 0, Math.random() * 8 * Number(ms));
 }

@@ -1,35 +1,38 @@
-// An instance of a server with tenants, whose calls end when a test ends them.
+// An instance of a multi-tenant server whose calls end only when a test ends them.
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
 import { type Connection, connectTest, type ConnectTestOptions, McpError } from "../../src/testing/testing.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { z } from "zod";
 
-/** A call that runs until it is ended. */
+/** A call that runs until the test ends it. */
 export interface HeldCall {
   /** Ends the call, and waits for its response. */
   end(): Promise<void>;
 }
 
-/** One of several instances that share the limits of their tenants. */
+/** One of several instances that share their per-tenant limits. */
 export interface TenantInstance extends AsyncDisposable {
   readonly server: Server;
-  /** Events of the store that the observer received. */
+  /** The store events that the observer received. */
   readonly events: StoreEvent[];
-  /** The calls whose handlers are running. */
+  /** The number of calls whose handlers are running. */
   running: number;
-  /** The maximum number of concurrent calls since it was last set. */
+  /** The maximum of `running` since the test last set this field. */
   peak: number;
-  /** Starts a call. Returns the error for the client if the call is refused. */
+  /** Starts a call. Returns the error that the client gets if the server refuses the call. */
   hold(tenant: string, size?: number): Promise<HeldCall | McpError>;
-  /** Calls a tool that ends immediately or after 20 ms. Returns `false` if the call is refused. */
+  /**
+   * Calls the tool `quick`, which ends immediately, or `work`, which ends after 20 ms. Returns `false` if the server
+   * refuses the call.
+   */
   call(name: "quick" | "work", tenant: string): Promise<boolean>;
 }
 
-/** The era and the transport of calls. */
+/** The era and the transport of all calls. */
 export type Way = Pick<ConnectTestOptions, "era" | "transport">;
 
-/** Starts an instance with limits of its tenants, which it shares through a store. */
+/** Starts an instance with per-tenant limits, which the instances share through the store. */
 export function startTenantInstance(
   store: Store,
   perTenant: { readonly running?: number; readonly bytes?: number },
@@ -102,7 +105,7 @@ export function startTenantInstance(
     },
     async [Symbol.asyncDispose]() {
       await server.close();
-      for (const client of clients.values()) await (await client).close().catch(() => {}); // The call has ended.
+      for (const client of clients.values()) await (await client).close().catch(() => {}); // Closing may fail, because the server is already closed.
     },
   };
   return instance;

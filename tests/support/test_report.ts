@@ -1,9 +1,9 @@
 // Reads the JUnit files that both test runners write.
 
-/** A test of a report. */
+/** A test in a report. */
 export interface Case {
   readonly name: string;
-  /** The file, as a path from the root of the project. */
+  /** The path of the file, relative to the project. */
   readonly file: string;
   readonly state: "passed" | "failed" | "skipped";
   readonly seconds: number;
@@ -18,7 +18,7 @@ function decode(text: string): string {
   });
 }
 
-/** The tests of a report. Steps of a test, which Deno lists separately, count as part of the test. */
+/** Returns the tests in a report. Deno lists the steps of a test separately, but they count as part of the test. */
 export function readCases(xml: string): Case[] {
   const found: Case[] = [];
   const known = new Set<string>();

@@ -1,8 +1,8 @@
-// The tiers of the test files. A file is fast unless it is listed here. `deno task ok` runs the fast tier, and `deno
+// Assigns test files to tiers. A file is fast unless it is listed here. `deno task ok` runs the fast tier, and `deno
 // task ok --slow` runs both tiers.
 const root = new URL("../../", import.meta.url);
 
-/** When a test file runs. */
+/** The tier of a test file. */
 export type Tier = "fast" | "slow";
 
 /** Test files, and folders of test files, that take too long for the fast tier, each with the reason. */
@@ -19,38 +19,40 @@ export const SLOW: Readonly<Record<string, string>> = {
   "tests/cli/": "starts hundreds of processes, and opens the inspector in a browser",
   "tests/examples/cluster_test.ts": "starts Redis, and three servers behind a proxy",
   "tests/extensions/type_errors_test.ts": "starts the compiler",
-  "tests/frameworks/frameworks_test.ts": "starts the programs of each framework",
+  "tests/frameworks/frameworks_test.ts": "starts a program for each framework",
   "tests/handlers/type_errors_test.ts": "starts the compiler",
-  "tests/hostile/shares_test.ts": "fills every pot of three servers, in phases that wait for other clients",
+  "tests/hostile/shares_test.ts": "fills every shared limit of three servers, in phases that wait for other clients",
   "tests/hostile/streams_quiet_test.ts": "waits until a runtime would cut an idle stream",
-  "tests/observe/traces_test.ts": "makes 1,000 calls in a process of each runtime",
+  "tests/observe/traces_test.ts": "makes 1,000 calls in a process on each runtime",
   "tests/peers/": "starts the processes of other servers and clients",
-  "tests/release/": "packs, publishes and installs the package, and runs every program of the pages",
+  "tests/release/": "packs, publishes and installs the package, and runs every program in the docs",
   "tests/serve/serve_process_test.ts": "starts processes on each runtime",
-  "tests/stores/instances_test.ts": "several instances and processes share each store",
+  "tests/stores/instances_test.ts": "starts several instances and processes for each store",
   "tests/stores/deno_kv_store_test.ts": "starts processes that write concurrently, and needs a flag",
-  "tests/stores/redis_clients_test.ts": "starts servers of Redis, and kills them",
-  "tests/stores/redis_cluster_test.ts": "starts a cluster of Redis",
+  "tests/stores/redis_clients_test.ts": "starts Redis servers, and kills them",
+  "tests/stores/redis_cluster_test.ts": "starts a Redis cluster",
   "tests/stores/sqlite_store_test.ts": "starts processes that write concurrently",
-  "tests/stores/redis_store_test.ts": "starts a server of Redis, and kills it",
-  "tests/stores/process_store_test.ts": "starts the process of a store for each test",
-  "tests/stores/wrong_engines_test.ts": "waits for rings that are late, and for engines that stay unavailable",
+  "tests/stores/redis_store_test.ts": "starts a Redis server, and kills it",
+  "tests/stores/process_store_test.ts": "starts a store process for each test",
+  "tests/stores/wrong_engines_test.ts": "waits for late notifications, and for engines that stay unavailable",
   "tests/stores/type_errors_test.ts": "starts the compiler",
 };
 
-/** The tier of a test file. Throws if more than one entry lists it. */
+/** Returns the tier of a test file. Throws if more than one entry lists the file. */
 export function toTier(path: string): Tier {
   const entries = Object.keys(SLOW).filter((entry) => entry.endsWith("/") ? path.startsWith(entry) : path === entry);
-  if (entries.length > 1) throw new Error(`Cannot tell the tier of ${path}: ${entries.join(" and ")} list it`);
+  if (entries.length > 1) {
+    throw new Error(`Cannot determine the tier of ${path}: ${entries.join(" and ")} list it; keep one entry`);
+  }
   return entries.length ? "slow" : "fast";
 }
 
-/** Tests whether a test file has behaviours, which run in fewer combinations in the fast tier. */
+/** Tests whether a file registers behaviours, which run in fewer combinations in the fast tier. */
 export async function hasWays(path: string): Promise<boolean> {
   return /from "\.\.\/support\/(?:behaviour|ways_in)\.ts"/.test(await Deno.readTextFile(new URL(path, root)));
 }
 
-/** All test files, sorted; as paths from the root of the project. Runs on Deno only. */
+/** Returns the sorted paths of all test files, relative to the project. Deno only. */
 export async function listTests(folder = "tests/"): Promise<string[]> {
   const paths: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {

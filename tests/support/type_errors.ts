@@ -1,4 +1,4 @@
-// Programs with a mistake, and the compiler's errors for them. One run of the compiler checks all programs of a test.
+// Checks the compiler's errors for programs with a mistake. The compiler runs once for all programs of a test file.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 
 const isDeno = navigator.userAgent.startsWith("Deno");
@@ -9,26 +9,26 @@ export interface Mistake {
   readonly name: string;
   /** An expression with the mistake. */
   readonly code: string;
-  /** A line of the compiler's error message. */
+  /** A line that the compiler's error message must contain. */
   readonly line: string;
-  /** The maximum number of lines of the error message. */
+  /** The maximum number of lines in the error message. */
   readonly most: number;
 }
 
-/** Registers a test for each mistake. `head` is the code before the expression, such as imports. */
+/** Registers a test for each mistake. `head` is the code before each expression, such as imports. */
 export function testTypeErrors(head: string, mistakes: readonly Mistake[]): void {
   let checking: ReturnType<typeof check> | undefined;
   for (const [at, { name, line, most }] of mistakes.entries()) {
     Deno.test({
       name: `the compiler names ${name}`,
-      // Deno type-checks the code.
+      // Only Deno can type-check the code here.
       ignore: !isDeno,
       async fn() {
         const { errors, text } = await (checking ??= check(head, mistakes));
         const [error] = errors.filter((each) => each.includes(`/mistake${at}.ts:`));
         assert(error, `no error:\n${text}`);
         assertStringIncludes(error, line);
-        // The lines of the message end with a full stop, and the code follows them.
+        // Each line of the message ends with a full stop. After the message, the error shows the code.
         assert(!error.split("\n")[most]?.endsWith("."), `the message has more than ${most} lines:\n${error}`);
       },
     });

@@ -1,6 +1,6 @@
 // Collects the output of `console.warn`.
 
-/** Runs a function, and returns the warnings that it printed. */
+/** Runs a function, and returns the warnings that the function printed. */
 export async function collectWarnings(run: () => unknown): Promise<string[]> {
   const warnings: string[] = [];
   const { warn } = console;

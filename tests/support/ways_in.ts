@@ -1,4 +1,4 @@
-// Connects two callers to a server over each transport. Over HTTP they are authenticated by API keys.
+// Connects two callers to a server over each transport. Over HTTP, API keys authenticate the callers.
 import process from "node:process";
 import type { Authentication, Principal, Server } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -9,36 +9,36 @@ import { webSocket } from "../../src/transports/websocket.ts";
 import { type Connection, connectTest, type ConnectTestOptions } from "../../src/testing/testing.ts";
 import { serve } from "../peers/runtime.ts";
 
-/** The transport of a caller. */
+/** A transport by which a caller connects. */
 export type WayIn = "memory" | "pipe" | "websocket" | "http-sse";
 
-/** The callers. */
+/** The names of the callers. */
 export const CALLERS = ["ada", "bob"] as const;
 
-/** Authenticates the callers. Their principals have the ids `apikey:ada` and `apikey:bob`. */
+/** Authenticates the callers by API key. Their principals have the ids `apikey:ada` and `apikey:bob`. */
 export const byKey: Authentication = apiKey({ keys: Object.fromEntries(CALLERS.map((name) => [name, toKey(name)])) });
 
 function toKey(name: string): string {
   return `the-key-of-${name}-0123456789`;
 }
 
-/** The header with the key of a caller. */
+/** Returns a header with the API key of a caller. */
 export function toSigned(name: typeof CALLERS[number]): { readonly authorization: string } {
   return { authorization: `Bearer ${toKey(name)}` };
 }
 
-/** The principal of a caller, for transports without authentication. */
+/** Returns the principal of a caller, for transports without authentication. */
 export function toPrincipal(name: typeof CALLERS[number]): Principal {
   return { id: `apikey:${name}` };
 }
 
-/** The transports of an era. With QUICK=1, as in the fast tier, there is one transport. */
+/** Returns the transports of an era. With QUICK=1, as in the fast tier, returns only one transport. */
 export function listWaysIn(era: "modern" | "legacy"): readonly WayIn[] {
   if (process.env.QUICK) return era === "modern" ? ["websocket"] : ["memory"];
   return era === "modern" ? ["memory", "pipe", "websocket"] : ["memory", "pipe", "websocket", "http-sse"];
 }
 
-/** Connects a caller to a server with `auth: byKey`. */
+/** Connects a caller to a server that has the option `auth: byKey`. */
 export async function enter(
   server: Server,
   name: typeof CALLERS[number],
@@ -58,16 +58,16 @@ export async function enter(
   );
 }
 
-/** The client's end of a connection, in the form of a server. */
+/** Returns the client's end of a connection, as a `Pipe`. */
 function toPipe(receive: Pipe["receive"], close: () => void): Pipe {
   const idle = () => Promise.resolve();
-  // The cast is safe, because the test kit uses no other member of a pipe.
+  // The cast is safe, because the test kit uses no other members of a pipe.
   return { receive, close, idle, reject: () => undefined, lineBytes: Infinity, unanswered: 0 } as unknown as Pipe;
 }
 
 function openSocket(server: SseServer, name: typeof CALLERS[number], write: (text: string) => unknown): Pipe {
   const port = serve(webSocket(server));
-  // The cast is safe, because both runtimes also accept headers, whereas the standard allows only a list of protocols.
+  // The cast is safe. The types allow only a list of protocols, but both runtimes also accept headers.
   const socket = new WebSocket(`ws://${port.host}/ws`, { headers: toSigned(name) } as unknown as string[]);
   const opened = new Promise((resolve) => socket.addEventListener("open", resolve));
   socket.addEventListener("message", ({ data }) => write(data));

@@ -113,7 +113,7 @@ await tokenFolder(${
     await reader.cancel();
     const locks = readdirSync(folder).filter((name) => name.endsWith(".lock"));
     assertEquals(locks.length, 1);
-    // Four processes wait for the lock concurrently, and no process may take it from another process.
+    // Four processes wait for the lock concurrently. The lock must belong to one process at a time.
     let running = 0;
     await Promise.all([1, 2, 3, 4].map(() =>
       tokenFolder(folder, { deadMs: 1000 }).update("a", async (current) => {

@@ -1,25 +1,25 @@
-// A small Redis client: commands in a pipeline, and channels.
+// A small Redis client with pipelined commands and channels.
 import { connect, type Socket } from "node:net";
 
-/** A response of Redis. */
+/** A Redis response. */
 export type Answer = string | number | null | Error | readonly Answer[];
 
-/** A connection, which does not reconnect, and does not queue commands while it is offline. */
+/** A connection to Redis. It does not reconnect, and does not queue commands while it is disconnected. */
 export interface RedisClient {
-  /** Sends a command. Rejects if the connection is lost. */
+  /** Sends a command, and resolves to its response. Rejects if the connection is lost. */
   send(...words: readonly (string | number)[]): Promise<Answer>;
   /** Called with each message of a channel. */
   onMessage?: (channel: string, text: string) => void;
-  /** Called once if the connection is lost. */
+  /** Called once, when the connection is lost. */
   onLost?: (error: Error) => void;
   close(): void;
 }
 
-/** Connects to a server through the path of its socket. */
+/** Connects to a Redis server through its Unix socket. */
 export function connectRedis(path: string, signal?: AbortSignal): Promise<RedisClient> {
   return new Promise((resolve, reject) => {
     const socket = connect({ path });
-    const late = () => socket.destroy(new Error("the request for the connection was aborted"));
+    const late = () => socket.destroy(new Error("the connection attempt was aborted"));
     signal?.addEventListener("abort", late);
     socket.once("error", reject);
     socket.once("close", () => reject(new Error("the connection was closed")));

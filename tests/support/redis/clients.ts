@@ -1,7 +1,7 @@
-// The Redis clients that the store supports, each created as a user would create it.
+// The Redis clients that the store supports, each created as its documentation describes.
 import type { RedisClient } from "../../../src/stores/redis/redis.ts";
 
-/** Creates clients of one kind, for a server by the path of its socket. */
+/** A Redis client library. `connect` takes the path of the server's Unix socket. */
 export interface ClientKind {
   readonly name: string;
   connect(socket: string): Promise<RedisClient>;
@@ -43,7 +43,7 @@ const kinds: readonly ClientKind[] = [
 const bun: ClientKind = {
   name: "Bun",
   connect(path) {
-    // Deno, which checks this file, has no types for Bun.
+    // Deno type-checks this file, but has no types for Bun.
     const { Bun } = globalThis as unknown as {
       readonly Bun: { readonly RedisClient: new (url: string, options: object) => RedisClient };
     };
@@ -51,5 +51,5 @@ const bun: ClientKind = {
   },
 };
 
-/** The clients that run on this runtime. */
+/** The Redis clients that run on this runtime. */
 export const CLIENTS: readonly ClientKind[] = isBun ? [...kinds, bun] : kinds;

@@ -4,14 +4,13 @@ import { createServer } from "node:net";
 import { until } from "../behaviour.ts";
 import { type RedisServer, startRedis } from "./server.ts";
 
-/** A cluster. */
 export interface RedisCluster extends AsyncDisposable {
-  /** Ports of the nodes, on 127.0.0.1. */
+  /** The ports of the nodes, on 127.0.0.1. */
   readonly ports: readonly number[];
   readonly nodes: readonly RedisServer[];
 }
 
-/** Starts three nodes, and joins the nodes to a cluster. */
+/** Starts three nodes, and joins them into a cluster. */
 export async function startCluster(): Promise<RedisCluster> {
   const [first, second, third, ...buses] = await findPorts(6);
   const ports = [first, second, third];
@@ -46,7 +45,7 @@ function ask(port: number, ...words: readonly string[]): string {
   }
 }
 
-/** Finds ports that are currently free. */
+/** Returns ports that are currently free. */
 async function findPorts(count: number): Promise<readonly number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))));

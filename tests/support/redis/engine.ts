@@ -1,8 +1,9 @@
-// A store engine on Redis 7, built on public names only. Each command is one script, so it is atomic.
+// A store engine for Redis 7 that uses only public exports of the library. Each command is one script, and therefore
+// atomic.
 import type { LogHead, StoreEngine } from "../../../src/stores/stores.ts";
 import { type Answer, connectRedis } from "./client.ts";
 
-/** ARGV: value, version, token, milliseconds, key. */
+/** ARGV: value, version, token, time to live in milliseconds, key. */
 const SET = `
 local known = redis.call('HGET', KEYS[1], 'version')
 if known == ARGV[3] then return 1 end
@@ -76,7 +77,7 @@ return drop`;
 const INDEX = "keys";
 const VALUE = "value:";
 
-/** Connects to a server through the path of its socket. Create the store with `customStore((options) => …)`. */
+/** Connects to a server through its Unix socket. Pass the engine to `customStore((options) => …)`. */
 export async function redisEngine(path: string, { signal }: { readonly signal: AbortSignal }): Promise<StoreEngine> {
   const client = await connectRedis(path, signal);
   const run = (script: string, keys: readonly string[], ...args: readonly (string | number)[]) =>
@@ -108,7 +109,7 @@ export async function redisEngine(path: string, { signal }: { readonly signal: A
     async trim(log, before) {
       await run(TRIM, toLog(log), before);
     },
-    // The commands use one round trip, because the client does not wait between commands.
+    // All commands share one round trip, because the client pipelines them.
     heads: (logs) => Promise.all(logs.map((log) => readLog(log, 0, 0))),
     async listen(onRing, onLost) {
       const bell = await connectRedis(path);
@@ -123,5 +124,5 @@ export async function redisEngine(path: string, { signal }: { readonly signal: A
 
 function toList(answer: Answer): readonly Answer[] {
   if (Array.isArray(answer)) return answer;
-  throw new Error(`Redis has answered ${answer}`);
+  throw new Error(`Redis returned ${answer}, which is not a list`);
 }

@@ -6,36 +6,35 @@ import process from "node:process";
 
 const folders = (process.env.PATH ?? "").split(":");
 
-/** The path of the program, or `undefined` if Redis is not installed. */
+/** The path of the Redis server program; `undefined` if Redis is not installed. */
 export const redisServer: string | undefined = folders.map((folder) => `${folder}/redis-server`).find((file) =>
   existsSync(file)
 );
 
-/** The reason why tests that need Redis cannot run. */
+/** The reason why tests that need Redis cannot run; `undefined` if they can run. */
 export const missingRedis: string | undefined = redisServer ? undefined : "redis-server is not installed";
 
-/** A server. */
+/** A Redis server process. Disposing kills it and removes its folder. */
 export interface RedisServer extends AsyncDisposable {
-  /** The folder of the server, which is removed with it. */
+  /** The server's folder, which is removed on disposal. */
   readonly folder: string;
-  /** The path of its socket. */
+  /** The path of the server's Unix socket. */
   readonly socket: string;
-  /** Starts the server again. */
+  /** Starts the process again after `kill`. */
   start(): void;
-  /** Kills the process immediately. Data is lost, unless options make the server write to disk. */
+  /** Kills the process immediately. Data is lost unless the options make the server write to disk. */
   kill(): Promise<void>;
-  /** Stops the process until `resume`. */
+  /** Suspends the process until `resume`. */
   pause(): void;
   resume(): void;
 }
 
-// The server ends with this process, even if this process ends before its last test: the standard input of the shell is
-// then closed.
+// Kills the server when this process ends, even if no test has disposed it: the shell's standard input is then closed.
 const WATCH = '"$@" & server=$!; read -r _; kill -9 $server; wait $server';
 
 /**
- * Starts a server that writes nothing to disk, unless options change this. The server accepts connections shortly
- * afterwards.
+ * Starts a server that writes nothing to disk, unless options change this. The function returns before the server
+ * accepts connections.
  */
 export function startRedis(...options: readonly string[]): RedisServer {
   const folder = mkdtempSync(`${tmpdir()}/redis-`);

@@ -1,4 +1,5 @@
-// Requests that the attacks on accounting send directly to a server's `fetch`.
+// Creates the requests with which tests attack a server's accounting of memory and slots. Tests pass the requests
+// directly to `fetch`.
 import { createServer, type ServerOptions } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 
@@ -7,27 +8,27 @@ type Json = { readonly [key: string]: unknown };
 /** A schema that accepts any object. */
 export const any = { type: "object" } as const;
 
-/** A server that reports no errors. */
+/** Creates a server whose observer ignores faults. */
 export function start(options: Partial<ServerOptions>) {
   return createServer({ name: "attacked", version: "1.0.0", observer: { fault() {} }, ...options });
 }
 
-/** The principal that a test passes to `fetch`. */
+/** Returns request info for `fetch` with the given principal. */
 export function as(id: string) {
   return { principal: { id } };
 }
 
-/** A modern tool call. */
+/** Creates a modern tool call. */
 export function toCall(name: string, given: Json = {}): Request {
   return toRequest("tools/call", { name, arguments: given });
 }
 
-/** A modern subscription to changes. */
+/** Creates a modern `subscriptions/listen` request. */
 export function toListen(notifications: Json = { toolsListChanged: true }, meta: Json = {}): Request {
   return toRequest("subscriptions/listen", { notifications, _meta: meta });
 }
 
-/** A legacy message or batch. */
+/** Creates a request with a legacy message or batch. */
 export function toLegacy(body: unknown, headers: Record<string, string> = {}): Request {
   return new Request("http://localhost/mcp", {
     method: "POST",
@@ -36,7 +37,7 @@ export function toLegacy(body: unknown, headers: Record<string, string> = {}): R
   });
 }
 
-/** The `initialize` request that starts a session. */
+/** Returns the `initialize` message that starts a session. */
 export function toInitialize(capabilities: Json = {}): Json {
   const clientInfo = { name: "hostile", version: "1" };
   return {
@@ -47,14 +48,14 @@ export function toInitialize(capabilities: Json = {}): Json {
   };
 }
 
-/** A GET request for the stream of a session. */
+/** Creates a GET request that opens or resumes a session's stream. */
 export function toGet(session: string, lastEvent?: string): Request {
   const resume: Record<string, string> = lastEvent === undefined ? {} : { "last-event-id": lastEvent };
   const headers = { accept: "text/event-stream", "mcp-session-id": session, ...resume };
   return new Request("http://localhost/mcp", { headers });
 }
 
-/** A call whose body has no length and arrives in pieces. */
+/** Creates a call whose body has no declared length and arrives in chunks that the test writes. */
 export function toSlowCall(name: string) {
   const { readable, writable } = new TransformStream<Uint8Array>();
   const writer = writable.getWriter();
@@ -71,11 +72,11 @@ export function toSlowCall(name: string) {
   };
 }
 
-/** The value of a promise, or `undefined` after the timeout. */
+/** Resolves to the value of a promise, or to `undefined` if the promise has not settled after `ms`. */
 export function soon<T>(promise: Promise<T>, ms = 20_000): Promise<T | undefined> {
   let timer = 0;
   const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms) as unknown as number; // Bun's timers are objects.
+    timer = setTimeout(() => resolve(undefined), ms) as unknown as number; // The cast is needed, because a timer is an object on Bun.
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

@@ -1,4 +1,4 @@
-// Memory that a client makes the server hold is charged to that client, and released exactly once.
+// Memory that a client makes the server use is charged to the client, and released exactly once.
 import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
@@ -9,7 +9,7 @@ import { testLimits } from "../support/limits.ts";
 
 const CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
-Deno.test("a subscription holds no capabilities that are not charged to its client", async () => {
+Deno.test("the capabilities that a subscription keeps in memory are charged to its client", async () => {
   let kept = 0;
   const seen = tool({
     name: "seen",
@@ -30,14 +30,14 @@ Deno.test("a subscription holds no capabilities that are not charged to its clie
   assert(response.status !== 200 || kept < 10_000, `50,000 values are kept while a client may hold 1,000,000 bytes`);
 });
 
-Deno.test("a large call is charged for its size, however many small calls share its batch", async () => {
+Deno.test("a large call in a batch is charged for its own size, however many small calls the batch contains", async () => {
   let running = 0;
   const slow = tool({ name: "slow", input: any, run: () => (running++, new Promise<string>(() => {})) });
   const server = start({ handlers: [slow], limits: { memory: { bytesPerClient: 150_000 }, calls: { closeMs: 10 } } });
   const small = Array.from({ length: 99 }, (_, i) => ({ jsonrpc: "2.0", id: i + 2, method: "ping" }));
   const params = { name: "slow", arguments: { text: "x".repeat(30_000) } };
   const batch = [{ jsonrpc: "2.0", id: 1, method: "tools/call", params }, ...small];
-  // The requests are sent one after another, because a body that takes long to arrive is charged too.
+  // Send the requests one after another, because bodies that are still arriving are charged too.
   const responses: Response[] = [];
   for (let i = 0; i < 5; i++) responses.push(await server.fetch(toLegacy(batch), as("eve")));
   const texts = responses.map((response) => response.text());
@@ -48,7 +48,7 @@ Deno.test("a large call is charged for its size, however many small calls share 
   assertEquals(run, 1, "batches with calls of 60,000 bytes each run at once, for a client that may hold 150,000");
 });
 
-Deno.test("calls that are charged late release no more memory than they were charged for", async () => {
+Deno.test("a call that is charged after its start releases only the memory that was charged", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   let running = 0;
   const handlers = [
@@ -58,11 +58,11 @@ Deno.test("calls that are charged late release no more memory than they were cha
   const server = start({ handlers, limits: { memory: { bytesPerClient: 120_000 } } });
   const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
-  // These bytes are not charged yet: together the calls are within the limits of one client.
+  // The first call is not charged yet, because small calls are not charged while the client is far below its limit.
   const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
   await until(() => running === 1, "the first call runs");
   const open = [await listen(), await listen()];
-  // All calls are charged.
+  // The second call makes the server charge both calls.
   const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
   let ended = 0;
   second.finally(() => ended++);
@@ -78,7 +78,7 @@ Deno.test("calls that are charged late release no more memory than they were cha
   assertEquals(statuses, [200, 200, 503, 503, 503, 503]);
 });
 
-Deno.test("a body that arrives early does not reset the limits of its client", async () => {
+Deno.test("a body that arrives before a client's slow bodies does not reset the client's limits", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
     limits: { connections: { streamsPerClient: 2 } },
@@ -99,7 +99,7 @@ Deno.test("a body that arrives early does not reset the limits of its client", a
   assertEquals(statuses, [200, 200, 503, 503]);
 });
 
-Deno.test("calls with a slow `allow` count towards the same limits as running calls", async () => {
+Deno.test("calls that wait for `allow` count towards the limits on running calls", async () => {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   let asked = 0;
   const guarded = tool({
@@ -127,7 +127,7 @@ Deno.test("calls with a slow `allow` count towards the same limits as running ca
   assert(atOnce <= 8, `${atOnce} calls of 100,000 bytes each wait at once, for a client that may hold 200,000`);
 });
 
-Deno.test("the capabilities that a client declares on a channel are bounded or charged", async () => {
+Deno.test("the capabilities that a client declares on a channel are limited in size or charged to the client", async () => {
   const server = start({
     handlers: [tool({ name: "quick", run: () => "" })],
     limits: { memory: { bytesPerClient: 100_000 } },
@@ -142,7 +142,7 @@ Deno.test("the capabilities that a client declares on a channel are bounded or c
   assert(JSON.parse(texts[0]).error, "1,000,000 characters are kept for a client that may hold 100,000 bytes");
 });
 
-Deno.test("the bodies of one client do not displace the bodies of another client", async () => {
+Deno.test("a client's arriving bodies do not evict the bodies of another client", async () => {
   const handlers = [tool({ name: "quick", input: any, run: () => "" })];
   const server = start({ handlers, limits: testLimits({ request: { allBodiesBytes: 400_000 } }) });
   const open = (who: string) => {
@@ -153,7 +153,7 @@ Deno.test("the bodies of one client do not displace the bodies of another client
   const bob = open("bob");
   await turn(10);
   const eve = Array.from({ length: 4 }, () => open("eve"));
-  // The bodies of the other client evict each other.
+  // One of Eve's bodies is refused, and Bob's body is not.
   const isRefused = (await Promise.race(eve.map(({ answer }) => answer))).status === 503;
   const status = await Promise.race([bob.answer.then((response) => response.status), turn(10)]);
   assert(isRefused, "no body is displaced");
@@ -165,7 +165,7 @@ Deno.test("the bodies of one client do not displace the bodies of another client
   assertEquals(status, undefined);
 });
 
-Deno.test("the calls of a batch are charged in whole bytes, so the account is empty when they end", async () => {
+Deno.test("the charges for the calls in a batch are whole bytes, so the account is empty after the batch", async () => {
   const weights: number[] = [];
   const seen = tool({ name: "seen", run: (_input, call) => void weights.push(Number(Reflect.get(call, "weight"))) });
   const server = start({ handlers: [seen] });

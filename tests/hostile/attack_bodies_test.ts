@@ -1,4 +1,4 @@
-// Bodies sent in ways that no well-behaved client uses.
+// Memory for bodies that arrive in unusual ways, such as one byte at a time.
 import { assert, assertEquals } from "@std/assert";
 import { readAnswer } from "../support/requests.ts";
 import { tool } from "../../mod.ts";
@@ -11,7 +11,7 @@ const { process } = globalThis as unknown as { process: { memoryUsage(): { exter
 
 Deno.test({
   name: "the buffers of large bodies that are cut off are freed without a garbage collection",
-  ignore: typeof Deno === "undefined", // Bun counts freed buffers until its next collection
+  ignore: typeof Deno === "undefined", // Bun counts freed buffers until the next garbage collection
   async fn() {
     const held = await measureUnfinished();
     assert(held < FEW, `unfinished bodies of 4 MB, one after the other, hold up to ${held}`);
@@ -20,7 +20,7 @@ Deno.test({
 
 const FEW = 4 * 1024 * 1024;
 
-/** The largest growth of the buffers of the process while 20 bodies are read. */
+/** Returns the largest growth of the process's buffers while the server reads 20 bodies. */
 async function measureUnfinished(): Promise<number> {
   const server = start({ handlers: [] });
   const piece = new Uint8Array(100_000);
@@ -41,7 +41,7 @@ async function measureUnfinished(): Promise<number> {
   return most;
 }
 
-Deno.test("the buffers of large bodies are detached once they are decoded", async () => {
+Deno.test("the buffer of a large body is detached once the body has been decoded", async () => {
   const decoded: ArrayBuffer[] = [];
   const { decode } = TextDecoder.prototype;
   TextDecoder.prototype.decode = function (input, options) {
@@ -66,8 +66,7 @@ Deno.test("the buffers of large bodies are detached once they are decoded", asyn
 });
 
 Deno.test("a body in one-byte chunks uses memory in proportion to its length", async () => {
-  // Other tests of the process allocate memory too, so the smallest of several measurements is an upper bound for this
-  // test.
+  // Use the smallest of several measurements, because other tests in the process allocate memory too.
   let least = Infinity;
   for (let i = 0; i < 5 && least >= MOST; i++) least = Math.min(least, await measure());
   assert(least < MOST, `3,000 bytes hold ${least}`);
@@ -84,7 +83,7 @@ async function measure(): Promise<number> {
     `POST /mcp HTTP/1.1\r\nHost: ${port.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
   );
   for (let i = 0; i < 30; i++) await connection.write("1\r\n \r\n".repeat(100));
-  // The memory of bytes in transit is not visible as a state that a test could wait for.
+  // Wait for a fixed time, because a test cannot detect when all sent bytes have arrived.
   await new Promise((resolve) => setTimeout(resolve, 500));
   const held = process.memoryUsage().external - before;
   connection.close();

@@ -1,4 +1,4 @@
-// Calls in a queue, and clients that make other clients wait.
+// Queues of calls, and clients that try to make other clients wait.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
@@ -6,7 +6,7 @@ import { as, soon, start, toCall, toLegacy, toListen } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
 import { testLimits } from "../support/limits.ts";
 
-Deno.test("calls queued behind a call that ends immediately are started too", async () => {
+Deno.test("the server also starts the calls that are queued behind a call that ends immediately", async () => {
   const { promise, resolve } = Promise.withResolvers<string>();
   let isRunning = false;
   const handlers = [
@@ -25,7 +25,7 @@ Deno.test("calls queued behind a call that ends immediately are started too", as
   assertEquals(texts?.length, 4, "a queued call never ran");
 });
 
-Deno.test("a progress token may be no longer than an id, in older revisions too", async () => {
+Deno.test("the length of a progress token is limited like the length of an id, in legacy revisions too", async () => {
   const steps = tool({
     name: "steps",
     async run(_input, { progress }) {
@@ -41,7 +41,7 @@ Deno.test("a progress token may be no longer than an id, in older revisions too"
   assert(length < 100_000, `100,000 characters in, ${length} out`);
 });
 
-Deno.test("one client cannot fill the queue in which other clients wait", async () => {
+Deno.test("one client cannot fill the queue for calls of all clients", async () => {
   const slow = tool({ name: "slow", run: () => new Promise<string>(() => {}) });
   const server = start({
     handlers: [slow],

@@ -1,10 +1,10 @@
-// Middleware that ends before the call that it wraps.
+// Middleware that returns or throws before the subscription that it wraps has ended.
 import { type Observer, tool } from "../../mod.ts";
 import { assertEquals } from "../support/std.ts";
 import { as, soon, start, toCall, toListen } from "./attack.ts";
 import { turn, until } from "../support/behaviour.ts";
 
-/** Waits for the subscription that is being opened. */
+/** Creates an observer, and a function that waits until the next subscription has opened. */
 function watch() {
   let opened = 0;
   const observer: Observer = { fault() {}, subscription: ({ state }) => void (opened += Number(state === "opened")) };
@@ -16,7 +16,7 @@ function watch() {
   return { observer, whenOpened };
 }
 
-Deno.test("a subscription whose middleware does not wait for its end is no longer counted after its end", async () => {
+Deno.test("a subscription no longer counts after its end, even if the middleware returned before", async () => {
   const quick = tool({ name: "quick", run: () => "" });
   const { observer, whenOpened } = watch();
   const server = start({
@@ -39,7 +39,7 @@ Deno.test("a subscription whose middleware does not wait for its end is no longe
   assertEquals(statuses, [200, 200, 200, 200], "subscriptions that had ended were still counted");
 });
 
-Deno.test("a subscription whose middleware throws after it was opened is closed and no longer counted", async () => {
+Deno.test("a subscription is closed and no longer counts if the middleware throws after the subscription has opened", async () => {
   const quick = tool({ name: "quick", run: () => "" });
   const { observer, whenOpened } = watch();
   const server = start({

@@ -1,4 +1,4 @@
-// A caller with its own credentials attacks sessions, calls and routes of another caller.
+// An authenticated caller attacks the sessions, calls and routes of another caller.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { httpSse } from "../../src/transports/http/sse_2024.ts";
@@ -60,7 +60,7 @@ Deno.test("a caller cannot cancel, end, answer or resume the calls and sessions 
   assertEquals((await send(cancel, { ...bob, ...hers })).status, 404);
   assertEquals((await send(cancel, { ...bob, ...his })).status, 202);
   assertEquals((await send(undefined, { ...bob, ...hers }, "DELETE")).status, 404);
-  // A handshake cannot take over a session that another caller has opened.
+  // A handshake with the id of another caller's session opens a new session.
   const taken = await send(initialize, { ...bob, ...hers });
   assert(taken.headers.get("mcp-session-id") !== hers["mcp-session-id"]);
   await turn(10);
@@ -91,7 +91,7 @@ Deno.test("a caller cannot cancel, end, answer or resume the calls and sessions 
   await server.close();
 });
 
-Deno.test("messages for the HTTP+SSE stream of another caller are refused, and its id is not a session id", async () => {
+Deno.test("messages for another caller's HTTP+SSE stream are refused, and the id of a stream is not valid as a session id", async () => {
   const { server, send } = start();
   const sse = httpSse(server);
   const opened = await sse.fetch(new Request("http://localhost/sse", { headers: ada }));
@@ -126,7 +126,7 @@ Deno.test("no spelling of a path bypasses the authentication", async () => {
   await server.close();
 });
 
-Deno.test("malformed credentials are refused, and the response does not echo them", async () => {
+Deno.test("malformed credentials are refused, and the response does not contain the credentials", async () => {
   const { server } = start();
   const { authorization } = ada;
   const key = authorization.slice("Bearer ".length);

@@ -9,7 +9,7 @@ import { connectRaw } from "./raw.ts";
 Deno.test("failed upgrades do not count towards the limit on sockets", async () => {
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits: { connections: { streams: 4 } } });
   const service = webSocket(server);
-  // A runtime may throw when it cannot upgrade a request; the client gets an error in either case.
+  // A runtime can throw if it cannot upgrade a request. The test treats such an error like an error response.
   const fetch: typeof service.fetch = async (request, info) => {
     try {
       return await service.fetch(request, info);
@@ -32,7 +32,7 @@ Deno.test("failed upgrades do not count towards the limit on sockets", async () 
   assertEquals(status, 101);
 });
 
-Deno.test("a client whose sockets hold more memory than its limit cannot open more sockets, whatever it sent", async () => {
+Deno.test("a client whose sockets use more memory than its limit cannot open more sockets", async () => {
   const limits = { memory: { bytesPerClient: 100_000 } };
   const server = start({ handlers: [tool({ name: "quick", run: () => "" })], limits });
   await using port = serve(webSocket(server));

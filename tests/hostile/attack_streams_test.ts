@@ -1,4 +1,4 @@
-// Streams of sessions, and their state in memory.
+// Streams of sessions, and the memory for sessions and streams.
 import { assert, assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { any, as, soon, start, toGet, toInitialize, toLegacy } from "./attack.ts";
@@ -7,7 +7,7 @@ import { testLimits } from "../support/limits.ts";
 
 const EVENTS = { accept: "text/event-stream" };
 
-Deno.test("a session whose client accepts only events is idle once its call has ended", async () => {
+Deno.test("a session is idle after its call has ended, even if the client accepts only event streams", async () => {
   const later = tool({ name: "later", run: () => Promise.resolve("") });
   const server = start({ handlers: [later], limits: testLimits({ sessions: { openPerClient: 1 } }) });
   const begin = async () => {
@@ -17,14 +17,14 @@ Deno.test("a session whose client accepts only events is idle once its call has 
   };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "later" } };
   await (await server.fetch(toLegacy(call, { ...EVENTS, ...await begin() }), as("eve"))).text();
-  // There is room for one session, so the first session must become evictable.
+  // The limit is one session, so this request succeeds only if the first session can be evicted.
   const ping = { jsonrpc: "2.0", id: 2, method: "ping" };
   const { status } = await server.fetch(toLegacy(ping, await begin()), as("eve"));
   await server.close();
   assertEquals(status, 200);
 });
 
-Deno.test("a connection that replays slowly ends after its events have expired", async () => {
+Deno.test("a connection that reads replayed events slowly ends after the events have expired", async () => {
   const say = tool({
     name: "say",
     input: any,

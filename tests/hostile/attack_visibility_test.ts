@@ -1,11 +1,11 @@
-// An `allow` that returns neither true nor false.
+// `allow` functions that do not return a boolean, and lists that differ between callers.
 import { assert, assertEquals } from "@std/assert";
 import { type Middleware, onlyMethods, resource, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 import { as, start, toCall, toListen } from "./attack.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** A query builder: it has a method `then`, and is not a Promise. */
+/** A thenable that is not a promise, such as the query builder of a database library. */
 const no = { then: (settle: (allowed: boolean) => void) => settle(false) } as unknown as Promise<boolean>;
 
 Deno.test("an `allow` that returns a thenable is awaited", async () => {
@@ -15,14 +15,14 @@ Deno.test("an `allow` that returns a thenable is awaited", async () => {
   assert(!text.includes("secret"), text);
 });
 
-Deno.test("an `allow` that returns neither true nor false does not crash the process at the next notification", async () => {
+Deno.test("an `allow` that returns neither true nor false does not crash the process when a notification is sent", async () => {
   const read = () => "";
   const odd = resource({ uri: "test://odd", name: "odd", allow: () => "yes" as unknown as boolean, read });
   const server = start({ handlers: [odd] });
   const response = await server.fetch(toListen({ resourceSubscriptions: ["test://odd"] }));
   const errors: unknown[] = [];
   const { setTimeout: real } = globalThis;
-  // An error thrown in a timer cannot be caught from outside.
+  // Wrap `setTimeout`, because a test cannot catch an error that a timer callback throws.
   globalThis.setTimeout = ((job: () => void, ms?: number) =>
     real(() => {
       try {
@@ -42,7 +42,7 @@ Deno.test("an `allow` that returns neither true nor false does not crash the pro
   assertEquals(errors, []);
 });
 
-Deno.test("a list that middleware may have narrowed may be cached only for its caller", async () => {
+Deno.test("a list is private to its caller if middleware could have removed entries", async () => {
   const server = start({
     handlers: [tool({ name: "hidden", run: () => "" })],
     use: [async ({ method, principal }, next) => {
@@ -55,7 +55,7 @@ Deno.test("a list that middleware may have narrowed may be cached only for its c
   assertEquals(result.cacheScope, "private");
 });
 
-Deno.test("a cursor of a list that differs between callers is valid only for its caller", async () => {
+Deno.test("if a list differs between callers, a cursor is valid only for the caller who received the cursor", async () => {
   const handlers = [1, 2, 3].map((i) => tool({ name: `t${i}`, allow: () => true, run: () => "" }));
   const shown = [1, 2, 3].map((i) => tool({ name: `t${i}`, run: () => "" }));
   for (const [list, isPrivate] of [[handlers, true], [shown, false]] as const) {
@@ -70,7 +70,7 @@ Deno.test("a cursor of a list that differs between callers is valid only for its
   }
 });
 
-Deno.test("a list without middleware stays public, and middleware for other methods is not called for it", async () => {
+Deno.test("a list request does not call middleware for other methods, and the list stays public", async () => {
   const seen: string[] = [];
   const note: Middleware = async ({ method }, next) => {
     seen.push(method);
@@ -89,14 +89,14 @@ Deno.test("a list without middleware stays public, and middleware for other meth
     assertEquals(listed.result.cacheScope, cacheScope);
     const sees = use.some((each) => each === note) || use.length === 1 && cacheScope === "private";
     assertEquals(seen, sees ? ["tools/list"] : []);
-    // An authenticated caller may get another list.
+    // The list for an authenticated caller is private, because it may differ from other lists.
     const own = await (await server.fetch(toRequest("tools/list"), as("admin"))).json();
     assertEquals(own.result.cacheScope, "private");
     await server.close();
   }
 });
 
-Deno.test("a change that middleware makes to a list in place does not affect the next caller", async () => {
+Deno.test("if middleware mutates a list, the list of the next caller does not change", async () => {
   const server = start({
     handlers: [tool({ name: "hidden", run: () => "" }), tool({ name: "shown", run: () => "" })],
     use: [async ({ method, principal }, next) => {

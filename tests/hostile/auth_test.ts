@@ -1,4 +1,4 @@
-// Callers that try to bypass the authentication, to read credentials, or to reach resources of another caller.
+// Attempts to bypass authentication, to read credentials, or to use the sessions of another caller.
 import { assert, assertEquals } from "@std/assert";
 import { type Context, createServer, resource, tool } from "../../mod.ts";
 import { apiKey } from "../../src/auth/auth.ts";
@@ -13,7 +13,7 @@ import { testLimits } from "../support/limits.ts";
 
 const ADA = "ada-2f6c1e0b9d4a7853";
 
-Deno.test("two Authorization headers on the wire are refused", async () => {
+Deno.test("a request with two Authorization headers is refused", async () => {
   const server = start({ auth: apiKey({ keys: { ada: ADA } }), handlers: [tool({ name: "t", run: () => "served" })] });
   await using port = serve({ fetch: server.fetch });
   const send = async (...keys: readonly string[]) => {
@@ -33,7 +33,7 @@ Deno.test("two Authorization headers on the wire are refused", async () => {
   await server.close();
 });
 
-/** All values that are reachable from an object, except private fields. */
+/** Yields all values that are reachable from a value, except through private fields. */
 function* walk(value: unknown, seen = new Set<unknown>(), depth = 0): Generator<unknown> {
   if (depth > 6 || seen.has(value)) return;
   seen.add(value);
@@ -96,7 +96,7 @@ Deno.test("no credential is reachable from a context in a handler, a middleware 
   await server.close();
 });
 
-Deno.test("sessions, states and cursors of one caller are refused for another caller", async () => {
+Deno.test("the server refuses a session, a requestState or a cursor that belongs to another caller", async () => {
   const notes = Array.from(
     { length: 5 },
     (_, i) => resource({ uri: `note://${i}`, name: `${i}`, allow: () => true, read: () => "" }),
@@ -137,7 +137,7 @@ Deno.test("sessions, states and cursors of one caller are refused for another ca
   await server.close();
 });
 
-Deno.test("comparing a key takes the same time for a key that differs early and a key that differs late", async () => {
+Deno.test("checking a wrong key takes the same time whether its first or its last character is wrong", async () => {
   const server = start({ auth: apiKey({ keys: { ada: "a".repeat(3000) } }) });
   const measure = async (key: string) => {
     const times: number[] = [];

@@ -1,5 +1,5 @@
-// Values of the author's own code that are missing, of a wrong type or copied. None of these values grants access, and
-// no unawaited promise ends the process: its rejection would fail the run of this file.
+// Options and return values of the server's author that are missing, copied or of the wrong type. They must not grant
+// access. Rejected promises must not end the process, which would fail the test run.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -18,14 +18,14 @@ import { behaviour } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 import { start, toCall } from "./attack.ts";
 
-/** Options that are not type-checked, as from JavaScript. */
+/** Options without type checks, as in plain JavaScript. */
 // deno-lint-ignore no-explicit-any
 type Untyped = any;
 
 const secret = tool({ name: "secret", tags: ["admin"], run: () => "the secret" });
 const reject = () => Promise.reject(new Error("nobody awaits this"));
 
-/** Waits until the runtime has reported rejected promises without a handler. */
+/** Waits until the runtime has reported unhandled rejections. */
 async function reportRejections(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
 }
@@ -47,7 +47,7 @@ const copied: Readonly<Record<string, Untyped>> = {
 };
 
 for (const [kind, handler] of Object.entries(copied)) {
-  Deno.test(`a copy of a ${kind} with other options is refused as a handler, because its options would be ignored`, async () => {
+  Deno.test(`a copy of a ${kind} with changed options is refused as a handler, because the changes would be ignored`, async () => {
     const copies = [
       { ...handler, allow: () => false },
       Object.assign({}, handler, { scopes: ["admin"] }),
@@ -73,7 +73,7 @@ for (const [kind, handler] of Object.entries(copied)) {
   });
 }
 
-Deno.test("options with a prototype are refused, because copies of them would lose inherited fields", () => {
+Deno.test("options that are class instances are refused, because copies would lose inherited fields", () => {
   class Options {
     name = "secret";
     run = () => "the secret";
@@ -85,7 +85,7 @@ Deno.test("options with a prototype are refused, because copies of them would lo
   for (const options of [new Options(), inherited]) {
     assertThrows(() => tool(options), TypeError, "its options are not a plain object; write an object literal");
   }
-  // Objects without a prototype are plain objects.
+  // Objects without a prototype are accepted as plain objects.
   const bare = Object.assign(Object.create(null), { name: "a", run: () => "" });
   assertEquals(tool(bare).name, "a");
   assertThrows(() => tool(Object.assign(bare, { scope: ["admin"] })), TypeError, "unknown option scope");
@@ -134,7 +134,7 @@ for (const [options, state] of wrong) {
 }
 
 for (const decided of [true, false]) {
-  behaviour(`a guard of the input that returns ${decided} refuses the call`, async (join) => {
+  behaviour(`an input guard that returns ${decided} refuses the call`, async (join) => {
     const guards: Untyped = { input: [() => decided] };
     const own = tool({ name: "own", guards, run: () => "the secret" });
     const { client, takeFaults } = await join({ handlers: [own] });
@@ -149,7 +149,7 @@ for (const decided of [true, false]) {
 }
 
 for (const decided of [true, false]) {
-  behaviour(`a guard of an input that is not an object refuses the call if it returns ${decided}`, async (join) => {
+  behaviour(`an input guard that returns ${decided} refuses the call if the input is not an object`, async (join) => {
     const guards: Untyped = { input: [() => decided] };
     const text = tool({
       name: "text",
@@ -172,7 +172,7 @@ for (const decided of [true, false]) {
   }, { transports: ["memory", "http", "pipe"] });
 }
 
-behaviour("a guard may change an input that is true or false", async (join) => {
+behaviour("an input guard can replace an input that is true or false", async (join) => {
   const own = tool({
     name: "own",
     input: z.object({ yes: z.boolean() }).transform(({ yes }) => yes),
@@ -192,7 +192,7 @@ behaviour("a tool list fails if publishSchema returns no schema", async (join) =
   }
 }, { transports: ["memory", "http"] });
 
-Deno.test("an encoder converts a value only if its test returns true", async () => {
+Deno.test("an encoder converts a value only if the encoder's test returns true", async () => {
   for (const test of [() => Promise.resolve(false), reject, () => undefined, () => 1] as Untyped[]) {
     const value = tool({ name: "secret", run: () => ({ value: "the secret" }) });
     const text = await toText({ handlers: [value], encoders: [{ test, encode: () => "replaced" }] });

@@ -1,4 +1,4 @@
-// Reasons of cancellations, which may be any JSON from the client.
+// Clients can send any JSON as the reason for a cancellation.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -6,7 +6,7 @@ import { connectTest } from "../../src/testing/testing.ts";
 import { until } from "../support/behaviour.ts";
 import { start } from "./attack.ts";
 
-Deno.test("no reason frees the slot of a handler that keeps running", async () => {
+Deno.test("a cancellation does not free the slot of a handler that keeps running, whatever the reason", async () => {
   let running = 0;
   const { promise, resolve } = Promise.withResolvers<void>();
   const slow = tool({
@@ -35,7 +35,7 @@ Deno.test("no reason frees the slot of a handler that keeps running", async () =
 });
 
 for (const reason of ["", 0, null, { toString: null, valueOf: null }]) {
-  Deno.test(`a handler gets an abort signal for the cancellation reason ${JSON.stringify(reason)}`, async () => {
+  Deno.test(`a handler's signal aborts for the cancellation reason ${JSON.stringify(reason)}`, async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     const seen: unknown[] = [];
     let isRunning = false;
@@ -44,7 +44,7 @@ for (const reason of ["", 0, null, { toString: null, valueOf: null }]) {
       async run(_input, ctx) {
         isRunning = true;
         await promise;
-        // The signal is created when the handler reads it.
+        // The server creates the signal when the handler first reads `ctx.signal`.
         seen.push(ctx.signal.aborted, `${ctx.signal.reason}` !== "");
       },
     });

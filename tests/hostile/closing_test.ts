@@ -1,4 +1,4 @@
-// A closing server responds to every request that it has accepted, whatever that request waits for.
+// A closing server responds to every accepted request, whatever the request is waiting for.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -27,7 +27,7 @@ function atTenant(): Request {
   return new Request("http://localhost/acme/mcp", toCall("quick"));
 }
 
-/** A call whose body stops in the middle. */
+/** Creates a call whose body stops after the given number of bytes. */
 function toHalf(headers: Record<string, string> = {}, bytes = 1): Request {
   const body = new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(bytes).fill(32)) });
   const { url, headers: own } = toCall("quick");
@@ -82,7 +82,7 @@ Deno.test("a request gets a response if the server closes after the first bytes 
   for (const answer of answers) assertEquals((await soon(answer))?.status, 503);
 });
 
-Deno.test("requests whose bodies are queued get a response, and do not run", async () => {
+Deno.test("requests whose bodies wait in a queue get a response, and their handlers do not run", async () => {
   let ran = 0;
   const block = tool({
     name: "block",
@@ -112,7 +112,7 @@ Deno.test("requests whose bodies are queued get a response, and do not run", asy
   assertEquals(server[INTERNALS].engine.accounts.memory.used, 0);
 });
 
-Deno.test("a request gets a response if the server closes while its path is validated or its handlers are created", async () => {
+Deno.test("a request gets a response if the server closes while it validates the path or creates the handlers", async () => {
   const params = z.object({ tenant: z.string().refine(() => never) });
   const checking = createServer({ name: "tenants", version: "1.0.0", path: "/:tenant/mcp", params });
   await closeWhile(checking, checking.fetch(atTenant()));
@@ -120,7 +120,7 @@ Deno.test("a request gets a response if the server closes while its path is vali
   await closeWhile(making, making.fetch(atTenant()), making.fetch(atTenant()));
 });
 
-Deno.test("a stream or a socket is not opened once the server has closed", async () => {
+Deno.test("the server opens no stream and no socket after it has closed", async () => {
   const known = Promise.withResolvers<{ readonly id: string }>();
   const handlers = Promise.withResolvers<[]>();
   const late: Promise<Response>[] = [];
@@ -141,7 +141,7 @@ Deno.test("a stream or a socket is not opened once the server has closed", async
   for (const answer of late) assertEquals((await soon(answer))?.status, 503);
 });
 
-Deno.test("a body that is late is no longer charged to its client, however long the connection stays open", async () => {
+Deno.test("after the body timeout, a body is no longer charged to its client, even if the connection stays open", async () => {
   const limits = { request: { bodyMs: 200 }, memory: { bytesPerClient: 400_000 } };
   const server = start({ handlers: [quick], limits });
   await using port = serve(server);

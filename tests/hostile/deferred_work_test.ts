@@ -1,11 +1,11 @@
-// Deferred work of handlers counts as work of the client that called them.
+// Deferred work of a handler counts towards the limits of the client that called the handler.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { gate, until } from "../support/behaviour.ts";
 import { any, toCall } from "./attack.ts";
 
-Deno.test("a client whose calls have deferred too much work waits until some of it is done, and other clients do not wait", async () => {
+Deno.test("calls of a client with too much deferred work wait until some of the work is done, and other clients do not wait", async () => {
   const { pass, open } = gate();
   let deferred = 0;
   const later = tool({

@@ -1,5 +1,4 @@
-// Duplicate keys in an object of a message: the last key counts, and every check applies to the value that the handler
-// gets.
+// Duplicate keys in a message: the last key counts, and every check uses the same value as the handler.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
@@ -15,7 +14,7 @@ function makeServer() {
   return { server, ran };
 }
 
-/** Messages with a duplicate key, and the tool that they select: the tool of the last key. */
+/** Messages with a duplicate key, each with the tool that its last key selects. */
 const MESSAGES: readonly (readonly [text: string, tool: string])[] = [
   [`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"free","name":"other",${meta}}}`, "other"],
   [`{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call","params":{"name":"other",${meta}}}`, "other"],
@@ -37,7 +36,7 @@ function toRequest(body: string, name: string): Request {
   return new Request("http://localhost/mcp", { method: "POST", headers, body });
 }
 
-Deno.test("HTTP: the headers must match the last key, and the tool of the last key runs", async () => {
+Deno.test("HTTP: the headers must match the last key, which selects the tool", async () => {
   const { server, ran } = makeServer();
   for (const [body, name] of MESSAGES) {
     assertEquals((await server.fetch(toRequest(body, name))).status, 200, body);
@@ -58,7 +57,7 @@ Deno.test("HTTP: the scopes of the tool with the last name are required", async 
   await server.close();
 });
 
-Deno.test("a channel runs the tool of the last key, and responds to the last id", async () => {
+Deno.test("over a channel, the last key selects the tool, and the response has the last id", async () => {
   const { server, ran } = makeServer();
   const written: string[] = [];
   const pipe = openPipe(server, { write: (text) => void written.push(text) });

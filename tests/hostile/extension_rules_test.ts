@@ -1,9 +1,9 @@
-// An author who tries to disable an extension by a rule.
+// Attempts to disable an extension with a rule.
 import { assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, extension } from "../../mod.ts";
 import { connectTest, McpError } from "../../src/testing/testing.ts";
 
-Deno.test("a rule about an extension is refused, because it would have no effect", async () => {
+Deno.test("disable() throws for an extension, because the rule would have no effect", async () => {
   const audit = extension({ id: "com.example/audit", methods: { "audit/get": { run: () => ({ calls: 3 }) } } });
   const server = createServer({ name: "audited", version: "1.0.0", handlers: [audit] });
   const state =

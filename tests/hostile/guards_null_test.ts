@@ -6,7 +6,7 @@ import { start, toCall } from "./attack.ts";
 const empty: Guards = { output: [() => null] };
 
 for (const place of ["the handler", "the server"]) {
-  Deno.test(`an output guard of ${place} can replace a value by null`, async () => {
+  Deno.test(`an output guard of ${place} can replace a value with null`, async () => {
     const secret = tool({ name: "secret", guards: place === "the handler" ? empty : {}, run: () => "42" });
     const server = start({ handlers: [secret], guards: place === "the server" ? empty : {} });
     const text = await (await server.fetch(toCall("secret"))).text();

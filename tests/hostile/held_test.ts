@@ -1,4 +1,4 @@
-// Memory that the shape of a message costs the server, and messages that must not be charged for it.
+// The estimated memory of parsed messages: some JSON needs more memory than its length suggests.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
@@ -16,13 +16,13 @@ function weigh(text: string): number {
   return message.weight;
 }
 
-Deno.test("keys that are small numbers are charged for the memory that an engine reserves for them", () => {
+Deno.test("for integer keys, the memory that an engine reserves is charged", () => {
   const sparse = Array.from({ length: 100 }, () => ({ 999: 0 }));
   assertLess(800_000, weigh(toCall({ sparse })));
   assertLess(weigh(toCall({ plain: Array.from({ length: 100 }, () => ({ abc: 0 })) })), 200_000);
 });
 
-Deno.test("a short message never weighs more than the estimate used before it is measured", () => {
+Deno.test("a short message is never charged more than the estimate for its length", () => {
   let nested: unknown = 0;
   for (let depth = 0; depth < 100; depth++) nested = { 0: nested };
   const args = [nested, Array(90).fill({ 9: 0 }), Object.fromEntries(Array(100).entries()), Array(300).fill({}), "x"];
@@ -33,21 +33,21 @@ Deno.test("a short message never weighs more than the estimate used before it is
   }
 });
 
-Deno.test("a message with too many keys that are small numbers is refused before it is parsed", () => {
+Deno.test("a message with too many integer keys is refused before it is parsed", () => {
   const sparse = Array.from({ length: 4001 }, () => ({ 7: 0 }));
   const message = parseMessage(toCall({ sparse }), BOUNDS.request);
   assert(message.kind === "broken");
   assertStringIncludes(message.message, "small numbers");
-  // The same text inside a string contains no keys.
+  // The same JSON inside of a string is accepted, because a string has no keys.
   weigh(toCall({ text: JSON.stringify(sparse) }));
 });
 
-Deno.test("a text with many commas is not charged like a tree", () => {
+Deno.test("a string with many commas is not charged like an array", () => {
   const text = "1,2,3,4,5\n".repeat(380_000);
   assertLess(weigh(toCall({ text })), BOUNDS.memory.bytesPerClient);
 });
 
-Deno.test("a partly consumed text stays charged in full", () => {
+Deno.test("an outgoing text stays charged in full until it was taken completely", () => {
   const accounts = new Accounts({ limits: BOUNDS });
   const account = accounts.find("x");
   const outbox = new Outbox({ texts: Infinity, characters: 1, account: () => account });

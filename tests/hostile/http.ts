@@ -1,5 +1,5 @@
-// A server on a port, served as users serve it, and cases sent to it over raw sockets. After every case the server must
-// be healthy: it responds to a valid call, has reported no error, and has shown no internals.
+// Serves a server on a port, and sends test cases to the server over raw sockets. After each case, the server must
+// still respond to a valid call, have reported no fault, and have shown no internals.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, prompt, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -16,12 +16,12 @@ export const META = "io.modelcontextprotocol/";
 export const runtime: "deno" | "bun" = "Bun" in globalThis ? "bun" : "deno";
 
 /**
- * Header lines. A list becomes several lines with the same name, `null` removes a line, and `undefined` changes
- * nothing.
+ * Header lines that replace the lines of a valid call. A list becomes several lines with the same name, `null` removes
+ * a line, and `undefined` changes nothing.
  */
 export type HeaderLines = Readonly<Record<string, string | readonly string[] | null | undefined>>;
 
-/** A handwritten request. Omitted parts are taken from a valid call. */
+/** The parts of a raw request. Omitted parts are taken from a valid call. */
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;
@@ -29,19 +29,19 @@ export interface RawRequest {
   readonly body?: string | Uint8Array;
 }
 
-/** The result of a request that the runtime itself refuses: its status, or a closed connection. */
+/** How the runtime refuses a request before the server receives it: with a status, or by closing the connection. */
 type Dropped = number | "closed";
 
 /** A request and its expected result. */
 export interface Case extends RawRequest {
   /** The name, which begins with the number of the case. */
   readonly name: string;
-  /** The whole request as bytes on the wire. Replaces the parts. */
+  /** The whole raw request. Replaces all parts. */
   readonly raw?: string | ((port: number) => string);
   readonly status: number;
-  /** The error's code; `undefined` if there is no error. */
+  /** Expected code of the error. `undefined` if the response has no error. */
   readonly code?: number;
-  /** The response's id; `undefined` if there is none. */
+  /** Expected id of the JSON-RPC response. `undefined` if the response has no id. */
   readonly id?: unknown;
   /** Text that the body must contain. */
   readonly says?: string;
@@ -49,20 +49,20 @@ export interface Case extends RawRequest {
   readonly has?: Readonly<Record<string, string | null>>;
   /** Whether a tool may run. */
   readonly runs?: boolean;
-  /** The result on runtimes that refuse the request themselves. */
+  /** Expected result on runtimes that refuse the request before the server receives it. */
   readonly dropped?: { readonly deno?: Dropped; readonly bun?: Dropped };
 }
 
-/** A running server, and functions that connect to it. */
+/** A running server, and functions that send requests to the server. */
 export interface Fixture extends AsyncDisposable {
   readonly server: Server;
   readonly port: number;
-  /** The tools that ran, in order. */
+  /** Names of the tools that have run, in order. */
   readonly ran: string[];
-  /** The errors that reached `observer.fault`. */
+  /** Errors that `observer.fault` has received. */
   readonly faults: unknown[];
   connect(): Promise<RawConnection>;
-  /** Sends one request on its own connection and reads the response. */
+  /** Sends a request over a new connection, and reads the response. */
   send(request: RawRequest): Promise<RawAnswer | undefined>;
   /** The header lines and the body of a valid call. */
   readonly good: Required<RawRequest>;
@@ -73,13 +73,13 @@ export interface Fixture extends AsyncDisposable {
 
 /** The options of the fixture. */
 export interface FixtureOptions {
-  /** The revision of a session. Without it, each request is independent. */
+  /** Revision of the session in which requests are sent. If omitted, requests have no session. */
   readonly version?: string;
   readonly server?: Omit<Partial<ServerOptions>, "observer">;
   readonly create?: (options: ServerOptions) => Server;
 }
 
-/** The `_meta` of a valid request. */
+/** Returns the `_meta` of a valid modern request, with additional fields. */
 export function toMeta(more: Json = {}): Json {
   return {
     [META + "protocolVersion"]: MODERN,
@@ -96,7 +96,7 @@ export const initialize = {
   params: { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: "hostile", version: "1" } },
 };
 
-/** A message as sent in either era. */
+/** Returns the message of a valid tool call in the given era, with changed fields. */
 export function toMessage(era: "modern" | "legacy", change: Json = {}, params: Json = {}, meta: Json = {}): Json {
   return {
     jsonrpc: "2.0",
@@ -107,7 +107,7 @@ export function toMessage(era: "modern" | "legacy", change: Json = {}, params: J
   };
 }
 
-/** Starts a server. */
+/** Starts a server on a free port. With `version`, opens a session first. */
 export async function startFixture({ version, server: more, create = createServer }: FixtureOptions = {}): Promise<
   Fixture
 > {
@@ -196,7 +196,7 @@ export async function startFixture({ version, server: more, create = createServe
     const own = { "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": "good" };
     good = { ...good, headers: { ...good.headers, ...own } };
   }
-  // This connection stays open: another connection must not disturb it.
+  // This connection stays open, to check that requests on other connections do not affect it.
   const witness = await connect();
 
   async function checkAlive(what: string): Promise<void> {
@@ -248,7 +248,7 @@ export async function startFixture({ version, server: more, create = createServe
   };
 }
 
-/** Sends each case to one server, as a separate step. */
+/** Registers a test that sends each case to the same server, as a separate step. */
 export function cases(title: string, options: FixtureOptions, list: (fixture: Fixture) => readonly Case[]): void {
   Deno.test(title, async (t) => {
     await using fixture = await startFixture(options);
@@ -267,7 +267,7 @@ export function readError(body: string): { readonly code: number; readonly messa
   return { code: error.code, message: error.message, id };
 }
 
-/** Asserts that a text shows no internals. */
+/** Asserts that a text contains no stack, file path or parser message. */
 export function checkSecrecy(text: string, what: string): void {
   assertEquals(findSecret(text), undefined, `${what}: shows internals: ${text.slice(0, 500)}`);
 }
@@ -275,7 +275,7 @@ export function checkSecrecy(text: string, what: string): void {
 function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer: RawAnswer | undefined): void {
   const drop = dropped?.[runtime];
   if (answer) checkSecrecy(answer.body, name);
-  // The runtime's own response may have any form, as long as it is a refusal.
+  // Check only the status of a response by the runtime itself.
   if (drop !== undefined) return assertEquals(answer?.status ?? "closed", drop, name);
   assert(answer, `${name}: the connection was closed without a response`);
   const { headers, body } = answer;
@@ -293,7 +293,7 @@ function judge({ name, status, code, id, says, has = {}, dropped }: Case, answer
   for (const [header, value] of Object.entries(has)) assertEquals(headers.get(header), value, `${name}: ${header}`);
 }
 
-/** A request as bytes. The head is Latin-1, so that it can contain any byte. */
+/** Encodes a request as bytes. The head is encoded as Latin-1, so that it can contain any byte. */
 export function toBytes(port: number, good: Required<RawRequest>, request: RawRequest): Uint8Array {
   const { method = good.method, target = good.target, headers = {}, body = good.body } = request;
   const hasBody = !["GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "CONNECT"].includes(method) ||
@@ -313,7 +313,7 @@ export function toBytes(port: number, good: Required<RawRequest>, request: RawRe
   return all;
 }
 
-/** Returns one byte for each character. */
+/** Encodes text with one byte per character. */
 export function latin1(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }

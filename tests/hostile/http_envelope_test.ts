@@ -1,4 +1,4 @@
-// Headers and `_meta` of a request without a session.
+// Invalid headers and `_meta` in modern requests.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -22,7 +22,7 @@ const encoded = (text: string) => `=?base64?${utf8(text).toBase64()}?=`;
 const text = (change: Json = {}, params: Json = {}, meta: Json = {}) =>
   JSON.stringify(toMessage("modern", change, params, meta));
 
-/** A prompt whose name does not fit into a header unencoded. */
+/** A request for a prompt whose name must be encoded in a header. */
 const greeting = {
   body: text({ method: "prompts/get" }, { name: "gr\u00fcezi", arguments: undefined }),
   headers: (name: string): HeaderLines => ({ "mcp-method": "prompts/get", "mcp-name": name }),
@@ -270,7 +270,7 @@ cases("a request must have a valid envelope", {}, () => [
   })),
 ]);
 
-Deno.test("other keys of _meta are ignored", async (t) => {
+Deno.test("unknown keys of _meta are ignored, and the response does not contain them", async (t) => {
   await using fixture = await startFixture();
   const rows: readonly (Case & { readonly marker: string })[] = [
     {
@@ -305,7 +305,7 @@ Deno.test("other keys of _meta are ignored", async (t) => {
     },
   ];
   for (const { marker, ...each } of rows) {
-    await t.step(`${each.name} (served, and not echoed)`, async () => {
+    await t.step(`${each.name} do not change the response`, async () => {
       await fixture.check(each);
       const answer = await fixture.send(each);
       assert(!answer?.body.includes(marker), "the response echoes it");

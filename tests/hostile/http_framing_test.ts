@@ -1,4 +1,4 @@
-// Bodies that are not JSON-RPC, or are almost JSON-RPC.
+// Bodies that are not JSON-RPC, or almost JSON-RPC.
 import { assert, assertEquals } from "@std/assert";
 import {
   type Case,
@@ -27,7 +27,7 @@ function toUtf16(text: string): Uint8Array {
   return new Uint8Array(Uint16Array.from(text, (character) => character.charCodeAt(0)).buffer);
 }
 
-/** A call of `echo` with arguments as handwritten JSON. */
+/** Returns a call of `echo` with the given JSON text as arguments. */
 function echo(era: Era, args: string): Pick<Case, "headers" | "body"> {
   const body = JSON.stringify(toMessage(era, {}, { name: "echo" })).replace(
     '"arguments":{}',
@@ -281,7 +281,7 @@ for (const { era, title, options } of eras) {
   ]);
 }
 
-Deno.test("hostile batches in a session of 2025-03-26 are refused or answered entry by entry", async (t) => {
+Deno.test("in a session with revision 2025-03-26, a hostile batch is refused, or each of its entries gets a response", async (t) => {
   await using fixture = await startFixture({ version: "2025-03-26" });
   const one = (id: unknown, name = "good") => JSON.stringify(toMessage("legacy", { id }, { name }));
   const invalid = { status: 400, code: -32600, id: null };
@@ -325,7 +325,7 @@ Deno.test("hostile batches in a session of 2025-03-26 are refused or answered en
   });
 });
 
-Deno.test("another client is served while a large object is parsed", async () => {
+Deno.test("other clients are served while the server parses a large object", async () => {
   await using fixture = await startFixture();
   const large = await fixture.connect();
   const body = echo("modern", `{${Array.from({ length: 190_000 }, (_, i) => `"k${i}":${i}`)}}`).body ?? "";

@@ -1,4 +1,4 @@
-// HTTP/2 has no Host header, so the server checks `:authority`, which every browser sends over TLS.
+// HTTP/2 requests have no Host header, so the server checks `:authority`, which every browser sends.
 import { assertEquals } from "@std/assert";
 import { MODERN, startFixture } from "./http.ts";
 
@@ -10,7 +10,7 @@ Deno.test({
     using client = Deno.createHttpClient({ http1: false, http2: true });
     const { headers, body } = fixture.good;
     const call = async (more: Record<string, string>) => {
-      const { host: _host, ...rest } = headers as Record<string, string>; // Each header fits on one line.
+      const { host: _host, ...rest } = headers as Record<string, string>; // The cast is safe, because each header has a single line.
       const url = `http://127.0.0.1:${fixture.port}/mcp`;
       const response = await fetch(url, { method: "POST", headers: { ...rest, ...more }, body: String(body), client });
       return [response.status, (await response.json()).error?.code];

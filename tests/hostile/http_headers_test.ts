@@ -1,4 +1,4 @@
-// Methods, content types, sizes and slow clients over HTTP.
+// HTTP methods, content types, framing, body sizes and slow clients.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { cases, checkSecrecy, latin1, LEGACY, readError, runtime, startFixture, toBytes, toMessage } from "./http.ts";
 import type { RawConnection } from "./raw.ts";
@@ -32,7 +32,7 @@ cases("only the endpoint's own HTTP methods are served", {}, () => [
     status: 405,
     ...refusal,
     has: both,
-    // Bun itself rejects methods that it does not support.
+    // Bun closes the connection for methods that it does not support.
     dropped: { bun: "closed" as const },
   })),
   ...["GET", "DELETE"].map((method) => ({
@@ -155,14 +155,14 @@ for (
   ]);
 }
 
-Deno.test("a client that accepts only JSON gets no stream, whatever the handler sends during the call", async (t) => {
+Deno.test("a client that accepts only JSON gets no stream, even if the handler sends notifications during the call", async (t) => {
   for (const version of [undefined, LEGACY]) {
     await using fixture = await startFixture({ version });
     const params = { name: "steps", _meta: { progressToken: "p" } };
     const modern = toMessage("modern", {}, { name: "steps" }, { progressToken: "p" });
     const body = JSON.stringify(version ? toMessage("legacy", {}, params) : modern);
     const own = version ? {} : { "mcp-name": "steps" };
-    await t.step(`${version ?? "without a session"}`, async () => {
+    await t.step(`the response is JSON with the version ${version ?? "of modern requests"}`, async () => {
       const json = await fixture.send({ body, headers: { ...own, accept: "application/json" } });
       assertEquals([json?.status, json?.headers.get("content-type")], [200, "application/json"]);
       assertEquals(JSON.parse(json?.body ?? "").result.content[0].text, "done");
@@ -262,7 +262,7 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
       dropped: empty,
     })),
     {
-      // Deno accepts a bare line feed as a line end, as RFC 9112 (2.2) allows.
+      // Deno accepts a bare line feed as the end of a line, as RFC 9112 (2.2) allows.
       name: "a bare line feed smuggles no Origin past the check",
       headers: { "x-y": "a\norigin: http://evil.example" },
       status: 403,
@@ -274,16 +274,16 @@ cases("ambiguous lengths and broken framing over HTTP are refused", {}, ({ good 
   ];
 });
 
-/** Arguments that make a valid call of exactly this length. */
+/** Returns the body of a valid call that is exactly `size` bytes long. */
 function padded(size: number): string {
   const body = JSON.stringify(toMessage("modern", {}, { arguments: { p: "" } }));
   return body.replace('"p":""', `"p":"${"x".repeat(size - body.length)}"`);
 }
 
-Deno.test("a body above the size limit gets 413, with a length or in chunks", async (t) => {
+Deno.test("a body above the size limit gets 413, with a declared length or in chunks", async (t) => {
   await using fixture = await startFixture();
   for (const [size, status] of [[LIMIT - 1, 200], [LIMIT, 200], [LIMIT + 1, 413]] as const) {
-    await t.step(`${size} bytes get ${status}, and the connection stays usable or closes`, async () => {
+    await t.step(`a body with ${size} bytes gets ${status}, and the connection then works or is closed`, async () => {
       const connection = await fixture.connect();
       const sent = connection.write(toBytes(fixture.port, fixture.good, { body: padded(size) }));
       const answer = await connection.read();
@@ -298,7 +298,7 @@ Deno.test("a body above the size limit gets 413, with a length or in chunks", as
       fixture.ran.length = 0;
       await fixture.checkAlive("after this");
     });
-    await t.step(`${size} bytes in chunks get ${status}`, async () => {
+    await t.step(`a chunked body with ${size} bytes gets ${status}`, async () => {
       const connection = await fixture.connect();
       const headers = { "content-length": null, "transfer-encoding": "chunked" };
       await connection.write(toBytes(fixture.port, fixture.good, { headers, body: "" }));
@@ -318,7 +318,7 @@ Deno.test("a body above the size limit gets 413, with a length or in chunks", as
       await fixture.checkAlive("after this");
     });
   }
-  await t.step("a client that sends Expect: 100-continue gets 100, or is refused", async () => {
+  await t.step("a request with Expect: 100-continue gets 100 or is refused", async () => {
     const connection = await fixture.connect();
     const [head, body] = split(toBytes(fixture.port, fixture.good, { headers: { expect: "100-continue" } }));
     await connection.write(head);
@@ -333,7 +333,7 @@ Deno.test("a body above the size limit gets 413, with a length or in chunks", as
   });
 });
 
-/** The head of a request, and its body. */
+/** Splits the bytes of a request into the head and the body. */
 function split(bytes: Uint8Array): [head: Uint8Array, body: Uint8Array] {
   for (let at = 0; at < bytes.length; at++) {
     if (bytes[at] === 10 && bytes[at - 2] === 10) return [bytes.slice(0, at + 1), bytes.slice(at + 1)];
@@ -344,13 +344,13 @@ function split(bytes: Uint8Array): [head: Uint8Array, body: Uint8Array] {
 async function checkRefused(connection: RawConnection): Promise<void> {
   const answer = await connection.read({ ms: 20_000 });
   checkSecrecy(answer?.body ?? "", "a slow body");
-  // A runtime may close a slow connection before the library's timeout fires.
+  // There is no response if the runtime closes a slow connection before the server's timeout expires.
   if (answer) assertEquals([answer.status, readError(answer.body).code], [408, -32600]);
 }
 
 Deno.test("a slow body is refused with 408 after request.bodyMs", async (t) => {
   await using fixture = await startFixture({ server: { limits: { request: { bodyMs: 200 } } } });
-  await t.step("a body that never arrives gets 408, with a length and in chunks", async () => {
+  await t.step("a request whose body never arrives gets 408, with a declared length and in chunks", async () => {
     const requests = [
       { headers: { "content-length": "9999" } },
       { headers: { "content-length": null, "transfer-encoding": "chunked" }, body: "5\r\nabc" },
@@ -389,7 +389,7 @@ Deno.test("a slow body is refused with 408 after request.bodyMs", async (t) => {
   );
 });
 
-Deno.test("pipelined requests on one connection get responses in order", async () => {
+Deno.test("pipelined requests get their responses in order", async () => {
   await using fixture = await startFixture();
   const connection = await fixture.connect();
   const ids = Array.from({ length: 20 }, (_, id) => id);
@@ -398,7 +398,7 @@ Deno.test("pipelined requests on one connection get responses in order", async (
   );
   await connection.write(Uint8Array.from(requests.flatMap((bytes) => [...bytes])));
   for (const id of ids) assertEquals(JSON.parse((await connection.read())?.body ?? "").id, id);
-  // After a refusal, either a new request or the end follows, never the rest of the refused body.
+  // After refusing a body, the server must not read the rest of the body as a new request.
   const inner = new TextDecoder().decode(toBytes(fixture.port, fixture.good, {}));
   fixture.ran.length = 0;
   await connection.write(

@@ -1,4 +1,4 @@
-// Web pages, host names that resolve to this machine, and variants of the path.
+// Requests from web pages, Host headers (DNS rebinding), and spellings of the path.
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions } from "../../mod.ts";
 import {
@@ -17,7 +17,7 @@ const APP = "https://app.example.com";
 const EVIL = "http://evil.example";
 const refused = { status: 403, code: -32600 };
 
-/** Headers that clients of each revision send from a page. */
+/** Headers that clients in web pages send, by revision. */
 const ASKED = [
   "content-type, mcp-protocol-version, mcp-method, mcp-name, mcp-param-region, authorization",
   "content-type, mcp-protocol-version, mcp-session-id, last-event-id, authorization",
@@ -63,14 +63,14 @@ for (
     { title: "only one revision", create: createNewest, version: undefined },
   ]
 ) {
-  Deno.test(`only allowed pages of other origins are served, ${title}`, async (t) => {
+  Deno.test(`web pages of other origins are served only if the option cors allows the origin, ${title}`, async (t) => {
     for (const { name, cors, credentials = false } of kinds) {
       await using fixture = await startFixture({ version, create, server: { cors } });
       const granted = {
         "access-control-allow-origin": APP,
         "access-control-allow-credentials": credentials ? "true" : null,
       };
-      await t.step(`the preflight of a page that ${name} allows gets 204`, async () => {
+      await t.step(`a preflight from a web page that ${name} allows gets 204`, async () => {
         for (const asked of ASKED) {
           const answer = await fixture.send(preflight(APP, asked));
           assertEquals([answer?.status, answer?.body], [204, ""]);
@@ -81,7 +81,7 @@ for (
           assert(list(answer?.headers.get("access-control-allow-methods") ?? null).includes("POST".toLowerCase()));
         }
       });
-      await t.step(`calls of a page that ${name} allows get responses, errors included`, async () => {
+      await t.step(`a web page that ${name} allows can read responses and errors`, async () => {
         for (const body of [undefined, "{"]) {
           const answer = await fixture.send({ headers: { origin: APP }, body });
           assertEquals(answer?.status, body ? 400 : 200);
@@ -93,15 +93,18 @@ for (
         fixture.ran.length = 0;
         await fixture.checkAlive("after this");
       });
-      await t.step(`only OPTIONS that requests a method is a preflight, for a page that ${name} allows`, async () => {
-        const asks = { origin: APP, "access-control-request-method": "POST" };
-        assertEquals((await fixture.send({ headers: asks }))?.status, 200);
-        assertEquals((await fixture.send({ method: "OPTIONS", headers: { origin: APP } }))?.status, 405);
-        fixture.ran.length = 0;
-      });
+      await t.step(
+        `an OPTIONS request from a web page that ${name} allows is a preflight only if it requests a method`,
+        async () => {
+          const asks = { origin: APP, "access-control-request-method": "POST" };
+          assertEquals((await fixture.send({ headers: asks }))?.status, 200);
+          assertEquals((await fixture.send({ method: "OPTIONS", headers: { origin: APP } }))?.status, 405);
+          fixture.ran.length = 0;
+        },
+      );
       if (name === "every page") continue;
       for (const origin of [EVIL, `${APP}.evil.example`, `${APP}:8443`, "null"]) {
-        await t.step(`${name} refuses ${origin}: neither preflight nor call passes`, async () => {
+        await t.step(`${name} refuses preflights and calls from ${origin}`, async () => {
           for (const request of [preflight(origin, ASKED[0]), { headers: { origin } }]) {
             const answer = await fixture.send(request);
             assertEquals(answer?.status, 403);
@@ -230,8 +233,8 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     ...host === "-" ? refused : { status: 400, code: -32600 },
   })),
   { name: "an empty Host", headers: { host: "" }, status: 400, code: -32600 },
-  // Deno does not show whether a request without Host is HTTP/2, which has no Host; a browser always sends Host or
-  // :authority.
+  // Deno does not reveal whether a request without Host is an HTTP/2 request, which has no Host. Browsers always send
+  // Host or :authority.
   {
     name: "without a Host the connection's own address is used",
     headers: { host: null },
@@ -259,7 +262,7 @@ cases("only loopback names of this machine are valid Hosts", {}, ({ port }) => [
     code: -32600,
     dropped: { deno: 400 },
   },
-  // Bun builds the request's URL from Host and hides the request target, so only Host is checked on Bun.
+  // On Bun, the server checks only Host, because Bun builds the request's URL from Host and hides the request target.
   ...["http://evil.example/mcp", "https://evil.example/mcp", "ws://evil.example/mcp", "x-y.z+1://evil.example/mcp"].map(
     (target) => ({
       name: `the absolute-form target ${target}`,
@@ -329,7 +332,7 @@ cases("only paths that a URL parser maps to the endpoint are served", {}, () => 
   { name: "a byte that is not ASCII", target: "/mcp\xff", status: 404, code: -32600, dropped: { deno: 400 } },
 ]);
 
-Deno.test("listed hosts are allowed, with any port or with the listed port", async (t) => {
+Deno.test("hosts in the option hosts are allowed, with any port or with the listed port", async (t) => {
   await using fixture = await startFixture({ server: { hosts: ["box.local", "other.example:8080"] } });
   const each: readonly Case[] = [
     ...["box.local", "BOX.local:9", "other.example:8080"].map((host) => ({
@@ -353,7 +356,7 @@ Deno.test("listed hosts are allowed, with any port or with the listed port", asy
   for (const one of each) await t.step(one.name, () => fixture.check(one));
 });
 
-Deno.test("listed origins are compared as a whole, in any spelling", async (t) => {
+Deno.test("an allowed origin must match exactly, apart from its spelling", async (t) => {
   await using fixture = await startFixture({ server: { origins: ["https://App.Example.com:443"] } });
   for (const [origin, status] of [["https://app.example.com", 200], ["https://app.example.com:444", 403]] as const) {
     const one = { name: `${origin}`, headers: { origin }, status, ...status === 403 ? { code: -32600 } : {} };
@@ -361,7 +364,7 @@ Deno.test("listed origins are compared as a whole, in any spelling", async (t) =
   }
 });
 
-Deno.test("credentials for every page are refused when the server is created", () => {
+Deno.test("createServer() throws if the option cors allows credentials for every origin", () => {
   for (const create of [createServer, createNewest]) {
     assertThrows(
       () => create({ name: "x", version: "1", cors: { origins: "*", credentials: true } }),
@@ -371,7 +374,7 @@ Deno.test("credentials for every page are refused when the server is created", (
   }
 });
 
-Deno.test("a rule that throws refuses the page, and the response does not show the error", async () => {
+Deno.test("a cors function that throws refuses the web page, and the response does not contain the error", async () => {
   const cors = (origin: string) => new URL(origin).hostname === "app.example.com";
   await using fixture = await startFixture({ server: { cors } });
   const good = await fixture.send({ headers: { origin: APP } });
@@ -386,9 +389,9 @@ Deno.test("a rule that throws refuses the page, and the response does not show t
   }
 });
 
-Deno.test("a rule that returns anything but a boolean or a grant refuses the page and is reported", async () => {
+Deno.test("a cors function that returns an invalid value refuses the web page, and is reported as a fault", async () => {
   let granted: unknown;
-  // The types reject such a rule, but plain JavaScript does not.
+  // The cast passes a function that the types forbid.
   const cors = (() => granted) as unknown as (origin: string) => boolean;
   await using fixture = await startFixture({ server: { cors } });
   for (granted of [Promise.resolve(false), Promise.resolve(true), undefined, null, 1, EVIL, { credentials: "false" }]) {
@@ -400,7 +403,7 @@ Deno.test("a rule that returns anything but a boolean or a grant refuses the pag
   }
 });
 
-Deno.test(`a page is refused with ${MODERN}, ${LEGACY}, another version or no version`, async () => {
+Deno.test(`a web page is refused with the version ${MODERN}, ${LEGACY}, any other version or no version`, async () => {
   await using fixture = await startFixture();
   for (const version of [MODERN, LEGACY, null, "garbage"]) {
     const headers = { origin: EVIL, "mcp-protocol-version": version };

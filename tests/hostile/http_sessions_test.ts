@@ -1,4 +1,4 @@
-// Sessions of revisions that begin with a handshake.
+// Attacks on the sessions of legacy revisions.
 import { assert, assertEquals, assertMatch, assertNotMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -22,7 +22,7 @@ const none = { "mcp-session-id": null };
 const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
 const STREAM = { accept: "text/event-stream" };
 
-/** The session that a fixture has opened. */
+/** Returns the id of the session that a fixture has opened. */
 const sessionOf = ({ good }: Fixture) => String(good.headers["mcp-session-id"]);
 
 cases("independent requests of an old revision are served without a session", { version: LEGACY }, () => [
@@ -65,8 +65,8 @@ Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () =
   }));
   assertEquals(new Set(ids).size, ids.length);
   for (const id of ids) assertMatch(id, /^[\x21-\x7e]{32,}$/);
-  // The nonce is at the front and the seal at the end. Each position takes nearly all of 64 characters, so an id
-  // contains neither a time nor a counter. By chance, one of 64 characters is missing in 2,000 ids once in 10^12 runs.
+  // An id begins with a nonce and ends with a seal. If nearly all of 64 characters occur at each position, an id
+  // contains neither a time nor a counter. The chance that a character is missing from 2,000 random ids is 1 in 10^12.
   for (const place of [...Array(16).keys(), ...Array.from({ length: 20 }, (_, i) => -2 - i)]) {
     const seen = new Set(ids.map((id) => id.at(place)));
     assert(seen.size >= 60, `position ${place} takes only ${seen.size} characters`);
@@ -74,11 +74,11 @@ Deno.test("session ids cannot be guessed: 2,000 ids show no pattern", async () =
   await server.close();
 });
 
-Deno.test("DELETE during a call aborts the tool and ends the call", async (t) => {
+Deno.test("DELETE during a call aborts the handler and ends the call", async (t) => {
   for (const accept of ["application/json, text/event-stream", "text/event-stream", "application/json"]) {
     const isStream = accept !== "application/json";
     await t.step(
-      `the call is aborted, and ${isStream ? "its stream closes" : "ends with an error"} (${accept})`,
+      `the call is aborted, and ${isStream ? "its stream closes" : "the response is an error"} (${accept})`,
       async () => {
         await using fixture = await startFixture({ version: LEGACY });
         const running = await fixture.connect();
@@ -146,7 +146,7 @@ Deno.test("an invalid or damaged session id is refused", async (t) => {
         id: request.method ? undefined : 1,
         ...gone,
       };
-      await t.step(`${name} for ${request.method ?? "POST"}`, () => fixture.check(one));
+      await t.step(`a ${request.method ?? "POST"} request with ${name} is refused`, () => fixture.check(one));
     }
   }
   const long: Case = {
@@ -174,7 +174,7 @@ Deno.test("an invalid or damaged session id is refused", async (t) => {
   await t.step(spaced.name, () => fixture.check({ ...spaced, status: 200 }));
 });
 
-Deno.test("a session keeps its own version, whatever version the header names", async (t) => {
+Deno.test("a session keeps its version, whatever version the header names", async (t) => {
   await using fixture = await startFixture({ version: LEGACY });
   const each: readonly Case[] = [
     {
@@ -260,7 +260,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
     },
   ];
   for (const one of each) await t.step(one.name, () => fixture.check(one));
-  await t.step("a session whose handshake was just within the limit is valid", async () => {
+  await t.step("a session is valid if the size of its handshake was just within the limit", async () => {
     const body = hello(LEGACY, { capabilities: { experimental: { x: "y".repeat(4000) } } });
     const answer = await fixture.send({ headers: fresh, body });
     const session = answer?.headers.get("mcp-session-id") ?? "";
@@ -268,7 +268,7 @@ Deno.test("a handshake is validated before it opens a session", async (t) => {
   });
 });
 
-Deno.test("the newest stream of a session replaces an older stream, even if the client of the older stream has disconnected", async () => {
+Deno.test("a new stream of a session replaces the old stream, even if the old stream's client has disconnected", async () => {
   await using fixture = await startFixture({ version: LEGACY });
   const open = toBytes(fixture.port, fixture.good, { method: "GET", headers: STREAM });
   const first = await fixture.connect();
@@ -279,7 +279,7 @@ Deno.test("the newest stream of a session replaces an older stream, even if the 
   assertEquals((await second.readHead())?.status, 200);
   fixture.server.handlers.add(tool({ name: "added", run: () => "" }));
   assertMatch(await second.readUntil(/notifications\/tools\/list_changed/), /data: /);
-  // The first stream ends, and does not get messages that were sent to the second stream.
+  // The first stream ends without the messages for the second stream.
   assertNotMatch(await first.readUntil(/\r\n0\r\n\r\n$/), /list_changed/);
   second.close();
   const third = await fixture.connect();
@@ -289,7 +289,7 @@ Deno.test("the newest stream of a session replaces an older stream, even if the 
   first.close();
 });
 
-Deno.test("an idle session ends, and a running call keeps it alive", async (t) => {
+Deno.test("an idle session ends, but a session with a running call or an open stream stays valid", async (t) => {
   const limits = testLimits({
     calls: { timeoutMs: Infinity },
     connections: { sessionIdleMs: 100_000 },
@@ -301,7 +301,7 @@ Deno.test("an idle session ends, and a running call keeps it alive", async (t) =
     await fixture.checkAlive("after this");
   });
 
-  await t.step("after connections.sessionIdleMs it gets 404", async () => {
+  await t.step("after connections.sessionIdleMs, requests in the session get 404", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await fixture.checkAlive("after this");
@@ -314,7 +314,7 @@ Deno.test("an idle session ends, and a running call keeps it alive", async (t) =
     assertEquals([answer?.status, readError(answer?.body ?? "").code], [404, -32600]);
   });
 
-  await t.step("a running call keeps it alive", async () => {
+  await t.step("a session with a running call stays valid", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     const running = await fixture.connect();
@@ -331,7 +331,7 @@ Deno.test("an idle session ends, and a running call keeps it alive", async (t) =
     assertEquals((await fixture.send({}))?.status, 404);
   });
 
-  await t.step("an open stream keeps it alive", async () => {
+  await t.step("a session with an open stream stays valid", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     const stream = await fixture.connect();
@@ -346,7 +346,7 @@ Deno.test("an idle session ends, and a running call keeps it alive", async (t) =
     assertEquals((await fixture.send({}))?.status, 404);
   });
 
-  await t.step("a session whose state was evicted does not outlive its limit", async () => {
+  await t.step("a session whose state was evicted from memory still expires", async () => {
     const clock = fakeClock();
     await using fixture = await startFixture({ version: LEGACY, server: { clock, limits } });
     await clock.advance(1_000_001);

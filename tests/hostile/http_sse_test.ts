@@ -1,5 +1,5 @@
-// Attacks on the HTTP+SSE transport of 2024-11-05: messages for streams of other clients, for closed streams, and with
-// other scopes.
+// Attacks on the HTTP+SSE transport of revision 2024-11-05: messages for other clients' streams, for closed streams,
+// and with other scopes.
 import { fakeClock } from "../../src/testing/testing.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, tool } from "../../mod.ts";
@@ -13,7 +13,7 @@ import { testLimits } from "../support/limits.ts";
 
 const LARGE = "x".repeat(200_000);
 
-/** The header contains the scopes of the caller. */
+/** The `Authorization` header contains the caller's scopes. */
 const byScopes: Authentication = {
   authenticate({ headers }) {
     const scopes = headers.get("authorization")?.split(",");
@@ -21,7 +21,7 @@ const byScopes: Authentication = {
   },
 };
 
-Deno.test("each message has the scopes of its own credentials, not the scopes that opened the stream", async () => {
+Deno.test("each message has the scopes of its own credentials, not the scopes of the request that opened the stream", async () => {
   const write = tool({ name: "write", scopes: ["write"], run: (_, { principal }) => `${principal?.scopes}` });
   const server = start({ auth: byScopes, handlers: [write] });
   const { open, post } = serveOld(server);
@@ -39,7 +39,7 @@ Deno.test("each message has the scopes of its own credentials, not the scopes th
   await server.close();
 });
 
-Deno.test("a message whose stream ends while its body arrives is refused", async () => {
+Deno.test("a message is refused if its stream ends while the body arrives", async () => {
   let ran = 0;
   const server = start({ handlers: [tool({ name: "count", run: () => ran++ })] });
   const { open, post } = serveOld(server);
@@ -56,7 +56,7 @@ Deno.test("a message whose stream ends while its body arrives is refused", async
   assertEquals([status, ran], [404, 0]);
 });
 
-Deno.test("guessed, foreign, repeated and closed stream ids are refused with the same response", async () => {
+Deno.test("the response is the same for the id of a closed stream, for another caller's id and for a guessed or duplicated id", async () => {
   const server = start({ handlers: [] });
   const { open, post } = serveOld(server);
   const eve = { info: { principal: { id: "eve" } } };
@@ -84,7 +84,7 @@ Deno.test("guessed, foreign, repeated and closed stream ids are refused with the
   await server.close();
 });
 
-Deno.test("an error of a tenant's handlers is reported to the observer, and does not reach the runtime", async () => {
+Deno.test("an error while a tenant's handlers are created is reported to the observer, and fetch does not throw", async () => {
   const faults: unknown[] = [];
   const server = createServer({
     name: "tenants",
@@ -109,7 +109,7 @@ Deno.test("an error of a tenant's handlers is reported to the observer, and does
   assertEquals(faults.length, 4);
 });
 
-Deno.test("an invalid principal that is passed to fetch is reported as a fault", async () => {
+Deno.test("an invalid principal in the info of fetch is reported as a fault", async () => {
   const faults: unknown[] = [];
   const server = createServer({
     name: "old",
@@ -122,7 +122,7 @@ Deno.test("an invalid principal that is passed to fetch is reported as a fault",
   assertEquals(faults.length, 1);
 });
 
-Deno.test("messages for an unread stream are bounded, and their memory is released", async () => {
+Deno.test("the memory for messages to an unread stream is limited, and is released", async () => {
   let ran = 0;
   const large = tool({ name: "large", run: () => (ran++, LARGE) });
   const limits = testLimits({ memory: { bytesPerClient: 2_000_000 }, streams: { writeMs: 300 } });
@@ -156,7 +156,7 @@ Deno.test("one client cannot use up the streams of other clients", async () => {
   await server.close();
 });
 
-Deno.test("a stream ends with its credentials, even while a call runs and its client does not read", async () => {
+Deno.test("a stream ends when its credentials expire, even if a call is running and the client does not read", async () => {
   const clock = fakeClock();
   const expiresAt = clock.date() + 150;
   const aborted = Promise.withResolvers<void>();
@@ -187,7 +187,7 @@ Deno.test("a stream ends with its credentials, even while a call runs and its cl
   await server.close();
 });
 
-Deno.test("a stream that the server closes is counted as closed, and its end is observed", async () => {
+Deno.test("a stream that the server closes no longer counts, and the observer is notified of its end", async () => {
   const seen: string[] = [];
   const server = createServer({
     name: "old",
@@ -203,7 +203,7 @@ Deno.test("a stream that the server closes is counted as closed, and its end is 
   assertEquals(server[INTERNALS].engine.accounts.streams.used, 0);
 });
 
-Deno.test("headers of resumption, of other revisions and of sessions have no effect", async () => {
+Deno.test("headers for resumption, other revisions and sessions have no effect", async () => {
   const server = start({ handlers: [] });
   const { open, post } = serveOld(server);
   const headers = { "last-event-id": "x_99", "mcp-session-id": "x", "mcp-protocol-version": "2026-07-28" };

@@ -427,10 +427,9 @@ Deno.test({
     ),
 });
 
-/** Installs into a file with this content. Returns the new content, and all files of the folder. */
 /**
- * The order of the paths depends on the machine, because it includes the paths of the checkout and of the temporary
- * folder.
+ * Sorts the paths in a permission. Their order depends on the machine, because they include the paths of the checkout
+ * and of the temporary folder.
  */
 function sortReads(text: string): string {
   return text.replace(/(?<=--allow-read=)[^"\s]+/g, (list) => list.split(",").sort().join());
@@ -438,6 +437,7 @@ function sortReads(text: string): string {
 
 const FILE = ["--file", "client.json"];
 
+/** Installs into a file with the given content. Returns the new content, and all files in the folder. */
 async function installInto(before: string | undefined, words: readonly string[], options: RunOptions = {}) {
   let result: { finished: Finished; after?: string; files: Record<string, string> } | undefined;
   await withFiles(

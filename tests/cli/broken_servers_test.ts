@@ -35,7 +35,7 @@ const endpoints: Readonly<
   get: [() => redirect("/other", 302), /this status turns POST into GET; connect to/],
   away: [() => redirect("http://evil.example/x", 307), /another origin must not receive/],
   nowhere: [() => new Response(null, { status: 302 }), /got 302/],
-  empty: [() => reply("", "application/json"), /it is empty/],
+  empty: [() => reply("", "application/json"), /the text is empty/],
   cut: [() => reply("{", "application/json"), /Cannot read the server's message: \{/],
   list: [() => reply("[]", "application/json"), /got 200 application\/json: \[\]/],
   null: [() => reply("null", "application/json"), /Cannot read the server's message: null/],

@@ -33,7 +33,7 @@ testProcesses(
       assertEquals(await compile("worker.ts", "double.ts"), "42\n");
       assertStringIncludes(
         await compile("worker.ts"),
-        "double.ts in a worker thread: this executable does not contain it",
+        "double.ts in a worker thread: this executable does not contain the file",
       );
     });
   },

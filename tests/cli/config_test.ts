@@ -611,7 +611,7 @@ for (
       says: "a list of servers",
       before: '{ "mcpServers": [] }',
       words: code,
-      told: "Cannot change /client.json:1:17: there is no object here",
+      told: "Cannot change /client.json:1:17: the value is not an object",
     },
     {
       says: "a variable that is not set",

@@ -96,15 +96,18 @@ for (const { name, program } of runtimes) {
       ],
       [
         "app.ts --http --port 0 --inspect",
-        "Cannot use --inspect with app.ts: it has the servers notes, tenants; choose one",
+        "Cannot use --inspect with app.ts: it has the servers notes, tenants; choose a server",
       ],
       [
         "app.ts --http --port 0 --path /x",
-        "Cannot use --path with app.ts: it has the servers notes, tenants; choose one",
+        "Cannot use --path with app.ts: it has the servers notes, tenants; choose a server",
       ],
-      ["app.ts --http --port 0 --path /x --server tenants", "Cannot use --path with app.ts: its path has parameters"],
+      [
+        "app.ts --http --port 0 --path /x --server tenants",
+        "Cannot use --path with app.ts: the server's path has parameters",
+      ],
       ["call app.ts ping", "Cannot call app.ts: it has the servers notes, tenants; choose a server with --server NAME"],
-      ["call http://127.0.0.1:1/mcp ping --server a", "Cannot use --server: it is for a file"],
+      ["call http://127.0.0.1:1/mcp ping --server a", "Cannot use --server: the option is for a file"],
       [
         "check app.ts --server tenants",
         "Cannot check app.ts: its path /:tenant/mcp has parameters; add --param tenant=VALUE",

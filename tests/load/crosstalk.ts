@@ -1,10 +1,11 @@
-// Server and clients in one process. The first argument is the number of responses to requests numbered 1, the second
-// argument the number of concurrent pairs on one session. Runs on either runtime, and prints the counts.
+// Runs a server and clients in one process, on either runtime. The first argument is the number of responses to
+// requests with the id 1. The second argument is the number of concurrent pairs in one session. Prints the counts as
+// JSON.
 import { createServer, tool } from "../../mod.ts";
 import { readData, startSession, toCall } from "../hostile/unread.ts";
 import { random } from "../support/random.ts";
 
-// Only the global of the current runtime is defined.
+// Only the current runtime's global is defined.
 const { Deno: deno, Bun: bun } = globalThis as { Deno?: { args: string[] }; Bun?: { argv: string[] } };
 const [answers, pairs] = (deno?.args ?? bun?.argv.slice(2) ?? []).map(Number);
 const { below } = random(8);

@@ -1,5 +1,5 @@
-// Servers in sequence, as many as the first argument: each server on a separate port, with one call and a close. Runs
-// on either runtime, and prints the remaining resources.
+// Starts and closes servers sequentially, as many as the first argument states. Each server has its own port, and gets
+// one call. Runs on either runtime, and prints the resources that remain.
 import { readdirSync } from "node:fs";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -11,7 +11,7 @@ interface Globals {
   readonly gc?: () => void;
   readonly process: { memoryUsage(): { readonly heapUsed: number; readonly external: number } };
 }
-const { Deno: deno, Bun: bun, gc, process } = globalThis as unknown as Globals; // One global is defined.
+const { Deno: deno, Bun: bun, gc, process } = globalThis as unknown as Globals; // Only the current runtime's global is defined.
 const count = Number((deno?.args ?? bun?.argv.slice(2) ?? [])[0]);
 
 async function live(i: number): Promise<void> {
@@ -34,7 +34,7 @@ async function settle(): Promise<{ readonly heap: number; readonly files: number
   return { heap: heapUsed + external, files: readdirSync("/proc/self/fd").length };
 }
 
-// Permanent allocations of the runtime, such as compiled code, exist after the first two thirds.
+// During the first two thirds, the runtime makes its permanent allocations, such as compiled code.
 const start = performance.now();
 for (let i = 0; i < count * 2 / 3; i++) await live(i);
 const before = await settle();

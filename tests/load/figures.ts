@@ -1,6 +1,5 @@
 // `deno task figures [--quick] [--only D4,D5]`: measures the project's claims about streams, sessions, bodies and
-// shutdown, on both runtimes, and prints them as a Markdown table. A full run takes about twenty minutes, of which ten
-// minutes are idle.
+// shutdown on both runtimes, and prints a Markdown table. A full run takes about twenty minutes, ten of which are idle.
 import { describeMachine } from "../../bench/machine.ts";
 import { bodyLimits, fairness, stalledClients } from "./measure_bodies.ts";
 import { graceful, stdio, worstCases } from "./measure_life.ts";
@@ -38,7 +37,7 @@ const only = options.get("--only")?.split(",");
 const stranger = only?.find((each) => !measures.some(([name]) => name === each));
 if (stranger !== undefined) {
   throw new Error(
-    `Cannot begin: there is no figure ${stranger}; there are ${measures.map(([name]) => name).join(", ")}`,
+    `Cannot begin: there is no figure ${stranger}; choose from ${measures.map(([name]) => name).join(", ")}`,
   );
 }
 
@@ -48,7 +47,7 @@ for (const [name, measure] of measures) {
   if (only && !only.includes(name)) continue;
   let sides: readonly (readonly Figure[])[];
   try {
-    // The idle measurement does not disturb the other measurements, which run on one runtime after another.
+    // Idle streams can be measured on both runtimes concurrently. All other measurements run on one runtime at a time.
     sides = measure === quietStreams
       ? await Promise.all(RUNTIMES.map((runtime) => measure(runtime, isQuick)))
       : [await measure("deno", isQuick), await measure("bun", isQuick)];

@@ -1,4 +1,4 @@
-// A handler that computes in a worker thread, for the load program.
+// Exposes a function that computes in a worker thread, for the load program.
 import { exposeWorker } from "../../src/worker/worker.ts";
 
 export default exposeWorker(async ({ job, ms }: { readonly job: string; readonly ms: number }, { signal }) => {

@@ -1,4 +1,4 @@
-// Bodies that are too large, that never arrive, or that take a lot of work to read.
+// Measures request bodies that are too large, that never arrive completely, or that are expensive to parse.
 import { toCall, toWire } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, ping, quantile, readRss, type Runtime, sleep, startLoaded } from "./processes.ts";
@@ -12,7 +12,7 @@ function toHead(port: number, lines: string): string {
   return `POST /mcp HTTP/1.1\r\n${all.join("")}${lines}\r\n`;
 }
 
-/** Waits for a status line, or for the end; `undefined` on a timeout. */
+/** Waits for a status line, or for the end of the connection. Returns `undefined` on a timeout. */
 async function readStatus(connection: Deno.Conn, ms: number): Promise<number | "closed" | undefined> {
   const buffer = new Uint8Array(4096);
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
@@ -25,7 +25,7 @@ async function readStatus(connection: Deno.Conn, ms: number): Promise<number | "
     : Number(/^HTTP\/1\.1 (\d+)/.exec(new TextDecoder().decode(buffer.subarray(0, size)))?.[1]);
 }
 
-/** D18: bodies beyond the limit, fifty at once. */
+/** D18: bodies that exceed the limit, fifty at a time. */
 export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 100);
@@ -84,14 +84,14 @@ export async function bodyLimits(runtime: Runtime): Promise<readonly Figure[]> {
   ];
 }
 
-/** The slowest 1 % of another client's calls: the median of several turns. */
+/** Measures another client's calls in several rounds. Returns the median of the rounds' slowest 1 %. */
 async function measurePings(url: string): Promise<number> {
   const turns: number[] = [];
   for (let i = 0; i < 5; i++) turns.push(quantile(await ping(url, 500), 0.99));
   return quantile(turns, 0.5);
 }
 
-/** D19: clients that stall. */
+/** D19: clients that stop sending in the middle of a request. */
 export async function stalledClients(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime, isQuick ? { request: { bodyMs: 3000 } } : {});
   const { port } = server;
@@ -155,7 +155,7 @@ export async function stalledClients(runtime: Runtime, isQuick: boolean): Promis
   return figures;
 }
 
-/** D21: one request that takes much work, while another client makes calls. */
+/** D21: one expensive request while another client makes calls. */
 export async function fairness(runtime: Runtime): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   await ping(server.url, 300);

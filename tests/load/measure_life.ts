@@ -1,4 +1,4 @@
-// Shutdown of a server, load on stdio, and the worst inputs of patterns and parsers.
+// Measures the shutdown of a server, load on stdio, and the worst inputs for patterns and parsers.
 import { readData } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { mib, quantile, readRss, type Runtime, sleep, startSession, toCall, toWords } from "./processes.ts";
@@ -11,7 +11,7 @@ function spawn(words: readonly string[], stdin: "piped" | "null"): Deno.ChildPro
   return new Deno.Command(command, { args, cwd: root, stdin, stdout: "piped", stderr: "piped" }).spawn();
 }
 
-/** Serves a file with the command line, as users do. Returns the URL and the process. */
+/** Serves a file with the CLI, as users do. Returns the URL and the process. */
 async function serveFile(runtime: Runtime, file: string) {
   const child = spawn([
     ...runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"],
@@ -34,7 +34,7 @@ async function serveFile(runtime: Runtime, file: string) {
   return { child, url: await url, printed: () => printed };
 }
 
-/** Ends a process with SIGTERM. Returns its exit code and the milliseconds to its exit. */
+/** Sends SIGTERM to a process. Returns its exit code and the milliseconds until its exit. */
 async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: number; readonly ms: number }> {
   const start = performance.now();
   child.kill("SIGTERM");
@@ -43,8 +43,8 @@ async function terminate(child: Deno.ChildProcess): Promise<{ readonly code: num
 }
 
 /**
- * Sends SIGTERM while eight clients call one after another. Returns the number of calls that started and of calls that
- * got a response.
+ * Sends SIGTERM while eight clients each call continuously. Returns the number of calls that started, and the number of
+ * calls that got a response.
  */
 async function endUnderLoad(runtime: Runtime) {
   const { child, url, printed } = await serveFile(runtime, "tests/load/served.ts");
@@ -59,7 +59,7 @@ async function endUnderLoad(runtime: Runtime) {
         if (text.includes(`waited ${n}"`)) answered.add(n);
         else if (refused++ > 100) return;
       } catch {
-        // The port is closed, or the request on an idle connection was not read.
+        // The port is closed, or the server closed an idle connection without reading the request.
         return;
       }
     }
@@ -72,7 +72,7 @@ async function endUnderLoad(runtime: Runtime) {
   return { code, began: began.length, answered: began.filter((n) => answered.has(n)).length };
 }
 
-/** D17: SIGTERM under load, SIGTERM at rest, and a thousand servers. */
+/** D17: SIGTERM under load, SIGTERM without load, and a thousand servers. */
 export async function graceful(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const file = "tests/load/served.ts";
   const idle = await serveFile(runtime, file);
@@ -142,7 +142,7 @@ export async function graceful(runtime: Runtime, isQuick: boolean): Promise<read
   ];
 }
 
-/** D20: the patterns and parsers that a client reaches, on both runtimes. */
+/** D20: patterns and parsers that get client input, on both runtimes. */
 export async function worstCases(runtime: Runtime): Promise<readonly Figure[]> {
   const [command, ...args] = toWords(runtime, "tests/load/worst.ts");
   const { stdout } = await new Deno.Command(command, { args, cwd: root }).output();
@@ -194,7 +194,10 @@ function startPiped(runtime: Runtime): Piped {
 const toLine = (name: string, args: object, id: number): string =>
   JSON.stringify({ ...JSON.parse(toCall(name, { args: { ...args } }).body), id }) + "\n";
 
-/** Ends the input of a file that the command line serves. Returns the milliseconds to its exit and the exit code. */
+/**
+ * Closes the standard input of the CLI while it serves a file. Returns the milliseconds until its exit, and the exit
+ * code.
+ */
 async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms: number; readonly code: number }> {
   const words = runtime === "deno" ? ["deno", "run", "-A", "--no-check"] : ["bun"];
   const child = spawn([...words, "mod.ts", "tests/load/served.ts", "--stdio"], "piped");
@@ -214,7 +217,7 @@ async function endInput(runtime: Runtime, busyMs: number): Promise<{ readonly ms
   return { code, ms: performance.now() - start };
 }
 
-/** D22: stdio. */
+/** D22: calls over stdio. */
 export async function stdio(runtime: Runtime): Promise<readonly Figure[]> {
   const rates: number[] = [];
   {

@@ -1,4 +1,4 @@
-// The cost of sessions, and the isolation of clients with the same ids.
+// Measures the cost of sessions, and tests the isolation of clients that use the same ids.
 import { toCall as toAnyCall } from "../hostile/unread.ts";
 import { all, atMost, type Figure } from "./figure.ts";
 import { type Loaded, quantile, type Runtime, sleep, startLoaded, startSession, toWords } from "./processes.ts";
@@ -8,7 +8,7 @@ async function pingSession({ url }: Loaded, session: string): Promise<Response> 
   return await fetch(url, { method: "POST", headers, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }) });
 }
 
-/** Repeats an action, sixteen times at once. Returns the milliseconds of each action. */
+/** Repeats an action `count` times, up to sixteen at a time. Returns the milliseconds that each repetition took. */
 async function repeat(count: number, work: (i: number) => Promise<unknown>): Promise<number[]> {
   const times: number[] = [];
   let next = 0;
@@ -22,7 +22,7 @@ async function repeat(count: number, work: (i: number) => Promise<unknown>): Pro
   return times;
 }
 
-/** D7: sessions. */
+/** D7: memory and time per session. */
 export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   {
@@ -56,7 +56,7 @@ export async function sessionCost(runtime: Runtime, isQuick: boolean): Promise<r
     }
   }
   await using full = await startLoaded(runtime, { connections: { sessions: 100 } });
-  // The response is kept, because a response without references is garbage collected together with its stream.
+  // Keep the responses, because an unreferenced response is garbage collected together with its stream.
   const streams: Response[] = [];
   await repeat(100, async () => {
     const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(full.url, fetch) };
@@ -87,7 +87,7 @@ interface Crossed {
   readonly rate: number;
 }
 
-/** Server and clients in one process. */
+/** Runs crosstalk.ts, which has a server and clients in one process. */
 async function cross(runtime: Runtime, answers: number, pairs: number): Promise<Crossed> {
   const file = new URL("crosstalk.ts", import.meta.url).pathname;
   const [command, ...args] = toWords(runtime, file, String(answers), String(pairs));
@@ -97,7 +97,7 @@ async function cross(runtime: Runtime, answers: number, pairs: number): Promise<
   return JSON.parse(text);
 }
 
-/** D9: pairs of concurrent calls with one id and one token. */
+/** D9: pairs of concurrent calls that share an id and a progress token. */
 export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const { pairs, crossed } = await cross(runtime, 0, isQuick ? 1000 : 10_000);
   return [
@@ -109,7 +109,7 @@ export async function samePairs(runtime: Runtime, isQuick: boolean): Promise<rea
   ];
 }
 
-/** D8: clients with the same ids, in one process and over real connections. */
+/** D8: clients that share ids, in one process and over real connections. */
 export async function crossTalk(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const crossed = await cross(runtime, isQuick ? 50_000 : 1_000_000, 0);
   await using server = await startLoaded(runtime);

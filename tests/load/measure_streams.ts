@@ -1,4 +1,4 @@
-// Clients that do not read, that disconnect, or that are idle.
+// Measures clients that do not read, that disconnect, or that are idle.
 import { META } from "../hostile/http.ts";
 import { startProxy } from "../hostile/proxy.ts";
 import { openUnread, toWire, type Unread } from "../hostile/unread.ts";
@@ -30,7 +30,8 @@ function openFloods(server: Loaded, clients: number, isSession: boolean): Promis
 }
 
 /**
- * As many clients as will later stall first read everything, so that the runtime's own buffers for the traffic exist.
+ * Warms up the server with clients that read everything, as many as the clients that will stall, so that the runtime
+ * already has its traffic buffers.
  */
 async function warm(server: Loaded, clients: number, isSession: boolean): Promise<void> {
   for (let round = 0; round < 2; round++) {
@@ -42,7 +43,10 @@ async function warm(server: Loaded, clients: number, isSession: boolean): Promis
   await sleep(1000);
 }
 
-/** The MiB gained while clients stall, and the number of handlers released after the given seconds. */
+/**
+ * Measures the memory gained while clients stall, in MiB, and the number of handlers that were released after the given
+ * seconds.
+ */
 async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, isSession: boolean) {
   await using server = await startLoaded(runtime);
   await ping(server.url, 100);
@@ -56,7 +60,7 @@ async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, i
     rss = Math.max(rss, (await server.stats()).rss);
   }
   let stats = await server.stats();
-  // The end of a session's stream does not cancel its call, which continues without a reader.
+  // Closing a session's stream does not cancel its call, which continues without a reader.
   const gone = () => isSession ? stats.ended - base.ended : stats.aborted - base.aborted;
   const standing = clients - gone();
   while (isWarm && gone() < clients && performance.now() - start < 45_000) {
@@ -68,7 +72,7 @@ async function measureSlow(runtime: Runtime, clients: number, isWarm: boolean, i
   return { grown: (rss - base.rss) / 2 ** 20, standing, gone: gone(), seconds };
 }
 
-/** The slowdown of another client while some clients stall: rounds with and without stalled clients alternate. */
+/** Measures how much stalled clients slow down another client. Rounds with and without stalled clients alternate. */
 async function measureBeside(runtime: Runtime, clients: number, rounds: number) {
   await using server = await startLoaded(runtime);
   await ping(server.url, 2000);
@@ -77,7 +81,7 @@ async function measureBeside(runtime: Runtime, clients: number, rounds: number) 
   for (let i = 0; i < rounds; i++) {
     quiet.push(quantile(await ping(server.url, 1000), 0.99));
     const open = await openFloods(server, clients, false);
-    // Continue until the buffers of the system are full, and the handler waits.
+    // Continue until the system's buffers are full, so that backpressure pauses the handler.
     for (let taken = -1, now = 0; taken !== now;) {
       await sleep(500);
       taken = now;
@@ -148,8 +152,8 @@ export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> 
       await sleep(1000);
       const aborted = await server.control<Record<string, number>>("aborted");
       const times = [...closedAt].flatMap(([id, at]) => id in aborted ? aborted[id] - at : []);
-      // The clocks of two processes differ by less than this; a call that ended sooner was not aborted by the
-      // disconnect.
+      // The clocks of the two processes differ by less than 20 ms. A call that was aborted more than 20 ms before the
+      // disconnect was aborted for another reason.
       const early = times.filter((ms) => ms < -20).length;
       const what = `100 clients leave, ${size} B, ${speaks ? "after" : "before"} the first byte`;
       figures.push(all(`${what}: aborted`, times.length - early, 100));
@@ -159,7 +163,7 @@ export async function disconnects(runtime: Runtime): Promise<readonly Figure[]> 
   return figures;
 }
 
-/** D6: idle streams. */
+/** D6: streams that stay idle. */
 export async function quietStreams(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   const ms = isQuick ? 20_000 : 600_000;
   await using server = await startLoaded(runtime);

@@ -1,10 +1,10 @@
-// Measures handlers in worker threads: their effect on other calls, their cancellation, and crashes.
+// Measures handlers in worker threads: their effect on other calls, their cancellation, and their crashes.
 import { all, atMost, type Figure } from "./figure.ts";
 import { type Loaded, ping, quantile, type Runtime, sleep, startLoaded, toCall } from "./processes.ts";
 
 const SPIN_MS = 5000;
 const STILL_RUNS_MS = 10_000;
-/** The sampling interval of the CPU time, in milliseconds. */
+/** Interval between two samples of the CPU time, in milliseconds. */
 const LOOK_MS = 50;
 
 async function runHeavy(server: Loaded, job: string, ms = 0, signal?: AbortSignal): Promise<string> {
@@ -12,7 +12,7 @@ async function runHeavy(server: Loaded, job: string, ms = 0, signal?: AbortSigna
   return await response.text();
 }
 
-/** The CPU time of each thread of a process, in milliseconds. */
+/** Returns the CPU time of each thread of a process, in milliseconds. */
 function readThreads(pid: number): ReadonlyMap<string, number> {
   const threads = new Map<string, number>();
   for (const { name } of Deno.readDirSync(`/proc/${pid}/task`)) {
@@ -27,7 +27,7 @@ function readThreads(pid: number): ReadonlyMap<string, number> {
   return threads;
 }
 
-/** Makes plain calls one after another, for some time. Returns the slowest 1 %, in milliseconds. */
+/** Makes plain calls sequentially for a given time. Returns the slowest 1 % in milliseconds. */
 async function measureTail(url: string, ms: number): Promise<number> {
   const times: number[] = [];
   for (const end = performance.now() + ms; performance.now() < end;) {
@@ -48,7 +48,7 @@ async function measureBeside(server: Loaded, rounds: number) {
     await sleep(200);
     busy.push(await measureTail(server.url, SPIN_MS - 500));
     await spinning;
-    // Without a free CPU, any other work slows down the calls.
+    // Occupies a CPU, because without a free CPU any other work would slow down the calls.
     const process = new Deno.Command("sh", { args: ["-c", "while :; do :; done"] }).spawn();
     await sleep(200);
     other.push(await measureTail(server.url, SPIN_MS - 500));
@@ -59,8 +59,8 @@ async function measureBeside(server: Loaded, rounds: number) {
 }
 
 /**
- * Cancels a call whose handler blocks its thread. Returns the time when the thread was idle, and the time when the next
- * call ended.
+ * Cancels a call whose handler blocks its thread. Returns the time until the thread was idle, and the time until the
+ * next call ended.
  */
 async function measureCancel(server: Loaded, job: string) {
   await runHeavy(server, "echo");
@@ -76,7 +76,8 @@ async function measureCancel(server: Loaded, job: string) {
   await spinning;
   let nextMs = NaN;
   runHeavy(server, "echo").then(() => nextMs = performance.now() - start);
-  // The thread is idle at the first sample without further work. An idle event loop uses little CPU time.
+  // The thread counts as idle from the first sample with at most 10 ms of new work, because an idle event loop also
+  // uses some CPU time.
   let workMs = readThreads(server.pid).get(thread) ?? 0;
   let restMs = LOOK_MS;
   for (let nowMs = 0; nowMs < STILL_RUNS_MS && nowMs < restMs + 2000;) {
@@ -91,7 +92,7 @@ async function measureCancel(server: Loaded, job: string) {
   return { restMs, nextMs };
 }
 
-/** D23: worker threads. */
+/** D23: handlers in worker threads. */
 export async function workerThreads(runtime: Runtime, isQuick: boolean): Promise<readonly Figure[]> {
   await using server = await startLoaded(runtime);
   const rounds = isQuick ? 3 : 9;

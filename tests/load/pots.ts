@@ -1,15 +1,15 @@
-// All data that clients make a server hold, by the name of its pot in src/core/capacity/account.ts. A test compares the
-// names with the pots that a server with every feature creates.
+// All data that clients can make a server hold, by the name of its account ("pot") in src/core/capacity/account.ts. A
+// test compares these names with the accounts that a server with every feature creates.
 import type { PotName } from "../../src/core/capacity/account.ts";
 
-/** The payer of a pot, and the effect when the pot is full. */
+/** Who pays for the data in an account, and what happens when the account is full. */
 export interface PotRow {
   /** The unit that is counted. */
   readonly counts: string;
   readonly payer: string;
-  /** The share of one client. Its /56 network has at most twice as much. */
+  /** The share of one client. The client's /56 network has at most twice this share. */
   readonly share: string;
-  /** The effect when the pot or the share is full. */
+  /** What happens when the account or the share is full. */
   readonly full: string;
 }
 
@@ -158,8 +158,8 @@ export const POTS: { readonly [name in PotName]: PotRow } = {
 };
 
 /**
- * The sets of remembered ids, by the name of their class. Each set is bounded: a full share or set moves a cut-off
- * time, so a mark is never forgotten, and no client is refused because of it.
+ * The sets of remembered ids, by the name of their class. Each set is limited. When a share or a set is full, its
+ * oldest ids are covered by a cut-off time instead, so that no id is forgotten and no client is refused.
  */
 export const MARKS: { readonly [name: string]: PotRow } = {
   "ended sessions (MarkedIds)": {

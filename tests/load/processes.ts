@@ -1,4 +1,4 @@
-// Starts the load program on a runtime and communicates with it.
+// Starts the load program on a runtime, and communicates with the program.
 import { startSession, toCall } from "../hostile/unread.ts";
 import type { Stats } from "./program.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
@@ -13,26 +13,26 @@ export interface Loaded extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
   stats(): Promise<Stats>;
-  /** Sends a request to `/_load/`. */
+  /** Sends a request to `/_load/`, and parses the response. */
   control<T>(path: string): Promise<T>;
-  /** The standard error of the server so far. */
+  /** Returns the server's standard error so far. */
   errors(): string;
-  /** Ends the server with a signal. Returns its exit code. */
+  /** Sends a signal to the server. Returns its exit code. */
   end(signal: "SIGTERM" | "SIGKILL"): Promise<number>;
 }
 
 const program = new URL("program.ts", import.meta.url).pathname;
 
-/** The command that runs a file; on Deno with an exposed garbage collector. */
+/** Returns the command that runs a file. On Deno, the command exposes the garbage collector. */
 export function toWords(runtime: Runtime, file: string, ...args: readonly string[]): readonly string[] {
   return runtime === "deno"
     ? ["deno", "run", "-A", "--no-check", "--quiet", "--v8-flags=--expose-gc", file, ...args]
     : ["bun", file, ...args];
 }
 
-/** Starts the program. */
+/** Starts the load program, and waits until it listens. */
 export async function startLoaded(runtime: Runtime, limits: BoundOptions = {}): Promise<Loaded> {
-  // JSON has no Infinity, and no option here needs it.
+  // JSON cannot represent Infinity, but no option here has this value.
   const [command, ...args] = toWords(runtime, program, JSON.stringify({ limits }));
   const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
   let errors = "";
@@ -70,23 +70,23 @@ export async function startLoaded(runtime: Runtime, limits: BoundOptions = {}): 
   };
 }
 
-/** The memory of a process in bytes. */
+/** Returns the resident memory of a process in bytes. */
 export function readRss(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }
 
-/** The number of open files and sockets of a process. */
+/** Returns the number of open files and sockets of a process. */
 export function countFiles(pid: number): number {
   return [...Deno.readDirSync(`/proc/${pid}/fd`)].length;
 }
 
-/** The quantile of the values: the given share of the values is below it. */
+/** Returns a quantile: the given proportion of the values is below it. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
 }
 
-/** Makes plain calls one after another during other work. Returns the duration of each call in milliseconds. */
+/** Makes plain calls sequentially. Returns the duration of each call in milliseconds. */
 export async function ping(url: string, count: number): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {
@@ -94,7 +94,7 @@ export async function ping(url: string, count: number): Promise<number[]> {
     const response = await fetch(url, toCall("quick"));
     const text = await response.text();
     if (!text.includes('"quick"')) {
-      throw new Error(`Cannot measure: a good call got ${response.status} ${text.slice(0, 200)}`);
+      throw new Error(`Cannot measure: a plain call got ${response.status} ${text.slice(0, 200)}`);
     }
     times.push(performance.now() - start);
   }

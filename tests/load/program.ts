@@ -1,5 +1,5 @@
-// A server for load, on either runtime: its tools hold memory, flood, throw and echo, and `/_load/…` reports its state.
-// The first argument contains the options as JSON.
+// A server for load tests, on either runtime. Its tools hold memory, send floods of messages, throw and echo, and
+// requests to `/_load/…` report its state. The first argument is the options as JSON.
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import type { BoundOptions } from "../../src/core/capacity/limits.ts";
 import { testLimits } from "../support/limits.ts";
@@ -19,29 +19,30 @@ interface Globals {
   addEventListener: typeof addEventListener;
 }
 
-// The globals are looked up, because neither runtime has types of the other runtime.
+// Look up the globals, because neither runtime has types for the other runtime's globals.
 const globals = globalThis as unknown as Globals;
 const { Deno: deno, Bun: bun } = globals;
 
-/** The state that a server reports. */
+/** The reported state of the server. */
 export interface Stats {
-  /** The resident memory in bytes, after a collection. */
+  /** The resident memory in bytes, after garbage collection. */
   readonly rss: number;
-  /** The heap in use in bytes, after a collection. */
+  /** The used heap in bytes, after garbage collection. */
   readonly heap: number;
-  /** The number of pending timers, and of open streams. */
+  /** The numbers of pending timers and open streams. */
   readonly timers: number;
   readonly streams: number;
-  /** The number of entries in each map and set that was created with the server. */
+  /** The number of entries in each map and set that was created while the server was created. */
   readonly maps: Readonly<Record<string, number>>;
   /**
-   * The number of calls that started, were aborted, and have ended, and the number of accepted characters of floods.
+   * The numbers of calls that started, were aborted and have ended, and the number of characters that floods could
+   * write.
    */
   readonly started: number;
   readonly aborted: number;
   readonly ended: number;
   readonly taken: number;
-  /** The number of unhandled rejections, and of errors that reached `observer.fault`. */
+  /** The numbers of unhandled rejections, and of errors that were reported to `observer.fault`. */
   readonly unhandled: number;
   readonly faults: number;
 }
@@ -50,7 +51,7 @@ const options: { readonly limits?: BoundOptions; readonly stdio?: boolean } = JS
   (deno?.args ?? bun?.argv.slice(2) ?? [])[0] ?? "{}",
 );
 const counts = { started: 0, aborted: 0, ended: 0, taken: 0, unhandled: 0, faults: 0 };
-/** The time at which the call with this number was aborted, in milliseconds since 1970. */
+/** For each call number, the time when the call was aborted, in milliseconds since 1970. */
 const abortedAt: Record<string, number> = {};
 const begun = new Set<string>();
 const any = { type: "object" } as const;
@@ -61,7 +62,7 @@ globals.addEventListener("unhandledrejection", (event) => {
   counts.unhandled++;
 });
 
-/** Counts a call, and records its abort. */
+/** Runs a call, counts it, and records when it is aborted. */
 async function counted<T>(input: Input, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   counts.started++;
   begun.add(String(input.n));
@@ -136,8 +137,8 @@ const handlers = [
 ];
 
 /**
- * The maps and sets that are created while a server is created, by the file that created them: they live as long as the
- * server.
+ * Creates a server, and collects the maps and sets that are created in the meantime, by the file that created them.
+ * They live as long as the server.
  */
 function withMaps(
   make: () => Server,
@@ -196,7 +197,7 @@ async function toStats(): Promise<Stats> {
   };
 }
 
-/** `/_load/…`: reports and commands of the driver. */
+/** Handles `/_load/…`: reports, and commands from the driver. */
 async function answer(path: string): Promise<Response> {
   const [, n] = /^begun_(.*)/.exec(path) ?? [];
   if (n) return Response.json(begun.has(n));

@@ -1,7 +1,7 @@
-// The server file that the command line serves while the figures are measured.
+// The server file that the CLI serves during the load measurements.
 import { type Handler, tool } from "../../mod.ts";
 
-/** Reports on standard error which calls have started. */
+/** Prints on standard error which calls have started. */
 const wait = tool({
   name: "wait",
   input: { type: "object" },

@@ -1,6 +1,6 @@
 // `deno task soak [--minutes N] [--runtime deno|bun]`: mixed load on a server, with clients that disconnect, send
-// invalid messages and abandon sessions. Fails if a response is wrong, or if a resource grows: memory, files, timers,
-// streams, maps.
+// invalid messages and abandon sessions. Fails if a response is wrong, or if memory or the number of files, timers,
+// streams or map entries grows.
 import { META, toMeta } from "../hostile/http.ts";
 import { readData } from "../hostile/unread.ts";
 import { readTaskOptions } from "../../bench/options.ts";
@@ -11,9 +11,8 @@ import type { Stats } from "./program.ts";
 
 const WORKERS = 24;
 /**
- * The sessions are few and short-lived, so that they start and end many times within a run. All load comes from one
- * address, so one client may use all of each limit. A call aborted in a session continues there, for up to three
- * seconds.
+ * Sessions are few and expire soon, so that many sessions start and end within a run. All load comes from one address,
+ * so one client can use all of each limit. A call that a client aborts in a session continues for up to three seconds.
  */
 const LIMITS = {
   connections: { sessions: 1000, sessionIdleMs: 20_000 },
@@ -22,11 +21,11 @@ const LIMITS = {
   calls: { timeoutMs: 20_000 },
 };
 const SESSION_SWEEP_MS = 60_000;
-/** The normal variation of memory between samples. */
+/** Normal variation of memory between two samples, in bytes. */
 const NOISE = 8 * 2 ** 20;
 
 interface Counts {
-  /** The number of sent requests, by kind. */
+  /** The number of requests that were sent, by kind. */
   readonly sent: Record<string, number>;
   /** Unexpected responses. */
   readonly wrong: string[];
@@ -40,7 +39,7 @@ interface Sample extends Stats {
 
 type Work = (server: Loaded, seed: number) => Promise<string | undefined>;
 
-/** The texts of a response, from JSON or from a stream. */
+/** Returns the messages in a response, which is JSON or a stream. */
 function readMessages(
   text: string,
 ): { readonly result?: unknown; readonly error?: { readonly code: number }; readonly params?: unknown }[] {
@@ -122,7 +121,7 @@ async function read({ url }: Loaded, seed: number): Promise<string | undefined> 
   return answer.result ? undefined : `${method} got ${JSON.stringify(answer)}`;
 }
 
-/** Subscribes for a moment, and disconnects. */
+/** Subscribes for a moment, and then disconnects. */
 async function listen({ url, control }: Loaded, seed: number): Promise<string | undefined> {
   const { headers, body } = toCall("");
   const message = JSON.parse(body);
@@ -141,7 +140,7 @@ async function listen({ url, control }: Loaded, seed: number): Promise<string | 
   return response.status === 200 || response.status === 503 ? undefined : `a subscription got ${response.status}`;
 }
 
-/** Opens a session, and then either ends or abandons it. */
+/** Opens a session, and then ends or abandons the session. */
 async function visit(server: Loaded, seed: number): Promise<string | undefined> {
   const { url } = server;
   const session = await startSession(url, fetch);
@@ -163,7 +162,7 @@ async function visit(server: Loaded, seed: number): Promise<string | undefined> 
   return wrong;
 }
 
-/** Kinds of work, and their shares in percent. */
+/** The kinds of work, with their proportion in percent. */
 const mix: readonly (readonly [name: string, share: number, work: Work])[] = [
   ["call", 52, (server, seed) => echo(server, seed)],
   ["call on a stream", 8, (server, seed) => echo(server, seed, undefined, 3)],
@@ -187,7 +186,7 @@ async function work(server: Loaded, worker: number, until: number, { sent, wrong
   }
 }
 
-/** The growth of a value per hour, by least squares. */
+/** Returns the growth of a value per hour, by linear regression. */
 function toSlope(samples: readonly Sample[], value: (sample: Sample) => number): number {
   const mean = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length;
   const [x, y] = [mean(samples.map(({ at }) => at)), mean(samples.map(value))];
@@ -196,13 +195,13 @@ function toSlope(samples: readonly Sample[], value: (sample: Sample) => number):
   return above / below * 3600;
 }
 
-/** Maps with more entries than before, and more entries than they may keep. */
+/** Returns the maps that have more entries than before and more entries than they are allowed to keep. */
 function listRest(before: Sample, after: Sample): string[] {
   const ended = Object.keys(after.maps).filter((place) => place.startsWith("eras/legacy/session.ts")).at(-1);
   return Object.entries(after.maps).flatMap(([place, size]) => {
     const more = size - (before.maps[place] ?? 0);
-    // The pages of lists are built once. The server starts to watch changes and to track ended session ids at its first
-    // session. Sets of recent exchanges are replaced, so the sets from the start are no longer in use.
+    // List pages are created once. At its first session, the server starts to watch changes and to record the ids of
+    // ended sessions. Sets of recent exchanges are replaced regularly, so the original sets are no longer used.
     const most = place === ended
       ? LIMITS.connections.sessions
       : place.startsWith("core/visibility/pagination.ts")
@@ -233,7 +232,7 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     samples.push(await sample((performance.now() - start) / 1000));
   }
   await working;
-  // Abandoned sessions are swept once a minute, which a short run does not wait for.
+  // The server removes abandoned sessions once a minute, and a short run does not wait for this.
   const isShort = minutes < 1;
   const settled = performance.now() + (isShort ? 6000 : LIMITS.connections.sessionIdleMs + 2 * SESSION_SWEEP_MS);
   let after = await sample(0);
@@ -245,13 +244,13 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     after = await sample(0);
   }
 
-  // Code is compiled and pools are filled in the first part of a run.
+  // In the first third of a run, code is compiled and pools are filled, so ignore these samples.
   const steady = samples.slice(Math.floor(samples.length / 3));
   const half = Math.floor(steady.length / 2);
   const low = (part: readonly Sample[], value: (sample: Sample) => number) => Math.min(...part.map(value));
   const grown = (value: (sample: Sample) => number) =>
     low(steady.slice(half), value) - low(steady.slice(0, half), value);
-  // A short run ends while the runtime still fills its pools, so only its heap is judged.
+  // In a short run, the runtime is still filling its pools at the end, so only the heap counts.
   const isGrown = !isShort && grown(({ rss }) => rss) > NOISE && grown(({ heap }) => heap) > NOISE / 4;
   const total = Object.values(counts.sent).reduce((sum, each) => sum + each, 0);
   const problems = [
@@ -259,10 +258,10 @@ async function soak(runtime: typeof RUNTIMES[number], minutes: number): Promise<
     ...counts.wrong.length > 5 ? [`${counts.wrong.length - 5} more responses were wrong`] : [],
     ...isGrown ? [`memory grew by ${mib(grown(({ rss }) => rss))} MiB from one half of the run to the other`] : [],
     ...grown(({ heap }) => heap) > NOISE ? [`the heap grew by ${mib(grown(({ heap }) => heap))} MiB`] : [],
-    // The driver keeps its connections for some time.
+    // The driver keeps idle connections open for some time.
     ...after.files > before.files + WORKERS + 8 ? [`${after.files} files are open, ${before.files} were before`] : [],
     ...after.streams ? [`${after.streams} streams are left`] : [],
-    // One timer tracks the ids of ended sessions, for the rest of their lifetime.
+    // One timer remains, which forgets the ids of ended sessions after their lifetime.
     ...after.timers > (isShort ? 2 : 1) ? [`${after.timers} timers are left`] : [],
     ...after.started > after.ended ? [`${after.started - after.ended} handlers never ended`] : [],
     ...after.unhandled ? [`${after.unhandled} rejections were unhandled`] : [],
@@ -295,7 +294,7 @@ const options = readTaskOptions(Deno.args, {
   values: { "--minutes N": "Length of the run", "--runtime deno|bun": "Run on one runtime; default: both" },
 });
 const chosen = RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
-if (!chosen.length) throw new Error(`Cannot begin: the runtimes are ${RUNTIMES.join(" and ")}`);
+if (!chosen.length) throw new Error(`Cannot begin: there is no such runtime; choose from ${RUNTIMES.join(" and ")}`);
 let failed = 0;
 for (const each of chosen) {
   const problems = await soak(each, readNumber(options, "--minutes", 1, { hasParts: true }));

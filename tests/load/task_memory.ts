@@ -1,5 +1,5 @@
-// Measures the memory of a server with 100,000 tasks that have ended and 1,000 running tasks, before and after they
-// expire. Fails if the remaining memory grows from one turn to the next.
+// Measures the memory of a server with 100,000 finished and 1,000 running tasks, before and after the tasks expire.
+// Fails if the memory that remains grows from round to round.
 //
 //   deno task load:task-memory [--tasks N]
 //   deno task load:task-memory --only     # in this process, on this runtime
@@ -75,11 +75,11 @@ async function measure(): Promise<boolean> {
   await server.close();
   const runtime = "Bun" in globalThis ? "Bun" : "Deno";
   console.log(`${runtime}: with ${count} tasks ${full.join(", ")} MiB, after they have expired ${rest.join(", ")} MiB`);
-  // The first turn warms up.
+  // The first round is the warm-up, so compare with its result.
   return rest[TURNS - 1] <= rest[0] + 0.1 * (full[0] - rest[0]) + 8;
 }
 
-/** The heap in megabytes, after a collection. */
+/** Returns the used heap in megabytes, after garbage collection. */
 async function readMemory(): Promise<number> {
   const { gc, Bun } = globalThis as { gc?: () => void; Bun?: { gc(force: boolean): void } };
   for (let i = 0; i < 3; i++) {

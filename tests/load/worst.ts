@@ -1,4 +1,4 @@
-// The worst inputs of 100 KB for each parser that a client reaches. Runs on either runtime, and prints the slowest
+// Finds the slowest 100 KB input for each parser that gets client input. Runs on either runtime, and prints the slowest
 // input.
 import { BOUNDS } from "../support/limits.ts";
 import { decodeHeaderValue } from "../../src/protocol/header_value.ts";
@@ -87,8 +87,8 @@ for (const [name, parse] of parsers) {
     const what = `${name} of ${JSON.stringify(unit)}`;
     count++;
     if (ms > worst.ms) worst = { ms, what };
-    // Measured by two doublings, and repeated if the growth looks steep, because a single measurement is distorted by
-    // other work of the machine.
+    // Estimates the growth from two doublings of the size. A steep growth is measured again, because other work on the
+    // machine can distort a single measurement.
     let ratio = ms > 1 ? Infinity : 0;
     for (let again = 0; again < 4 && ratio > 2.4; again++) {
       ratio = Math.min(ratio, Math.sqrt(await time(parse, make(400_000)) / await time(parse, make(100_000))));

@@ -1,9 +1,9 @@
-// Handwritten requests that cost more than other requests. The size of each request can be chosen.
+// Handwritten requests that cost more than other requests, each with a variable size.
 import { META, MODERN, toMeta } from "../../hostile/http.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A message and its headers. The body is a string, because not every body is valid JSON. */
+/** A request. The body is a string, because some bodies are invalid JSON. */
 export interface Sent {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -11,30 +11,30 @@ export interface Sent {
   readonly method?: string;
 }
 
-/** Facts about the server that a case needs. */
+/** Sessions that cases need. */
 export interface Known {
   /** The id of an open session. */
   readonly session: string;
-  /** The id of a session of the revision with batches. */
+  /** The id of a session of revision 2025-03-26, which supports batches. */
   readonly batching: string;
 }
 
 /** A request of variable size. */
 export interface CostCase {
   readonly name: string;
-  /** The largest size in bytes. */
+  /** The maximum size in bytes. */
   readonly most: number;
   readonly make: (size: number, known: Known) => Sent;
 }
 
 const LARGE = 4_100_000;
-/** Runtimes refuse heads above this size. */
+/** Size of the largest request head in bytes. Runtimes refuse much larger heads. */
 const HEAD = 12_000;
-/** The limit on values in a message, minus the values of its frame. */
+/** The limit on JSON values in a message, minus the values around the part that grows. */
 const VALUES = 199_900;
 const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** Texts of JSON values with about the given number of characters. */
+/** JSON texts of about the given number of characters, by shape. */
 export const shapes: Readonly<Record<string, (size: number) => string>> = {
   "a string": (size) => `"${"x".repeat(size)}"`,
   "a string of é": (size) => `"${"é".repeat(size / 2)}"`,
@@ -69,21 +69,21 @@ function toList(size: number, item: (i: number) => string): string {
   return `[${parts.join(",")}]`;
 }
 
-/** Bytes of trees, which contain almost as many values as a message may. */
+/** Size of trees in bytes. Such a tree has almost as many values as a message can have. */
 const TREES = 1_200_000;
 
-/** Nested folders, the innermost of which contains the leaves. */
+/** Returns nested folders, with the leaves in the innermost folder. */
 function toTree(levels: number, leaves: string): string {
   return `${'{"children":['.repeat(levels)}${leaves}${"]}".repeat(levels)}`;
 }
 
-/** Replaces `"@"` in a message by a JSON text. */
+/** Replaces `"@"` in a message with a JSON text. */
 function fill(message: Json, text: string): string {
   const [before, after = ""] = JSON.stringify(message).split('"@"');
   return before + text + after;
 }
 
-/** A modern request with a JSON text instead of `"@"`. */
+/** Creates a 2026-07-28 request with a JSON text in place of `"@"`. */
 export function modern(method: string, params: Json, text: string, meta: Json = {}, id: unknown = 1): Sent {
   const named = params.name ?? params.uri;
   return {
@@ -97,7 +97,10 @@ export function modern(method: string, params: Json, text: string, meta: Json = 
   };
 }
 
-/** A request of an older revision. Without a session it is independent. */
+/**
+ * Creates a request of an older revision, with a JSON text in place of `"@"`. Without `session`, the request has no
+ * session.
+ */
 export function legacy(method: string, params: Json, text: string, session?: string, id: unknown = 1): Sent {
   return {
     body: fill({ jsonrpc: "2.0", id, method, params }, text),
@@ -105,7 +108,7 @@ export function legacy(method: string, params: Json, text: string, session?: str
   };
 }
 
-/** `initialize` with these capabilities. */
+/** Creates an `initialize` request with the given capabilities. */
 export function initialize(text = "{}", version = "2025-11-25", more: Json = {}): Sent {
   const clientInfo = { name: "abuse", version: "1", ...more };
   return legacy("initialize", { protocolVersion: version, capabilities: "@", clientInfo }, text);
@@ -119,7 +122,7 @@ const head = (name: string, make: CostCase["make"]): CostCase => ({ name, most: 
 const within = (name: string, tool: string, make: (size: number) => string): CostCase =>
   large(name, (size) => call(tool, `{"v":${make(size)}}`));
 
-/** A plain call, which is the unit of a request's cost. */
+/** Creates a plain call. Costs are measured in multiples of the cost of this call. */
 export const plain = (): Sent => call("quick", "{}");
 
 /** The requests whose cost over HTTP is measured. */

@@ -1,32 +1,30 @@
-// Measures the cost of requests: CPU time of the server as a + b × bytes, and the longest block of the event loop.
+// Measures the cost of requests: the server's CPU time as a + b × bytes, and the longest time for which the event loop
+// is blocked.
 import type { Runtime } from "../processes.ts";
 import { type CostCase, costCases, initialize, type Known, legacy, plain, type Sent } from "./cases.ts";
 import { type Abused, startAbused } from "./server.ts";
 
-/**
- * The limits on a request's cost: the number of plain calls, the microseconds for each byte, and the milliseconds of a
- * blocked event loop.
- */
+/** The limits on a request's cost: `a` in plain calls, `b` in microseconds per byte, and `block` in milliseconds. */
 export const MOST = { a: 4, b: 0.25, block: 250 } as const;
 
-/** The cost of a case. */
+/** The measured cost of a case. */
 export interface Cost {
   readonly name: string;
-  /** The fixed cost, in plain calls. */
+  /** The fixed cost, as a multiple of the cost of a plain call. */
   readonly a: number;
-  /** The cost for each byte, in microseconds of CPU time. */
+  /** The CPU time per byte, in microseconds. */
   readonly b: number;
-  /** The longest block of the event loop, in milliseconds. */
+  /** The longest time for which the event loop was blocked, in milliseconds. */
   readonly block: number;
-  /** The statuses of the smallest and the largest request. */
+  /** The response statuses for the smallest and the largest request. */
   readonly statuses: string;
 }
 
 const utf8 = new TextEncoder();
-/** Below this size, the size of a request has little effect on its cost. */
+/** Smallest measured request in bytes. Below this size, the size has little effect on the cost. */
 const LEAST_BYTES = 4096;
 
-/** Sends one request and reads its response. Returns the status. */
+/** Sends one request, reads its response, and returns the status. */
 export async function send(
   url: string,
   { method = "POST", headers, body }: Sent,
@@ -37,7 +35,7 @@ export async function send(
   return response.status;
 }
 
-/** Opens a session in a revision. */
+/** Opens a session of the given revision, and returns its id. */
 export async function openSession(url: string, version = "2025-11-25", capabilities = "{}"): Promise<string> {
   const { headers, body } = initialize(capabilities, version);
   const response = await fetch(url, { method: "POST", headers, body });
@@ -52,7 +50,10 @@ export async function openKnown(url: string): Promise<Known> {
   return { session: await openSession(url), batching: await openSession(url, "2025-03-26") };
 }
 
-/** The CPU time of one request in microseconds, the longest block in milliseconds, and the status. */
+/**
+ * Measures one request: the CPU time in microseconds, the longest block of the event loop in milliseconds, and the
+ * status.
+ */
 export async function measure(
   server: Abused,
   sent: Sent,
@@ -61,7 +62,7 @@ export async function measure(
   let status = await send(server.url, sent);
   const start = (await server.spent()).cpu;
   let spent = 0;
-  // The minimum of the longest blocks, because other processes use the cores too.
+  // Use the shortest of several longest blocks, because other processes also use the cores.
   let block = Infinity;
   let count = 0;
   let batch = 1;
@@ -76,7 +77,7 @@ export async function measure(
   return { cpu: spent / count, block, status };
 }
 
-/** The cost of a plain call in microseconds. */
+/** Returns the CPU time of a plain call in microseconds. */
 export async function measurePlain(server: Abused): Promise<number> {
   await measure(server, plain(), 300_000);
   const costs: number[] = [];
@@ -84,7 +85,7 @@ export async function measurePlain(server: Abused): Promise<number> {
   return costs.toSorted((a, b) => a - b)[1];
 }
 
-/** The cost of one case relative to a plain call of `unit` microseconds. */
+/** Measures one case, relative to a plain call of `unit` microseconds. */
 export async function measureCost(server: Abused, each: CostCase, { known, unit }: Baseline): Promise<Cost> {
   const small = await measure(server, each.make(0, known));
   let { block } = small;
@@ -101,20 +102,20 @@ export async function measureCost(server: Abused, each: CostCase, { known, unit 
   return { name: each.name, a: small.cpu / unit, b, block, statuses: `${small.status}, ${status}` };
 }
 
-/** The reference for the costs of a server. */
+/** Values that every measurement of a server needs. */
 export interface Baseline {
   readonly known: Known;
-  /** The microseconds of a plain call. */
+  /** The CPU time of a plain call in microseconds. */
   readonly unit: number;
 }
 
-/** Measures a server that has just started. */
+/** Measures a plain call on a server that has just started, and opens the sessions for the cases. */
 export async function openBaseline(server: Abused): Promise<Baseline> {
   const known = await openKnown(server.url);
   return { known, unit: await measurePlain(server) };
 }
 
-/** Measures all cases whose name matches. */
+/** Measures all cases whose name matches `only`. */
 export async function measureCosts(runtime: Runtime, only: RegExp, report: (cost: Cost) => void): Promise<number> {
   await using server = await startAbused(runtime);
   const base = await openBaseline(server);
@@ -123,7 +124,7 @@ export async function measureCosts(runtime: Runtime, only: RegExp, report: (cost
       report(await measureCost(server, each, base));
     } catch (error) {
       report({ name: each.name, a: NaN, b: NaN, block: NaN, statuses: `${error}`.slice(0, 80) });
-      if (server.isDead) throw new Error(`The server died of ${each.name}: ${server.errors}`);
+      if (server.isDead) throw new Error(`The server died during ${each.name}: ${server.errors}`);
     }
   }
   return base.unit;

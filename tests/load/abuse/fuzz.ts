@@ -1,4 +1,4 @@
-// Searches for requests that cost more CPU time or memory for each byte than the known requests.
+// Searches for requests that cost more CPU time or memory per byte than the known requests.
 import { random } from "../../support/random.ts";
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
@@ -7,12 +7,12 @@ import { legacy, modern, type Sent, shapes } from "./cases.ts";
 import { measure, openBaseline } from "./cost.ts";
 import { startAbused } from "./server.ts";
 
-/** The parts of a request. All of them can be mutated. */
+/** A description of a request. Each field can be mutated. */
 interface Gene {
   readonly tool: string;
-  /** The part of the request that grows. */
+  /** Index of the part of the request that grows. */
   readonly place: number;
-  /** The repeated unit, with commas between repetitions. `#` is a counter. */
+  /** The repeated unit, without the commas between repetitions. A counter replaces `#`. */
   readonly unit: string;
   readonly shape: string;
   readonly size: number;
@@ -20,7 +20,7 @@ interface Gene {
 
 interface Found {
   readonly gene: Gene;
-  /** The cost in microseconds or bytes for each byte. */
+  /** The cost in microseconds or bytes, per byte of the request. */
   readonly score: number;
 }
 
@@ -101,7 +101,7 @@ function toSent(gene: Gene): Sent {
   }
 }
 
-/** Searches on one runtime for several minutes, and prints the most expensive requests. */
+/** Searches on one runtime for the given minutes, and prints the most expensive requests. */
 export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
   const seed = Date.now() % 2 ** 31;
   const { below, pick } = random(seed);
@@ -119,7 +119,7 @@ export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
       case 3:
         return { ...gene, shape: pick(Object.keys(shapes)) };
       case 4: {
-        // Either two units are combined, or one unit is damaged.
+        // Mutates the unit: combines it with another unit, or damages it.
         const [one, other] = [gene.unit, pick(UNITS)];
         return {
           ...gene,
@@ -166,7 +166,7 @@ export async function fuzz(runtime: Runtime, minutes: number): Promise<void> {
     };
     const gene = mutate(parent);
     const score = await judge(goal, gene).catch(() => 0);
-    if (server.isDead) throw new Error(`The server died of ${JSON.stringify(gene)}: ${server.errors}`);
+    if (server.isDead) throw new Error(`The server died during ${JSON.stringify(gene)}: ${server.errors}`);
     const same = found.findIndex((each) => JSON.stringify(each.gene) === JSON.stringify(gene));
     if (same >= 0) found.splice(same, 1);
     found.push({ gene, score });

@@ -1,4 +1,4 @@
-// Measures the memory that clients make the server hold: after a garbage collection, and at its peak.
+// Measures the memory that clients make the server hold: after garbage collection, and at its peak.
 import { openUnread, toWire } from "../../hostile/unread.ts";
 import { META } from "../../hostile/http.ts";
 import { readRss, type Runtime, sleep } from "../processes.ts";
@@ -6,27 +6,29 @@ import { initialize, legacy, modern, plain, type Sent, shapes } from "./cases.ts
 import { openSession, send } from "./cost.ts";
 import { type Abused, readPeak, startAbused } from "./server.ts";
 
-/** The number of bytes that one client may make the server hold. */
+/** Maximum number of bytes that one client can make the server hold. */
 export const MOST_HELD = 64 * 2 ** 20;
 
-/** A way to make the server hold memory. It is repeated `count` times. */
+/** A way to make the server hold memory, which is repeated `count` times. */
 export interface HeldCase {
   readonly name: string;
   readonly count: number;
-  /** Whether the memory is outside of the heap. Pages that are not returned then count as well. */
+  /**
+   * Whether the memory is outside of the JavaScript heap. If so, pages that are not returned to the system count too.
+   */
   readonly isNative?: boolean;
-  /** Starts one repetition. Returns the number of sent bytes, and adds open resources to `open`. */
+  /** Starts one repetition. Returns the number of bytes sent, and adds the opened resources to `open`. */
   readonly begin: (server: Abused, open: Opened, i: number) => Promise<number>;
 }
 
-/** The memory that a case held. */
+/** The memory that a case made the server hold. */
 export interface Holding {
   readonly name: string;
   readonly count: number;
   readonly sent: number;
   /**
-   * Bytes held after a collection: the larger of two values, the growth of the heap and the resident memory that is
-   * returned on close. Pages that an engine keeps for later use are not counted.
+   * Bytes held after garbage collection: the larger of the heap growth and the resident memory that is freed when the
+   * resources are closed. Pages that the engine keeps for reuse do not count.
    */
   readonly held: number;
   /** Peak growth of resident memory in bytes. */
@@ -34,7 +36,7 @@ export interface Holding {
   readonly isDead: boolean;
 }
 
-/** The open resources. */
+/** Collects the open resources of a case. */
 export class Opened {
   readonly signal: AbortSignal;
   readonly #stop = new AbortController();
@@ -44,7 +46,7 @@ export class Opened {
     this.signal = this.#stop.signal;
   }
 
-  /** Registers a function that closes a resource. */
+  /** Registers a function that closes an open resource. */
   add(close: () => void): void {
     this.#closers.push(close);
   }
@@ -63,13 +65,13 @@ export class Opened {
 
 const utf8 = new TextEncoder();
 const SIZE = 4_000_000;
-/** The timeout of a write in milliseconds. */
+/** Timeout of a write in milliseconds. */
 const PATIENCE = 1500;
 const LINE = 8_000_000;
-/** The time in milliseconds until the server has parsed all queued large bodies. */
+/** Time in milliseconds after which the server has parsed all queued large bodies. */
 const SETTLE = 4000;
 
-/** Sends a request whose response is not read to its end. */
+/** Sends a request, and leaves part of the response unread. */
 function post({ url }: Abused, open: Opened, { headers, body }: Sent): number {
   fetch(url, { method: "POST", headers, body, signal: open.signal }).catch(() => {});
   return body.length;
@@ -86,16 +88,16 @@ async function connect({ port }: Abused, open: Opened, text: string): Promise<De
   return connection;
 }
 
-/** Writes bytes, or as many as the server accepts within a few seconds. */
+/** Writes bytes, or as many bytes as the server accepts within a few seconds. */
 async function write(connection: Deno.Conn, bytes: Uint8Array): Promise<void> {
   const writing = (async () => {
     for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
   })();
-  // The server may have closed the connection.
+  // A write fails if the server has closed the connection.
   await Promise.race([writing.catch(() => {}), sleep(PATIENCE)]);
 }
 
-/** An open socket. The case reads only its events. */
+/** Opens a WebSocket. The case handles only its events. */
 export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<WebSocket> {
   const socket = new WebSocket(`${origin.replace("http", "ws")}/ws`);
   await new Promise((resolve, reject) => {
@@ -107,8 +109,8 @@ export async function openSocket({ origin }: Pick<Abused, "origin">): Promise<We
 }
 
 /**
- * Opens a socket that declares these capabilities, as JSON. Returns the number of sent bytes, or 0 if the server
- * refuses it.
+ * Opens a WebSocket that declares the given capabilities, as JSON. Returns the number of bytes sent, or 0 if the server
+ * refuses the WebSocket.
  */
 async function initializeSocket(server: Abused, open: Opened, capabilities: string): Promise<number> {
   const socket = await openSocket(server).catch(() => undefined);
@@ -122,7 +124,7 @@ async function initializeSocket(server: Abused, open: Opened, capabilities: stri
   return body.length;
 }
 
-/** The head of a client's frame, masked with zeros. */
+/** Returns the header of a client's WebSocket frame, masked with zeros. */
 function toFrame(length: number): Uint8Array {
   const head = new Uint8Array(14);
   head.set([0x81, 0xff]);
@@ -130,7 +132,7 @@ function toFrame(length: number): Uint8Array {
   return head;
 }
 
-/** A handwritten socket: received bytes stay in the kernel. */
+/** Opens a WebSocket on a raw connection, so that received bytes stay in the kernel. */
 async function upgrade(server: Abused, open: Opened): Promise<Deno.Conn> {
   const lines = [
     "GET /ws HTTP/1.1",
@@ -152,7 +154,7 @@ async function writeFrame(connection: Deno.Conn, text: string): Promise<number> 
   return bytes.length;
 }
 
-/** Opens the stream of HTTP+SSE. Returns the URL for messages. */
+/** Opens an HTTP+SSE stream, and returns the URL for messages. */
 export async function openEvents({ origin }: Pick<Abused, "origin">, signal: AbortSignal): Promise<string> {
   const response = await fetch(`${origin}/sse`, { signal });
   const reader = response.body?.getReader();
@@ -175,7 +177,7 @@ const unread = (name: string, count: number, make: (server: Abused) => Promise<S
   count,
   async begin(server, open) {
     const { method = "POST", headers, body } = await make(server);
-    // The cast is safe, because `toWire` writes every method in the same way.
+    // The cast is safe, because `toWire` writes every method the same way as POST.
     const wire = toWire(server.port, { method: method as "POST", headers, body });
     const connection = await openUnread(server.port, wire);
     open.add(() => connection.close());
@@ -437,10 +439,10 @@ export const heldCases: readonly HeldCase[] = [
   },
 ];
 
-/** Runs a case on a separate server. */
+/** Runs a case on its own server. */
 export async function measureHeld(runtime: Runtime, each: HeldCase): Promise<Holding> {
   await using server = await startAbused(runtime);
-  // Run once first, so that compiled code, caches and pools exist before the measurement.
+  // Run some repetitions before the measurement, so that compiled code, caches and pools already exist.
   for (let i = 0; i < 300; i++) await send(server.url, plain());
   for (let i = 0; i < 5; i++) {
     await send(server.url, modern("tools/call", { name: "any", arguments: { v: "@" } }, shapes["a string"](SIZE)));

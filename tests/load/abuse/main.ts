@@ -1,4 +1,5 @@
-// `deno task load:worst`: the worst requests for every parser, schema keyword, method and transport, on both runtimes.
+// `deno task load:worst`: sends the most expensive requests for every parser, schema keyword, method and transport, on
+// both runtimes.
 import { describeMachine } from "../../../bench/machine.ts";
 import { orUsageError, readTaskOptions } from "../../../bench/options.ts";
 import { readNumber } from "../../support/options.ts";
@@ -28,7 +29,9 @@ const options = readTaskOptions(Deno.args, {
 });
 const { runtimes, only, minutes, seconds } = orUsageError(() => {
   const runtimes = RUNTIMES.filter((each) => each === (options.get("--runtime") ?? each));
-  if (!runtimes.length) throw new Error(`Cannot begin: the runtimes are ${RUNTIMES.join(" and ")}`);
+  if (!runtimes.length) {
+    throw new Error(`Cannot begin: there is no such runtime; choose from ${RUNTIMES.join(" and ")}`);
+  }
   return {
     runtimes,
     only: new RegExp(options.get("--only") ?? ""),
@@ -91,5 +94,5 @@ for (const runtime of runtimes) {
   } else if (options.has("--fuzz")) await fuzz(runtime, minutes);
   else await measureAll(runtime);
 }
-console.log(missed ? `\n${missed} figures miss their aim; they are in bold.` : "\nAll aims are met.");
+console.log(missed ? `\n${missed} figures miss their target; they are in bold.` : "\nAll targets are met.");
 Deno.exit(missed ? 1 : 0);

@@ -1,4 +1,4 @@
-// The cost of requests on transports that process one message after another: WebSocket, HTTP+SSE, and stdio.
+// The cost of requests on transports that process messages sequentially: WebSocket, HTTP+SSE and stdio.
 import { META } from "../../hostile/http.ts";
 import type { Runtime } from "../processes.ts";
 import { type CostCase, initialize, legacy, modern, plain, shapes } from "./cases.ts";
@@ -6,11 +6,14 @@ import { type Cost, send } from "./cost.ts";
 import { openEvents, openSocket } from "./held.ts";
 import { startAbused, toProgram } from "./server.ts";
 
-/** A transport. */
+/** A connection over one transport. */
 interface Way {
-  /** Sends a text, then a plain call, and waits for the response to the call. */
+  /** Sends a text and then a plain call, and waits for the response to the plain call. */
   talk(text: string): Promise<void>;
-  /** The CPU time so far in microseconds, and the longest block since the last report in milliseconds, if known. */
+  /**
+   * Returns the CPU time so far in microseconds, and, if known, the longest block since the last call of `spent` in
+   * milliseconds.
+   */
   spent(): Promise<{ readonly cpu: number; readonly block: number }>;
 }
 
@@ -42,13 +45,13 @@ const cases: readonly CostCase[] = [
   },
 ];
 
-/** Waits for the response to a plain call after each text. */
+/** Matches responses to plain calls, which follow each text. */
 class Turns {
   #last = 0;
   #wake = () => {};
   #isAnswered: (text: string) => boolean = () => false;
 
-  /** A plain call with a unique id. */
+  /** Creates a plain call with a unique id. */
   next(): { readonly text: string; readonly answered: Promise<void> } {
     const id = `plain-${++this.#last}`;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -81,7 +84,7 @@ async function measureWay(name: string, way: Way, only: RegExp, report: (cost: C
   const { body } = plain();
   for (let i = 0; i < 3000; i++) await way.talk(body);
   await way.talk(initialize().body);
-  const unit = (await measure(body)).cpu / 2; // In this case, another message follows each message.
+  const unit = (await measure(body)).cpu / 2; // Each `talk` sends the plain call twice: once as the text, and once after the text.
   for (const each of cases) {
     const what = `${name}: ${each.name}`;
     if (!only.test(what)) continue;
@@ -105,7 +108,7 @@ async function overSocket(runtime: Runtime, only: RegExp, report: (cost: Cost) =
   const turns = new Turns();
   socket.onmessage = ({ data }) => turns.receive(data);
   const lost = new Promise<never>((_, reject) => {
-    socket.onclose = ({ code, reason }) => reject(new Error(`The socket was closed: ${code} ${reason}`));
+    socket.onclose = ({ code, reason }) => reject(new Error(`The WebSocket was closed: ${code} ${reason}`));
   });
   lost.catch(() => {});
   const talk = async (text: string) => {
@@ -123,7 +126,8 @@ async function overEvents(runtime: Runtime, only: RegExp, report: (cost: Cost) =
   const stop = new AbortController();
   const address = await openEvents(server, stop.signal);
   const talk = async (body: string) => {
-    // Each notification is accepted when it is sent, so there is no response to wait for.
+    // The response to a POST request shows that the server has accepted the message, so there is nothing else to wait
+    // for.
     await send(address, { ...plain(), body });
     await send(address, plain());
   };
@@ -152,8 +156,8 @@ async function overLines(runtime: Runtime, only: RegExp, report: (cost: Cost) =>
     await answered;
     longest = Math.max(longest, performance.now() - start);
   };
-  // Ticks of ten milliseconds, because a process without a port cannot report its blocks. The longest time between two
-  // ticks counts as the block.
+  // Measures blocks in steps of ten milliseconds from this process, because a process without a port cannot report its
+  // blocks. The longest time between two ticks counts as the longest block.
   const spent = () => {
     const [user, system] = Deno.readTextFileSync(`/proc/${child.pid}/stat`).replace(/.*\) /, "").split(" ").slice(
       11,

@@ -1,5 +1,5 @@
-// The server under abuse, on either runtime, with every transport. Requests to `/_load/…` report its state. With the
-// argument `stdio` it serves stdio.
+// The server that is attacked, on either runtime and with every transport. Requests to `/_load/…` report its state. The
+// argument `stdio` selects stdio.
 import { createServer, prompt, resource, tool } from "../../../mod.ts";
 import { httpSse } from "../../../src/transports/http/sse_2024.ts";
 import { webSocket } from "../../../src/transports/websocket.ts";
@@ -18,18 +18,18 @@ interface Globals {
   readonly gc?: () => void;
 }
 
-const globals = globalThis as unknown as Globals; // Neither runtime has types for the other runtime.
+const globals = globalThis as unknown as Globals; // Neither runtime has types for the other runtime's globals.
 const { Deno: deno, Bun: bun, process } = globals;
 
-/** The resources that the process has used. */
+/** The CPU time that the process has used, and its longest block. */
 export interface Spent {
-  /** CPU time of all threads since the start, in microseconds. */
+  /** The CPU time of all threads since the start of the process, in microseconds. */
   readonly cpu: number;
   /** The longest time without a turn of the event loop since the last report, in milliseconds. */
   readonly block: number;
 }
 
-/** The memory of the process after a collection, in bytes. */
+/** The memory of the process after garbage collection, in bytes. */
 export interface Held {
   readonly rss: number;
   readonly heap: number;
@@ -40,7 +40,7 @@ const objects = Array.from({ length: 200 }, (_, i) => ({ a: i, b: [i] }));
 const list = (items: object) => ({ type: "object", properties: { v: { type: "array", ...items } } }) as const;
 const done = () => "done";
 const children = { type: "array", items: { $ref: "#/$defs/node" } };
-/** Files and folders as alternatives without required properties. */
+/** A recursive schema of files and folders, as alternatives without required properties. */
 const node = {
   type: "object",
   anyOf: ["a", "b", "c"].map((kind) => ({ properties: { children, kind: { const: kind } } })),
@@ -164,7 +164,7 @@ async function report(path: string): Promise<Spent | Held> {
     for (let i = 0; i < 3; i++) {
       globals.gc?.();
       bun?.gc(true);
-      // Buffers are freed independently of garbage collection.
+      // Wait, because buffers are freed only after the garbage collection.
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const { rss, heapUsed, external } = process.memoryUsage();

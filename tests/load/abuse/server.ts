@@ -1,23 +1,23 @@
-// Starts the server under abuse, and reads its CPU time and memory.
+// Starts the server that is attacked, and reads its CPU time and memory.
 import type { Runtime } from "../processes.ts";
 import type { Held, Spent } from "./program.ts";
 
-/** The server in a separate process. Disposing ends the process. */
+/** The attacked server in a separate process. Disposing kills the process. */
 export interface Abused extends AsyncDisposable {
   readonly runtime: Runtime;
   readonly pid: number;
   readonly port: number;
   readonly origin: string;
   readonly url: string;
-  /** Whether the process has exited by itself. */
+  /** Whether the process exited before it was disposed. */
   readonly isDead: boolean;
-  /** The end of its standard error. */
+  /** The last part of its standard error. */
   readonly errors: string;
   spent(): Promise<Spent>;
   held(): Promise<Held>;
 }
 
-/** The command that starts the program; `heapMb` limits the heap on Deno. */
+/** Returns the command that starts the program. On Deno, `heapMb` limits the heap. */
 export function toProgram(runtime: Runtime, args: readonly string[] = [], heapMb?: number): readonly string[] {
   const file = new URL("program.ts", import.meta.url).pathname;
   const flags = `--v8-flags=--expose-gc${heapMb ? `,--max-old-space-size=${heapMb}` : ""}`;
@@ -26,7 +26,7 @@ export function toProgram(runtime: Runtime, args: readonly string[] = [], heapMb
     : ["bun", file, ...args];
 }
 
-/** Starts the program over HTTP. */
+/** Starts the program, which serves HTTP. */
 export async function startAbused(runtime: Runtime, heapMb?: number): Promise<Abused> {
   const [command, ...args] = toProgram(runtime, [], heapMb);
   const child = new Deno.Command(command, { args, stdin: "null", stdout: "piped", stderr: "piped" }).spawn();
@@ -62,7 +62,7 @@ export async function startAbused(runtime: Runtime, heapMb?: number): Promise<Ab
   };
 }
 
-/** The peak memory of a process, in bytes. */
+/** Returns the peak memory of a process in bytes. */
 export function readPeak(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(Deno.readTextFileSync(`/proc/${pid}/status`))?.[1]) * 1024;
 }

@@ -1,4 +1,5 @@
-// Sends all cases at once to a server with 512 MB. The server must survive, and serve another client.
+// Sends all cases concurrently to a server with 512 MB of memory. The server must survive, and must still serve another
+// client.
 import { quantile, readRss, type Runtime, sleep } from "../processes.ts";
 import { all, atMost, type Figure } from "../figure.ts";
 import { costCases, type Known, modern, plain, type Sent } from "./cases.ts";
@@ -8,12 +9,12 @@ import { type Abused, readPeak, startAbused } from "./server.ts";
 import { watchApart, type Watched } from "./watch.ts";
 
 const HEAP_MB = 512;
-/** The number of clients that send costly requests, and of connections that send plain calls. */
+/** Number of clients that send costly requests, and of connections that send plain calls. */
 const ATTACKERS = 16;
 const CONNECTIONS = 64;
 const SMALL = 65_536;
 
-/** Sends one request after another, as fast as the server responds. */
+/** Sends requests sequentially, each as soon as the previous response has arrived. */
 async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSignal, seed: number): Promise<number> {
   let count = 0;
   for (let n = seed; !signal.aborted && !server.isDead; n += 7) {
@@ -24,7 +25,7 @@ async function attack(server: Abused, next: (n: number) => Sent, signal: AbortSi
   return count;
 }
 
-/** Holds memory with every case, and releases it after a while, until the run ends. */
+/** Until the run ends, makes the server hold memory with each case in turn, and releases the memory after a while. */
 async function hold(server: Abused, signal: AbortSignal, begun: string[]): Promise<void> {
   while (!signal.aborted && !server.isDead) {
     for (const each of heldCases) {
@@ -48,7 +49,7 @@ interface Phase {
   readonly seconds: number;
   readonly connections: number;
   readonly next?: (n: number) => Sent;
-  /** Holds memory with every case, and records each case that has started. */
+  /** If set, every case holds memory, and the name of each case that has started is added to this list. */
   readonly holds?: string[];
 }
 
@@ -66,20 +67,23 @@ async function run(
   return { ...watched, sent: counts.reduce((sum, each) => sum + each, 0) };
 }
 
-/** The requests are built once, because building them must not slow down the clients. */
+/** Builds the requests once, because building them during the attack would slow down the clients. */
 function toRequests(known: Known, size: number): readonly Sent[] {
   return costCases.filter(({ name }) => !name.startsWith("too")).map((each) =>
     each.make(Math.min(each.most, size), known)
   );
 }
 
-/** Peak resident memory. On Deno the limit applies to the heap, and exceeding it ends the process. */
+/**
+ * Returns the figure for the peak resident memory. On Deno, 512 MB is the limit of the heap, and the process exits when
+ * it exceeds the limit.
+ */
 function toMemory(runtime: Runtime, bytes: number): Figure {
   const figure = atMost("the same: most resident memory", bytes / 2 ** 20, HEAP_MB, "MiB");
   return runtime === "bun" ? figure : { what: figure.what, aim: "–", value: figure.value };
 }
 
-/** Sends the worst cases for a few seconds, and measures the calls of another client. */
+/** Sends the worst cases for a few seconds, and measures another client's calls. */
 export async function survive(runtime: Runtime, seconds: number): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   {
@@ -128,7 +132,7 @@ export async function survive(runtime: Runtime, seconds: number): Promise<readon
   let most = 0;
   const begun: string[] = [];
   const timer = setInterval(() => {
-    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // An exiting process does not have this value.
+    if (!other.isDead) most = Math.max(most, readRss(other.pid) || 0); // An exiting process reports no resident memory.
   }, 20);
   const held = await run(other, { seconds: seconds / 2, connections: 0, holds: begun });
   clearInterval(timer);

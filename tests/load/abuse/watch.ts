@@ -1,24 +1,24 @@
-// Calls a server every 20 ms from a separate process, because the attacking clients are busy. Arguments: the port, and
-// the duration in milliseconds. Prints a `Watched` as JSON.
+// Calls a server every 20 ms from a separate process, because this process is busy attacking. Takes the port and the
+// duration in milliseconds as arguments, and prints a `Watched` as JSON.
 import { toWire } from "../../hostile/unread.ts";
 import { sleep } from "../processes.ts";
 import { plain } from "./cases.ts";
 
-/** The outcome of the calls. */
+/** The outcome of all calls. */
 export interface Watched {
   /** The duration of each call in milliseconds. */
   readonly times: readonly number[];
-  /** The number of calls without a response. */
+  /** The number of calls that got no response. */
   readonly lost: number;
 }
 
-/** The pause between two calls, in milliseconds. */
+/** Time between two calls in milliseconds. */
 const PAUSE = 20;
 
 async function watch(port: number, ms: number): Promise<Watched> {
   const times: number[] = [];
   let lost = 0;
-  // A separate connection, because fetch() shares its connection with other requests.
+  // Use a separate connection, because fetch() shares its connection with other requests.
   const wire = new TextEncoder().encode(toWire(port, { ...plain(), method: "POST" }));
   const buffer = new Uint8Array(65_536);
   let connection: Deno.Conn | undefined;
@@ -39,7 +39,7 @@ async function watch(port: number, ms: number): Promise<Watched> {
   return { times, lost };
 }
 
-/** Calls a server from a separate process. */
+/** Runs this file in a separate process, and returns its result. */
 export async function watchApart(port: number, ms: number): Promise<Watched> {
   const args = ["run", "-A", "--no-check", import.meta.url, String(port), String(ms)];
   const { stdout } = await new Deno.Command(Deno.execPath(), { args, stderr: "inherit" }).output();

@@ -1,7 +1,7 @@
-// 10,000 subscriptions over two instances, and 1,000 changes a second: no change is lost or doubled, and memory does
-// not grow.
+// Announces 1,000 changes per second to 10,000 subscriptions on two instances. No change may be lost or doubled, and
+// memory must not grow.
 //
-//   deno task load:changes [--runtime deno|bun|mixed] [--seconds N] [--subscriptions N]
+// deno task load:changes [--runtime deno|bun|mixed] [--seconds N] [--subscriptions N]
 import { connect } from "../../../src/client/client.ts";
 import { readOptions } from "../../support/options.ts";
 import { RUNTIMES, startCluster } from "./instances.ts";
@@ -18,7 +18,7 @@ async function run(): Promise<boolean> {
 
   const open = (origin: string) => connect(`${origin}/mcp`, { era: "modern", onWarning: () => {} });
   const clients = await Promise.all(cluster.instances.map(({ origin }) => open(origin)));
-  /** The number of times that each change has arrived. */
+  /** For each change, the number of times that the change has arrived. */
   const received = new Uint32Array(subscriptions);
   for (let id = 0; id < subscriptions;) {
     const next = Math.min(id + 50, subscriptions);

@@ -1,4 +1,4 @@
-// The server of the run with many subscriptions: it announces changes, and has room for all streams.
+// The server for the run with many subscriptions. It announces changes, and its limits allow all streams.
 import process from "node:process";
 import { createServer, resource, tool } from "@x/mcp";
 import { redisStore } from "@x/mcp/stores/redis";

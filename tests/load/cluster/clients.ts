@@ -1,31 +1,33 @@
 // Clients that use every feature that spans several requests, and check the responses.
 import { type Client, connect } from "../../../src/client/client.ts";
 
-/** The time in milliseconds within which each request must end, from its start or from the last kill of an instance. */
+/**
+ * Time in milliseconds within which each request must end, counted from its start or from the last kill of an instance.
+ */
 export const PATIENCE_MS = 10_000;
-/** The time within which each request must end, however many instances are killed during the request. */
+/** Time in milliseconds within which each request must end, however many instances are killed during the request. */
 const TIMEOUT_MS = 40_000;
 
-/** The observations of the clients. */
+/** What the clients have observed. */
 export interface Seen {
-  /** The number of requests with results, and with expected errors, by the kind of client. */
+  /** By kind of client, the number of requests that returned a result, and that failed with an expected error. */
   readonly counts: Record<string, { results: number; errors: number }>;
-  /** The texts of errors, with their counts. */
+  /** The number of occurrences of each error text. */
   readonly errors: Map<string, number>;
   /** Violations of the expected behaviour. */
   readonly faults: string[];
-  /** The number of session handshakes. */
+  /** The number of `initialize` handshakes. */
   handshakes: number;
-  /** The longest duration of a request in milliseconds, counted from its start or from the last kill. */
+  /** The longest duration of a request in milliseconds, counted from its start or from the last kill of an instance. */
   longestMs: number;
 }
 
-/** Clients that run until they are stopped. */
+/** Clients that run until `stop` is called. */
 export interface Crowd {
   readonly seen: Seen;
   /** Records that an instance has been killed. */
   noteKill(): void;
-  /** Announces a change, and waits until each subscriber has received it. */
+  /** Announces a change, and waits until every subscriber has received it. */
   checkSubscribers(): Promise<void>;
   /** Stops the clients, and checks the conditions that can be checked only at the end. */
   stop(): Promise<void>;
@@ -37,7 +39,7 @@ type Era = "modern" | "legacy";
 const ERAS: readonly Era[] = ["modern", "legacy"];
 const WATCHED = "test://watched-resource";
 
-/** Starts the clients. */
+/** Starts clients of every kind. */
 export async function startCrowd(send: Send): Promise<Crowd> {
   const seen: Seen = { counts: {}, errors: new Map(), faults: [], handshakes: 0, longestMs: 0 };
   let isOver = false;
@@ -61,7 +63,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
     return client;
   };
 
-  /** Runs one request. Returns `undefined` if it failed with an expected error. */
+  /** Runs one request. Returns `undefined` if the request failed with an expected error. */
   const attempt = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
     const counts = seen.counts[kind] ??= { results: 0, errors: 0 };
     const began = performance.now();
@@ -81,7 +83,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
     }
   };
   /**
-   * Repeats a request until it has a result: within 10 s, or within 20 s if an attempt was lost because its instance
+   * Repeats a request until it returns a result. The limit is 10 s, or 20 s if an attempt was lost because its instance
    * was killed.
    */
   const insist = async <T>(kind: string, run: () => Promise<T>): Promise<T | undefined> => {
@@ -109,7 +111,8 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       const text = await attempt(`call ${era}`, async () => toText(await caller.callTool("test_simple_text")));
       expect("call", text, "This is a simple text response for testing.");
     }));
-    // Several requests run concurrently, because a request whose instance was killed waits until its lease ends.
+    // Run several requests concurrently, because a request whose instance was killed waits until the instance's lease
+    // expires.
     const streamer = await open(era);
     const stream = () =>
       repeat(async () => {
@@ -136,13 +139,13 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       const seed = crypto.randomUUID().slice(0, 8);
       const link = await attempt(`kept ${era}`, async () => toLink(await reader.callTool("big", { seed })));
       if (!link) return;
-      // The client has received a link, which must work on any instance.
+      // A link that a client has received must work on any instance.
       const text = await insist(`link ${era}`, () => readPages(reader, link));
       expect("link", text, seed.repeat(1000));
     }));
   }
 
-  // Each key adds one to the count, whatever happens to the calls.
+  // Each key increments the counter once, whatever happens to the calls.
   const values = new Map<string, string>();
   for (const era of ERAS) {
     const counter = await open(era);
@@ -167,7 +170,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       try {
         while (!isOver) {
           for await (const _ of subscription) changes.set(era, (changes.get(era) ?? 0) + 1);
-          // A server that closes ends its subscriptions.
+          // A server that closes ends its subscriptions, so subscribe again.
           if (!isOver) subscription = await subscribe();
         }
       } catch (error) {
@@ -190,7 +193,7 @@ export async function startCrowd(send: Send): Promise<Crowd> {
           return void seen.faults.push(`subscription: no change in 10 s: ${deaf}`);
         }
         await new Promise((resolve) => setTimeout(resolve, 50));
-        // A change while a subscriber reconnects is lost, so another change follows.
+        // A change is lost if a subscriber is reconnecting, so announce another change.
         if (Math.random() < 0.1) await attempt("touch", () => toucher.callTool("cluster_touch"));
       }
     },
@@ -199,7 +202,8 @@ export async function startCrowd(send: Send): Promise<Crowd> {
       await Promise.all(loops);
       for (const client of clients) await client.close().catch(() => {});
       await Promise.all(subscriptions);
-      // Each key has a unique value, and there are no other values. This shows that no call was lost or doubled.
+      // Each key must have a different value, and no number may be missing. This shows that no call was lost or
+      // doubled.
       const numbers = new Set(values.values());
       if (numbers.size !== values.size) seen.faults.push(`count: ${values.size} keys have ${numbers.size} values`);
       const highest = Math.max(0, ...[...numbers].map(Number));
@@ -220,7 +224,7 @@ function toLink({ content }: { readonly content: readonly object[] }): string {
   return String(link.uri);
 }
 
-/** Reads all pages of a kept result. */
+/** Reads all pages of a large result, and joins their texts. */
 async function readPages(client: Client, link: string): Promise<string> {
   let text = "";
   for (let uri: string | undefined = link; uri !== undefined;) {

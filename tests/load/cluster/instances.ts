@@ -1,38 +1,38 @@
-// Instances of a server in separate processes that share a store, behind a proxy.
+// Runs instances of a server in separate processes, which share a store behind a proxy.
 import { findFreePort, root } from "../../support/processes.ts";
 import { type RedisServer, startRedis } from "../../support/redis/server.ts";
 import type { Runtime } from "../processes.ts";
 
-/** The engines whose stores are tested. */
+/** The storage engines under test. */
 export const ENGINES = ["redis", "sqlite", "denokv"] as const;
 export type Engine = typeof ENGINES[number];
 
-/** The runtimes of the instances, in turn, by the requested runtime. */
+/** The runtimes that the instances use in rotation, for each value of `--runtime`. */
 export const RUNTIMES: Readonly<Record<string, readonly Runtime[]>> = {
   deno: ["deno"],
   bun: ["bun"],
   mixed: ["deno", "bun"],
 };
 
-/** One instance. */
+/** One instance of the server, in its own process. */
 export interface Instance {
   readonly runtime: Runtime;
   readonly origin: string;
   /** Whether the instance accepts connections. */
   isUp: boolean;
-  /** Starts the instance, and waits until it responds. */
+  /** Starts the process, and waits until the server responds. */
   start(): Promise<void>;
-  /** Ends the instance with a signal, and waits until it has ended. */
+  /** Sends a signal to the process, and waits until it has exited. */
   end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
-  /** The standard error of the instance so far. */
+  /** Returns the standard error so far. */
   errors(): string;
 }
 
-/** Instances, their engine and the proxy in front of them. */
+/** Several instances, their storage engine, and the proxy in front of the instances. */
 export interface Cluster extends AsyncDisposable {
   readonly place: Place;
   readonly instances: readonly Instance[];
-  /** Sends a request to a random instance. Like a proxy, it tries another instance if the connection is refused. */
+  /** Sends a request to a random instance. Like a proxy, tries another instance if the connection is refused. */
   send(request: Request): Promise<Response>;
 }
 
@@ -43,30 +43,28 @@ const commands: Record<Runtime, readonly string[]> = {
 
 const SECRET = "a-secret-of-at-least-thirty-two-characters";
 
-/** The options of a cluster. */
+/** The options of `startCluster`. */
 export interface ClusterOptions {
   readonly engine: Engine;
-  /** The runtimes of the instances, in turn. */
+  /** The runtimes that the instances use in rotation. */
   readonly runtimes: readonly Runtime[];
   /** The number of instances. Defaults to 3. */
   readonly count?: number;
-  /** The file of the server, in this folder. Defaults to `server.ts`. */
+  /** The server file, in this folder. Defaults to `server.ts`. */
   readonly file?: string;
   /** Additional environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /**
-   * The milliseconds by which the clock of each instance is ahead of the clock of the previous instance. Defaults to 0.
-   */
+  /** Milliseconds by which each instance's clock is ahead of the previous instance's clock. Defaults to 0. */
   readonly skewMs?: number;
 }
 
-/** The location of the store. */
+/** The location of the data. */
 export interface Place extends AsyncDisposable {
-  /** The value of `MCP_STORE`. */
+  /** The value of the environment variable `MCP_STORE`. */
   readonly url: string;
-  /** The Redis server. */
+  /** The Redis server, if the engine is Redis. */
   readonly redis?: RedisServer;
-  /** The path of a database file. */
+  /** The path of the database file, if the engine uses a file. */
   readonly path?: string;
 }
 
@@ -111,7 +109,7 @@ function createInstance(runtime: Runtime, file: string, env: Record<string, stri
     },
     async end(signal) {
       instance.isUp = false;
-      // An operator removes an instance from the proxy first, and lets requests that are already sent arrive.
+      // Before the signal, the proxy stops using the instance, and requests that are already sent get time to arrive.
       if (signal === "SIGTERM") await new Promise((resolve) => setTimeout(resolve, 200));
       child?.kill(signal);
       await child?.status;
@@ -122,7 +120,7 @@ function createInstance(runtime: Runtime, file: string, env: Record<string, stri
   return instance;
 }
 
-/** Starts instances and their engine. */
+/** Starts the engine and the instances. */
 export async function startCluster(
   { engine, runtimes, count = 3, file = "server.ts", skewMs = 0, env: more }: ClusterOptions,
 ): Promise<Cluster> {

@@ -6,7 +6,7 @@
 //   deno task load:kills [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--kills N] [--rolling]
 //                        [--skew MS]
 //
-// With --skew, the clocks of the instances differ by this number of milliseconds. Only Redis has its own clock.
+// With --skew, the clocks of the instances differ by MS milliseconds. Of the engines, only Redis has its own clock.
 import { readOptions } from "../../support/options.ts";
 import { type Crowd, startCrowd } from "./clients.ts";
 import { type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";

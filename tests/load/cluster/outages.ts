@@ -1,24 +1,28 @@
-// Makes the engine of a store unavailable to two instances: calls that do not need the store never fail and cost no
-// more, other calls fail with an error message, and succeed again within two seconds after the engine is available.
+// Makes a store's engine unavailable to two instances. Calls that do not need the store must never fail, and must not
+// become slower. Other calls must fail with an error message, and must succeed again within two seconds after the
+// engine is available.
 //
-//   deno task load:outages [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--seconds N]
+// deno task load:outages [--engine redis|sqlite|denokv] [--runtime deno|bun|mixed] [--seconds N]
 import { DatabaseSync } from "node:sqlite";
 import { type Client, connect } from "../../../src/client/client.ts";
 import { readOptions } from "../../support/options.ts";
 import { type Cluster, type Engine, ENGINES, RUNTIMES, startCluster } from "./instances.ts";
 
-/** Operations and the listener each try again once per second, one after the other. */
+/**
+ * Maximum recovery time in milliseconds. Operations retry once per second, and after them the listener retries once per
+ * second.
+ */
 const RECOVERY_MS = 3000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A way to make an engine unavailable. */
 interface Outage {
   readonly name: string;
-  /** Makes the engine unavailable. Returns a function that makes it available again. */
+  /** Makes the engine unavailable. Returns a function that makes the engine available again. */
   begin(cluster: Cluster): Promise<() => unknown>;
-  /** Whether the outage lasts as long as the command line states. Otherwise it ends immediately. */
+  /** Whether the outage lasts for `--seconds`. If not, the outage ends immediately. */
   readonly lasts: boolean;
-  /** Whether the second instance is restarted, so that the requests of its clients are refused during the restart. */
+  /** Whether the second instance is restarted, so that requests from its clients are refused during the restart. */
   readonly restarts?: boolean;
 }
 
@@ -70,7 +74,7 @@ const file: readonly Outage[] = [
       for (const end of ["", "-wal", "-shm"]) {
         await Deno.rename(`${place.path}${end}`, `${place.path}.old${end}`).catch(() => {});
       }
-      // The second instance opens another file than the instance that keeps running.
+      // After its restart, the second instance opens another file than the first instance still has open.
       await there.end("SIGTERM");
       await there.start();
       return () => {};
@@ -80,7 +84,7 @@ const file: readonly Outage[] = [
 
 const OUTAGES: Readonly<Record<Engine, readonly Outage[]>> = { redis, sqlite: file, denokv: file };
 
-/** The observations of a client for one kind of call. */
+/** What a client has observed for one kind of call. */
 interface Heard {
   ms: number[];
   results: number;
@@ -151,7 +155,7 @@ async function runOutage(engine: Engine, runtime: string, outage: Outage, second
   const during = median(plain.ms.splice(0));
   restore();
   const restored = performance.now();
-  // The instances share their counts again, and are notified of each other's changes.
+  // Wait until the instances again share counts and receive each other's changes.
   let recovered = Infinity;
   while (performance.now() - restored < 15_000) {
     const key = crypto.randomUUID();

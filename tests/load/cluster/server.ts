@@ -1,4 +1,4 @@
-// The server of the runs that kill instances: the fixture server, and tools with long calls.
+// The server for the runs that kill instances: the fixture server with additional tools for long calls.
 import "./skew.ts";
 import { tool } from "@x/mcp";
 import { quota } from "@x/mcp/quota";

@@ -1,4 +1,4 @@
-// Sets the process's clock ahead by the milliseconds in `SKEW_MS`.
+// Sets the clock of this process ahead by `SKEW_MS` milliseconds.
 import process from "node:process";
 
 const skewMs = Number(process.env.SKEW_MS ?? 0);

@@ -1,10 +1,10 @@
-// Kills one of two instances repeatedly, at random moments of tasks with three steps and a question in the middle. With
-// `resume` each task completes once, and no recorded value of `once` is made again. Without `resume`, each task of the
-// killed instance fails within two leases.
+// Repeatedly kills one of two instances while it runs tasks, at random moments. Each task has three steps and a
+// question between the steps. With `resume`, each task must complete once, and no recorded value of `ctx.once` may be
+// computed again. Without `resume`, each task of the killed instance must fail within two lease periods.
 //
-//   deno task load:tasks [--engine redis|sqlite|denokv] [--runtime deno|bun] [--mode resumes|fails] [--tasks N]
+// deno task load:tasks [--engine redis|sqlite|denokv] [--runtime deno|bun] [--mode resumes|fails] [--tasks N]
 //
-// `--tasks` is the number of killed tasks of each run. Defaults to 20.
+// `--tasks` is the number of tasks to kill in each run, which defaults to 20.
 import { readOptions } from "../../support/options.ts";
 import { type Engine, ENGINES, type Instance, RUNTIMES, startCluster } from "./instances.ts";
 
@@ -12,7 +12,7 @@ const LEASE_MS = 500;
 const MODES = ["resumes", "fails"] as const;
 type Mode = typeof MODES[number];
 
-/** The number of tasks that are running when their instance is killed. */
+/** Number of tasks that are running on an instance when it is killed. */
 const PER_KILL = 10;
 
 interface Run {
@@ -38,14 +38,14 @@ function toRuns(args: readonly string[]): readonly Run[] {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A task from the view of its client. */
+/** A task as its client sees it. */
 interface Seen {
   readonly status: string;
   readonly result?: { readonly content: readonly { readonly text: string }[] };
   readonly error?: { readonly message: string };
 }
 
-/** Sends a request to one instance. Returns the result, or `undefined` if the instance has ended. */
+/** Sends a request to one instance. Returns the result, or `undefined` if the instance has exited. */
 async function send(instance: Instance, method: string, params: Record<string, unknown>): Promise<unknown> {
   const name = String(params.name ?? params.taskId);
   const _meta = {
@@ -78,11 +78,11 @@ async function send(instance: Instance, method: string, params: Record<string, u
   }
 }
 
-/** A task that the client polls until it ends. */
+/** A task that a client polls until the task ends. */
 interface Followed {
   readonly id: string;
   readonly key: string;
-  /** The final states of the task that the client has received. */
+  /** All final states that the client has received for the task. */
   readonly ends: Set<string>;
   killedAt?: number;
   endedAt?: number;
@@ -90,9 +90,9 @@ interface Followed {
 
 const answer = { name: { action: "accept", content: { name: "Ada" } } };
 
-/** Polls an instance for the state of a task, and answers its question. */
+/** Requests a task's state from an instance, and answers the task's question. */
 async function look(instance: Instance, task: Followed): Promise<void> {
-  // Task ids of a client are random and unique, so an error means that the task is lost.
+  // The client's task ids are random and unique, so an error means that the task was lost.
   const seen = await send(instance, "tasks/get", { taskId: task.id }) as Seen | undefined;
   if (!seen) return;
   if (seen.status === "input_required") {
@@ -142,7 +142,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     }
     for (const task of begun) {
       if (task.endedAt === undefined) report.faults.push(`task ${task.id} did not end`);
-      // An instance that had already ended was not killed.
+      // A task that ended before the kill was not affected by it.
       else if (task.endedAt > killedAt) {
         report.killed++;
         report.slowestMs = Math.max(report.slowestMs, task.endedAt - killedAt);
@@ -150,7 +150,7 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
     }
     await victim.start();
   }
-  // The final state is the same on each instance, and does not change.
+  // All instances must report the same final state, and the state must not change.
   for (const instance of cluster.instances) await Promise.all(all.map((task) => look(instance, task)));
   const lines = (await Deno.readTextFile(effects)).trim().split("\n");
   await Deno.remove(effects);
@@ -174,7 +174,10 @@ async function run({ engine, runtime, mode, tasks }: Run): Promise<Report> {
   return report;
 }
 
-/** A value that a handler has received was recorded, so it is never made again, and every run gets the same value. */
+/**
+ * Checks the recorded effects. A value that a handler has received from `ctx.once` must not be computed again, and
+ * every run must get the same value.
+ */
 function checkEffects(lines: readonly string[], faults: string[]): void {
   const known = new Map<string, string>();
   for (const line of lines) {
@@ -192,7 +195,7 @@ let [passed, failed] = [0, 0];
 for (const each of toRuns(Deno.args)) {
   const began = performance.now();
   const { killed, kills, slowestMs, faults } = await run(each).catch((error) => {
-    // The shutdown of the instances may have failed too.
+    // Shutting down the instances may have failed too, so report the first error.
     throw error instanceof SuppressedError ? error.suppressed : error;
   });
   const { engine, runtime, mode } = each;

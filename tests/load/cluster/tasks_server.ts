@@ -1,5 +1,5 @@
-// The server of the run that kills instances with tasks. Each effect of a handler appends a line to a file, which shows
-// repeated effects.
+// The server for the run that kills instances with tasks. Each effect of a handler appends a line to a file, so that
+// repeated effects can be counted.
 import { appendFileSync } from "node:fs";
 import process from "node:process";
 import { type Context, createServer, tool } from "@x/mcp";

@@ -1,33 +1,33 @@
-// An attack on every pot of three servers, while other clients use them.
+// Attacks every shared limit ("pot") of three servers while other clients use the servers.
 import type { PotName } from "../../../src/core/capacity/account.ts";
 import { INTERNALS } from "../../../src/core/call/internals.ts";
 import { Attackers, type Origin } from "./attackers.ts";
 import { Others } from "./others.ts";
 import { type Site, startOpen, startProtected, startTenants } from "./sites.ts";
 
-/** The actions of the attackers, and their effect on the other clients. */
+/** What the attackers did, and how it affected the other clients. */
 export interface Shares {
-  /** The number of steps of the attack. */
+  /** The number of steps that the attackers took. */
   readonly steps: number;
-  /** The number of checks of the other clients. */
+  /** The number of checks that the other clients made. */
   readonly checks: number;
   /** The losses of the other clients, and the errors that `fetch` threw. */
   readonly lost: readonly string[];
   readonly slowestCallMs: number;
   /**
-   * The maximum fill level of each pot in percent, by name. For a pot without a total, the maximum amount that was
-   * held.
+   * By account name, the maximum fill level of the account in percent, or the maximum amount if the account has no
+   * total limit.
    */
   readonly fullest: ReadonlyMap<PotName, number>;
 }
 
-/** The duration of the attack. */
+/** The duration of the attack, in seconds or in phases. */
 export interface Duration {
   readonly seconds?: number;
   readonly phases?: number;
 }
 
-/** Attacks for a given time or for a number of phases. */
+/** Attacks all servers for a given time or for a number of phases. */
 export async function attack(origin: Origin, duration: Duration): Promise<Shares> {
   const sites = [startOpen(), startTenants(), startProtected()];
   const others = sites.map((site) => new Others(site));
@@ -61,7 +61,7 @@ interface Parts {
   isLost(): boolean;
 }
 
-/** The number of rounds before the check of a phase, so that the pots are full. */
+/** Number of rounds before the check in each phase, after which the accounts are full. */
 const FILLING = 8;
 
 async function runPhases({ seconds = Infinity, phases = Infinity }: Duration, parts: Parts): Promise<void> {
@@ -71,7 +71,7 @@ async function runPhases({ seconds = Infinity, phases = Infinity }: Duration, pa
   }
 }
 
-/** The attackers do not wait for the other clients: they continue until the check has ended. */
+/** Runs one phase. The attackers continue until the check of the other clients has ended. */
 async function runPhase(phase: number, { attack, stop, look, check }: Parts): Promise<void> {
   let checking: Promise<void> | undefined;
   let isChecked = false;

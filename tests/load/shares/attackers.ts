@@ -1,21 +1,20 @@
-// Clients that fill their share of every pot, and fill it again when they have lost a part.
+// Clients that fill their share of every account, and refill the share when they have lost part of it.
 import { toCall, toGet, toListen, toSlowCall } from "../../hostile/attack.ts";
 import { ask, initialize, toConsent, toEnd, toMessage, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
-/** The identities of the attackers. */
+/** How the attackers identify themselves to the servers. */
 export type Origin = "one address" | "16 networks of /56" | "one token";
 export const ORIGINS: readonly Origin[] = ["one address", "16 networks of /56", "one token"];
 
-/** The requests of each step in a round. */
+/** Number of requests per step and round. */
 const TIMES = 8;
 /**
- * The entries of each kind that are held and released in a round, so that other clients have a chance to take a place
- * first.
+ * Number of entries of each kind that are released in each round. The released places give the other clients a chance.
  */
 const RELEASED = 4;
 
-/** The number of phases after which each attacker has taken each step alone, and all steps at once. */
+/** Number of phases after which each attacker has taken each step alone, and has taken all steps concurrently. */
 export const PHASES = 16;
 
 type Step = () => unknown;
@@ -39,8 +38,7 @@ export class Attackers {
   }
 
   /**
-   * Takes steps without waiting for their responses: all steps in the first phase, and a single step in each other
-   * phase.
+   * Starts steps without waiting for their responses: all steps in the first phase, and one step in each other phase.
    */
   attack(phase: number): void {
     const steps = this.#listSteps();
@@ -91,7 +89,7 @@ export class Attackers {
     }
   }
 
-  /** Sends a request, and holds its response if the response is a stream. */
+  /** Sends a request, and keeps the response open if it is a stream. */
   async #post(request: Request, caller: Caller = this.#next()): Promise<void> {
     const { status, headers, body } = await send(this.#site, caller, request);
     if (!body) return;
@@ -130,7 +128,7 @@ export class Attackers {
     await this.#post(toConsent(await ask(this.#site, caller)), caller);
   }
 
-  /** Releases the oldest streams and bodies. */
+  /** Releases the oldest `count` streams and bodies. */
   #release(count: number): void {
     for (const stream of [...this.#streams].slice(0, count)) {
       this.#streams.delete(stream);
@@ -154,14 +152,14 @@ export class Attackers {
 }
 
 /**
- * The token of a request. Only attackers with the same token have a valid token, and it is verified asynchronously each
- * time.
+ * Returns the token of an attacker. The token is valid only if all attackers share one token, and it is verified
+ * asynchronously on each request.
  */
 function toToken(origin: Origin, n: number): string {
   return origin === "one token" ? "slow-eve" : `junk-${n}`;
 }
 
-/** An address in one of 16 /56 networks, and in any /64 network of that network. */
+/** Returns an address in one of 16 /56 networks, and in any /64 network within it. */
 function toAddress(n: number): string {
   const network = `2001:db8:${(n % 16 + 1).toString(16)}:${(0x1200 + (n >> 4) % 256).toString(16)}`;
   return `${network}::${(n % 65_535).toString(16)}`;

@@ -1,5 +1,5 @@
-// `deno task load:shares`: attackers take as much of every pot as the server allows, while other clients use their
-// existing shares. On Bun: `bun tests/load/shares/main.ts --seconds 60`.
+// `deno task load:shares`: attackers take as much of every shared limit ("pot") as the server allows, while other
+// clients use the shares that they already have. On Bun, run `bun tests/load/shares/main.ts --seconds 60`.
 import process from "node:process";
 import { readNumber, readOptions } from "../../support/options.ts";
 import { attack, type Shares } from "./attack.ts";

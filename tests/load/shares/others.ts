@@ -1,25 +1,28 @@
-// Clients that use a server in the same way as before the attack.
+// Clients that use a server before and during the attack, and check that nothing has changed for them.
 import { toCall, toGet, toListen } from "../../hostile/attack.ts";
 import { ask, initialize, toConsent, toRead, toTalk } from "./requests.ts";
 import { type Caller, send, type Site } from "./sites.ts";
 
-/** The number of bytes of a body that is queued. A slow body counts 192 KiB more, and 256 KiB may use the reserve. */
+/**
+ * Size in bytes of the part of a body that is queued. A slow body counts 192 KiB more, and a client can use 256 KiB of
+ * the reserve.
+ */
 const LARGE_BODY = 60_000;
-/** The milliseconds after which a missing response counts as lost. */
+/** Time in milliseconds after which a response counts as lost. */
 const LATE_MS = 10_000;
 
-/** The state of the clients before an attack. */
+/** What the clients held before the attack. */
 interface Held {
   readonly session: string;
-  /** The id of the first event that the session keeps. */
+  /** The id of the first event that is stored for the session. */
   readonly event: string;
-  /** The URI of the kept result. */
+  /** The URI of the stored large result. */
   readonly kept: string;
-  /** The state of a consent that is given after the attack. */
+  /** The request state of a consent question, which is answered after the attack. */
   readonly consent: string;
 }
 
-/** All other clients of one server. */
+/** The other clients of one server. */
 export class Others {
   /** The number of checks so far. */
   checks = 0;
@@ -43,7 +46,7 @@ export class Others {
     );
   }
 
-  /** Opens a subscription and a session with events, keeps a result, and asks for a consent. */
+  /** Opens a subscription and a session with events, stores a large result, and asks for consent. */
   async start(): Promise<void> {
     const subscription = await send(this.#site, this.#ada, toListen({ resourceSubscriptions: ["test://a"] }));
     this.#listening = this.#listen(subscription.body);
@@ -54,7 +57,7 @@ export class Others {
     this.#held = { session, event, kept, consent: await ask(this.#site, this.#cyd) };
   }
 
-  /** Checks that the state is the same as before. */
+  /** Checks that the clients still have everything that `start` opened and stored. */
   async check(): Promise<void> {
     const { session, event, kept } = this.#held;
     this.checks++;
@@ -67,12 +70,12 @@ export class Others {
     await this.#expect("the subscription", this.#untilNotified(), /notified/);
   }
 
-  /** Gives the consent. Call it after the last check. */
+  /** Answers the consent question. Must be called after the last check. */
   async finish(): Promise<void> {
     await this.#expect("the consent", this.#read(this.#cyd, toConsent(this.#held.consent)), /"accept"/);
   }
 
-  /** Waits until the subscription has ended with its server. */
+  /** Waits until the server has ended the subscription. */
   async end(): Promise<void> {
     await this.#listening;
   }
@@ -99,7 +102,7 @@ export class Others {
     const { body } = await send(this.#site, caller, request);
     const decoder = new TextDecoder();
     let text = "";
-    // Leaving the loop closes the stream.
+    // Leaving the loop cancels the stream.
     for await (const piece of body ?? []) {
       text += decoder.decode(piece, { stream: true });
       if (text.includes(end)) break;
@@ -107,7 +110,7 @@ export class Others {
     return text;
   }
 
-  /** A call whose body arrives in two pieces. */
+  /** Makes a call whose body arrives in two parts, and returns its result. */
   async #upload(caller: Caller): Promise<string> {
     const { request, write, finish } = toLargeCall();
     const answer = this.#read(caller, request);
@@ -141,12 +144,12 @@ export class Others {
 }
 
 function toCaller({ toPath, hasTokens }: Site, name: string, index: number): Caller {
-  // The token of the last client is verified asynchronously.
+  // The last client's token is verified asynchronously.
   const token = hasTokens ? `${name === "dan" ? "slow" : "known"}-${name}` : undefined;
   return { path: toPath(name), token, info: { remoteAddr: { hostname: `192.0.2.${77 + index}` } } };
 }
 
-/** A call with a large body, whose second half is sent by `finish`. */
+/** Creates a call with a large body. `finish` sends the second half of the body. */
 function toLargeCall() {
   const small = toCall("quick", { text: "x".repeat(LARGE_BODY) });
   const { readable, writable } = new TransformStream<Uint8Array>();
@@ -160,7 +163,7 @@ function toLargeCall() {
   };
   return {
     request: new Request(small.url, init),
-    // A server that refuses the body stops reading it.
+    // A write fails if the server refuses the body and stops reading.
     write: async () => await writer.write((await bytes).subarray(0, LARGE_BODY / 2)).catch(() => {}),
     finish: async () => {
       await writer.write((await bytes).subarray(LARGE_BODY / 2)).catch(() => {});

@@ -1,4 +1,4 @@
-// The servers that are attacked, with small limits, so that every pot is full within a second.
+// The servers that are attacked. Their limits are small, so that every shared limit is reached within a second.
 import { z } from "zod";
 import { createServer, extension, resource, type Server, tool } from "../../../mod.ts";
 import { customAuth } from "../../../src/auth/auth.ts";
@@ -11,29 +11,29 @@ import { wrapEngine } from "../../support/engines.ts";
 import { any } from "../../hostile/attack.ts";
 import { testLimits } from "../../support/limits.ts";
 
-/** The sender of a request, and its target. */
+/** Where a request is sent, and as whom. */
 export interface Caller {
   readonly path: string;
   readonly info: { readonly principal?: { readonly id: string }; readonly remoteAddr?: { readonly hostname: string } };
   readonly token?: string;
 }
 
-/** A server, and its pots. */
+/** A server with its accounts. */
 export interface Site {
   readonly server: Pick<Server, "fetch" | "close" | "resourceUpdated" | typeof INTERNALS>;
-  /** The path of a client. */
+  /** Returns the path that a client uses. */
   toPath(client: string): string;
   /** Whether callers need a token. */
   readonly hasTokens?: boolean;
-  /** Whether the path names a tenant, and state is in a store. */
+  /** Whether the path contains a tenant and the state is in a store. */
   readonly hasTenants?: boolean;
 }
 
-/** The duration of each slow operation, in milliseconds. */
+/** Duration of each slow operation, in milliseconds. */
 const SLOW_MS = 50;
 const STORE_MS = 10;
 
-/** A reserve has more places than there are networks, as with the default limits. */
+/** As with the default limits, a reserve has more places than there are attacking networks. */
 const LIMITS: LimitOptions = testLimits({
   memory: { bytes: 48_000_000, bytesPerClient: 4_000_000 },
   connections: { streams: 128, streamsPerClient: 16, sessions: 200 },
@@ -46,12 +46,12 @@ const LIMITS: LimitOptions = testLimits({
   request: { bodyMs: 5000, allBodiesBytes: 4_000_000 },
 });
 
-/** A server for all callers, with all state in memory. */
+/** Starts a server without authentication, with all state in memory. */
 export function startOpen(): Site {
   return { server: createServer({ ...toOptions(), path: "/mcp", handlers: listHandlers() }), toPath: () => "/mcp" };
 }
 
-/** A server with a path for each tenant, whose checks and handlers may be slow, with state in a slow store. */
+/** Starts a server with a path per tenant. Its checks and handlers can be slow, and its state is in a slow store. */
 export function startTenants(): Site {
   const server = createServer({
     ...toOptions(),
@@ -65,7 +65,7 @@ export function startTenants(): Site {
   return { server, toPath: (client) => `/${client}/mcp`, hasTenants: true };
 }
 
-/** A server that verifies some tokens synchronously, and all other tokens asynchronously. */
+/** Starts a server that verifies some tokens synchronously, and all other tokens asynchronously. */
 export function startProtected(): Site {
   const auth = customAuth((request) => {
     const [, kind, id] = /^Bearer (known|slow)-(\w+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
@@ -76,7 +76,7 @@ export function startProtected(): Site {
   return { server, toPath: () => "/mcp", hasTokens: true };
 }
 
-/** Sends a request as a caller. */
+/** Sends a request as the given caller. */
 export async function send({ server }: Site, { path, info, token }: Caller, request: Request): Promise<Response> {
   const own = new Request(new URL(path, request.url), request);
   if (token !== undefined) own.headers.set("authorization", `Bearer ${token}`);
@@ -92,7 +92,7 @@ function listHandlers() {
   const answersFirst = late.attribute({
     wrap(call, next) {
       call.detach();
-      // As many bytes as the client may hold, for as long as a finished task is kept.
+      // Hold as many bytes as the client is allowed to hold, for as long as a finished task is kept.
       const releases: (() => void)[] = [];
       for (let release; releases.length < 1000 && (release = call.keep(65_536));) releases.push(release);
       setTimeout(() => releases.forEach((release) => release()), 8 * SLOW_MS);

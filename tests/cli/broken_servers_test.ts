@@ -235,7 +235,7 @@ for (const { name, program } of runtimes) {
           ],
           [
             [...install, "cursor", "--file", "/proc/self/mem"],
-            /^Cannot read \/proc\/self\/mem: .*; check its permissions/,
+            /^Cannot read \/proc\/self\/mem: .*; check the file.s permissions/,
           ],
           [["call", "good.ts", "hi", "--timeout", "1", "--timeout", "2"], /^Cannot use --timeout twice/],
           [
@@ -311,7 +311,10 @@ for (const { name, program } of runtimes) {
         );
         const added = tried.flatMap(({ code, stderr }, i) => {
           if (code === 0) return [`n${i}`];
-          assert(/^Cannot change .*: another program (is writing|has just written) it; run /.test(stderr), stderr);
+          assert(
+            /^Cannot change .*: another program (is writing|has just written) the file; run /.test(stderr),
+            stderr,
+          );
           return [];
         });
         assert(added.length);

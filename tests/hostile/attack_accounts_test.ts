@@ -58,11 +58,11 @@ Deno.test("a call that is charged after its start releases only the memory that 
   const server = start({ handlers, limits: { memory: { bytesPerClient: 120_000 } } });
   const resourceSubscriptions = Array.from({ length: 60 }, (_, i) => `test://${i}/${"x".repeat(100)}`);
   const listen = () => server.fetch(toListen({ resourceSubscriptions }), as("eve"));
-  // The first call is not charged yet, because small calls are not charged while the client is far below its limit.
+  // The first call is not charged yet, because the calls of the client are within its limit together.
   const first = server.fetch(toCall("slow", { text: "x".repeat(20_000) }), as("eve"));
   await until(() => running === 1, "the first call runs");
   const open = [await listen(), await listen()];
-  // The second call makes the server charge both calls.
+  // The second call exceeds the limit, so now all calls are charged.
   const second = server.fetch(toCall("slow", { text: "x".repeat(2000) }), as("eve"));
   let ended = 0;
   second.finally(() => ended++);

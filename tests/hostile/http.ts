@@ -34,7 +34,7 @@ type Dropped = number | "closed";
 
 /** A request and its expected result. */
 export interface Case extends RawRequest {
-  /** The name, which begins with the number of the case. */
+  /** Name of the test step. */
   readonly name: string;
   /** The whole raw request. Replaces all parts. */
   readonly raw?: string | ((port: number) => string);

@@ -162,7 +162,7 @@ Deno.test("a client that accepts only JSON gets no stream, even if the handler s
     const modern = toMessage("modern", {}, { name: "steps" }, { progressToken: "p" });
     const body = JSON.stringify(version ? toMessage("legacy", {}, params) : modern);
     const own = version ? {} : { "mcp-name": "steps" };
-    await t.step(`the response is JSON with the version ${version ?? "of modern requests"}`, async () => {
+    await t.step(`the response is JSON (${version ?? "without a session"})`, async () => {
       const json = await fixture.send({ body, headers: { ...own, accept: "application/json" } });
       assertEquals([json?.status, json?.headers.get("content-type")], [200, "application/json"]);
       assertEquals(JSON.parse(json?.body ?? "").result.content[0].text, "done");

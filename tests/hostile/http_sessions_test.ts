@@ -146,7 +146,7 @@ Deno.test("an invalid or damaged session id is refused", async (t) => {
         id: request.method ? undefined : 1,
         ...gone,
       };
-      await t.step(`a ${request.method ?? "POST"} request with ${name} is refused`, () => fixture.check(one));
+      await t.step(`a ${request.method ?? "POST"} request with the session id ${name}`, () => fixture.check(one));
     }
   }
   const long: Case = {

@@ -1,5 +1,5 @@
-// JSON text in arguments and in responses that handlers return: parsing it may cost no more than the message that
-// contains it.
+// JSON text in arguments, and in the HTTP responses that handlers return. Parsing the text must not cost more than
+// parsing the message that contains the text.
 import { createServer, tool } from "../../mod.ts";
 import { adaptInput } from "../../src/schema/adapt_input.ts";
 import { BOUNDS } from "../support/limits.ts";
@@ -32,13 +32,13 @@ async function encodeJson(text: string) {
   });
 }
 
-Deno.test("arguments of only escaped quotes do not block the server", () => {
+Deno.test("an argument that consists of escaped quotes does not block the server", () => {
   for (const text of ['"' + '\\"'.repeat(100_000), '"'.repeat(100_000), "[".repeat(1_000_000), "\\".repeat(100_001)]) {
     assertLess(time(() => assertEquals(adapt({ x: text }, object), { x: text })), 500, text.slice(0, 5));
   }
 });
 
-Deno.test("a long text is parsed once, however many alternatives its schema has", () => {
+Deno.test("a long JSON text is parsed only once, however many alternatives its schema has", () => {
   const anyOf = Array.from({ length: 200 }, (_, i) => ({
     type: "object",
     properties: { list: { type: "array" }, kind: { const: i } },
@@ -57,13 +57,13 @@ Deno.test("two properties with the same text do not share the parsed value", () 
   assertEquals(a === b, false);
 });
 
-Deno.test("all JSON texts of one call together may contain as many values as a message", () => {
+Deno.test("the number of values in all JSON texts of a call is limited like the number of values in a message", () => {
   const text = `[${"0,".repeat(90_000)}0]`;
   const { x }: { readonly x?: unknown } = Object(adapt({ x: [text, text, text] }, { items: { type: "array" } }));
   assertEquals(Array.isArray(x) && x.map((item) => typeof item), ["object", "object", "string"]);
 });
 
-Deno.test("JSON text may contain few keys that are small numbers, for which an engine may allocate much memory", () => {
+Deno.test("the number of integer keys in JSON text is limited, because engines can allocate a lot of memory for them", () => {
   for (const part of ['{"999":1},', escaped]) {
     const text = `[${part.repeat(90_000)}0]`;
     assertEquals(adapt({ x: text }, { type: "array" }), { x: text });
@@ -72,14 +72,14 @@ Deno.test("JSON text may contain few keys that are small numbers, for which an e
   }
 });
 
-Deno.test("a response of only brackets does not block the server", async () => {
+Deno.test("a response that consists of brackets does not block the server", async () => {
   const cost = startCost();
   const { lost } = await encodeJson("[".repeat(4_000_000));
   assertLess(cost(), 250);
   assertEquals(lost, "it is nested deeper than 128 levels; return less");
 });
 
-Deno.test("a response with very many keys that are small numbers stays text", async () => {
+Deno.test("a response with too many integer keys is not parsed", async () => {
   for (const part of ['{"999":1},', escaped]) {
     const text = `[${part.repeat(90_000)}0]`;
     const { value } = await encodeJson(text);
@@ -89,7 +89,7 @@ Deno.test("a response with very many keys that are small numbers stays text", as
   assertEquals((await encodeJson(JSON.stringify(list))).value, list);
 });
 
-Deno.test("a long key is not counted again for each media block under it", async () => {
+Deno.test("a long key is counted once, however many media blocks its value contains", async () => {
   const many = tool({
     name: "many",
     run: () => ({ ["k".repeat(500_000)]: Array.from({ length: 5000 }, () => new Uint8Array(1)) }),

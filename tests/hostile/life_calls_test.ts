@@ -1,4 +1,4 @@
-// Every call ends in exactly one of two ways: with its response, or, when cancelled, with a closed stream.
+// Every call ends exactly once: with a response, or with a closed stream if the call was cancelled.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, McpError, type Observer, tool } from "../../mod.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -11,7 +11,7 @@ import { openPipe } from "../../src/transports/channel.ts";
 
 const any = { type: "object" } as const;
 
-/** Fails the test if an unhandled rejection occurs while `run` runs, or shortly after it. */
+/** Fails the test if an unhandled rejection occurs during `run` or shortly afterwards. */
 async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   const unhandled: unknown[] = [];
   const listener = (event: Event) => {
@@ -28,7 +28,7 @@ async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   assertEquals(unhandled, []);
 }
 
-/** Values that a handler may throw, and that break code that inspects them. */
+/** Returns values for handlers to throw. Inspecting some of these values throws another error. */
 function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   const trap = () => {
     throw new Error("a trap");
@@ -52,7 +52,7 @@ function hostileErrors(): readonly (readonly [what: string, error: unknown])[] {
   ];
 }
 
-behaviour("the call gets one response, whatever a handler throws", async (connect) => {
+behaviour("a call gets exactly one response, whatever the handler throws", async (connect) => {
   const errors = hostileErrors();
   const throwing = tool({
     name: "throwing",
@@ -67,7 +67,7 @@ behaviour("the call gets one response, whatever a handler throws", async (connec
   const { client, takeFaults } = await connect({ handlers: [throwing, quick] });
   for (const [i, [what]] of errors.entries()) {
     for (const later of [false, true]) {
-      // The response is a result for the model or, if the error cannot be inspected, an error.
+      // The response is an error result for the model, or a protocol error if the thrown value cannot be inspected.
       const outcome = await client.callTool("throwing", { i, later }).then(textOf, (error) => {
         assert(error instanceof McpError, `${what}: ${error}`);
         return error.message;
@@ -140,7 +140,7 @@ behaviour("a handler that ignores its signal releases its slot", async (connect)
 });
 
 behaviour(
-  "a result after the timeout is dropped, and so is a late error",
+  "a result or an error that a handler produces after the timeout is dropped",
   (connect) =>
     withoutUnhandled(async () => {
       const over = gate();
@@ -175,7 +175,7 @@ behaviour(
         run(_input, ctx) {
           const schema = { type: "object", properties: {} } as const;
           ctx.progress(1);
-          // The types reject this, but untyped code can do it.
+          // The casts pass values that the types forbid. Untyped code can pass such values.
           ctx.progress(2, { total: 1n as unknown as number }); // Wrong on purpose.
           ctx.log.error({
             get a() {
@@ -192,7 +192,7 @@ behaviour(
         },
       });
       const { client, takeFaults } = await connect({ handlers: [floating] }, { logLevel: "debug" });
-      // The client declared no capability, so every question fails immediately.
+      // Every question fails immediately, because the client has declared no capabilities.
       const result = await client.callTool("floating", {}, { meta: { progressToken: 1 } });
       assertEquals(textOf(result), "floating");
       assertEquals(takeFaults(), []);
@@ -200,14 +200,14 @@ behaviour(
 );
 
 behaviour(
-  "values that JSON cannot represent end no call, even while the client does not read",
+  "a call continues if the handler sends values that JSON cannot represent, even while the client does not read",
   (connect) =>
     withoutUnhandled(async () => {
       const odd = tool({
         name: "odd",
         async run(_input, ctx) {
           for (let i = 1; i < 300; i++) ctx.progress(i, { message: "x".repeat(500) });
-          await ctx.progress(300, { total: 1n as unknown as number }); // Untyped code can do this.
+          await ctx.progress(300, { total: 1n as unknown as number }); // The cast passes a value that the types forbid.
           return "odd";
         },
       });
@@ -216,7 +216,7 @@ behaviour(
     }),
 );
 
-/** Tools that wait until they are released. */
+/** Creates a tool whose calls wait until the test releases them. */
 function holding() {
   const log: string[] = [];
   const holds = new Map<string, () => void>();
@@ -244,11 +244,11 @@ function cancelled(client: Connection, name: string): { readonly cancel: () => v
 
 for (const limit of ["running", "runningPerClient"]) {
   const limits = { calls: { [limit]: 1 } };
-  // Over HTTP, the server counts every call of the modern era as a separate client.
+  // In the modern era over HTTP, each call counts as a separate client, so a limit per client has no effect.
   const eras = limit === "running" ? undefined : (["legacy"] as const);
 
   behaviour(
-    `a queued call can be cancelled, and never runs (${limit})`,
+    `a queued call that was cancelled never runs (${limit})`,
     async (connect) => {
       const { log, handlers, free } = holding();
       const { client, server } = await connect({ handlers, limits });
@@ -272,7 +272,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 
   behaviour(
-    `queued calls run in order of arrival, and each call runs (${limit})`,
+    `all queued calls run in the order of their arrival (${limit})`,
     async (connect) => {
       const { log, handlers, free } = holding();
       const { client } = await connect({ handlers, limits });
@@ -289,7 +289,7 @@ for (const limit of ["running", "runningPerClient"]) {
   );
 }
 
-behaviour("a client with its own queue does not block other clients from the process's slots", async (connect) => {
+behaviour("a client with many queued calls does not keep other clients from using free slots", async (connect) => {
   const { log, handlers, free } = holding();
   const limits = { calls: { running: 2, runningPerClient: 1 } };
   const { client, join } = await connect({ handlers, limits }, { principal: { id: "greedy" } });
@@ -323,12 +323,12 @@ Deno.test("thousands of queued calls that end immediately do not grow the stack"
   const first = server.fetch(toRequest("tools/call", { name: "hold" }));
   await until(() => isRunning, "the first call runs");
   const waiting = Array.from({ length: 4200 }, () => ask(server, "tools/list"));
-  await Promise.race(waiting); // The queue is full.
+  await Promise.race(waiting); // Wait until the queue is full.
   open.open();
   await (await first).text();
   const answers = await Promise.all(waiting);
   assert(answers.every(({ result, status }) => result || status === 503));
-  // A quarter of the 4,096 places is for clients with an identity.
+  // A quarter of the 4,096 places in the queue is reserved for clients with an identity.
   assertEquals(answers.filter(({ status }) => status === 503).length, 4200 - 3072);
   assertEquals((await ask(server, "tools/list")).status, 200);
   await server.close();
@@ -361,7 +361,7 @@ Deno.test("a cancellation that races with the end of a call causes at most one r
     };
     const call = (id: number) =>
       end.receive(JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "race", _meta: meta } }));
-    call(0); // This call loads the era. Messages that wait for the load do not race.
+    call(0); // Load the code of the era with a first call, because calls that wait for the load would not race.
     await end.idle();
     for (let id = 1; id <= 10_000; id++) {
       call(id);
@@ -416,7 +416,7 @@ Deno.test("a client that disconnects while the response is sent gets at most one
     await server.close();
   }));
 
-behaviour("a result that cannot be sent becomes an error, on a stream as well", async (connect) => {
+behaviour("if a result cannot be sent, the response is an error, on a stream as well", async (connect) => {
   const cycle: Record<string, unknown> = {};
   cycle.self = cycle;
   const results = [

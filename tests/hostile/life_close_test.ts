@@ -1,4 +1,4 @@
-// Shutdown of a server: running calls get time to end, queued calls are refused, and no resource leaks.
+// Closing a server: running calls get time to end, queued calls are refused, and no resource leaks.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { startChild, startHttpServer, toCommand } from "../../src/testing/http_server.ts";
@@ -7,7 +7,7 @@ import { gate, until } from "../support/behaviour.ts";
 import { ask, toRequest } from "../support/requests.ts";
 import { readData, startSession, toCall } from "./unread.ts";
 
-/** Runs a test with all sanitizers: a leaked timer, listener or stream fails the test. */
+/** Registers a test with Deno's sanitizers, so that a leaked timer, listener or stream fails the test. */
 function clean(name: string, fn: () => Promise<void>): void {
   Deno.test({ name, fn, sanitizeOps: true, sanitizeResources: true });
 }
@@ -109,7 +109,7 @@ for (const inTime of [true, false]) {
   });
 }
 
-clean("calls that are queued when the server closes get a response", async () => {
+clean("queued calls get a response when the server closes", async () => {
   for (const inTime of [true, false]) {
     const { open, counts, server } = createHolding({
       limits: { calls: { running: 1, closeMs: inTime ? 10_000 : 50 } },
@@ -128,7 +128,7 @@ clean("calls that are queued when the server closes get a response", async () =>
   }
 });
 
-clean("a pipe gets the end of running calls and of subscriptions", async () => {
+clean("over a pipe, closing the server ends running calls and subscriptions", async () => {
   for (const era of ["modern", "legacy"] as const) {
     const { open, counts, server } = createHolding({ limits: { calls: { closeMs: 50 } } });
     const client = await connectTest(server, { era, transport: "pipe" });
@@ -158,29 +158,32 @@ clean("1,000 servers are created and closed without a leak", async () => {
   }
 });
 
-clean("100 servers on ports, each with a session, a stream and a disconnected client, leak no resource", async () => {
-  for (let i = 0; i < 100; i++) {
-    const { open, counts, server } = createHolding();
-    const host = startHttpServer(server.fetch);
-    const url = `${host.origin}/mcp`;
-    const session = await startSession(url, fetch);
-    const stream = await fetch(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } });
-    const leaving = new AbortController();
-    const lost = fetch(url, { ...toCall("hold"), signal: leaving.signal }).then(
-      (response) => response.text(),
-      () => "",
-    );
-    await until(() => counts.started === 1, "the call runs");
-    leaving.abort();
-    await lost.catch(() => {});
-    open();
-    await server.close();
-    assertEquals(readData(await stream.text()), []);
-    await host.stop();
-  }
-});
+clean(
+  "closing 100 HTTP servers, each with a session, a stream and a disconnected client, leaks no resource",
+  async () => {
+    for (let i = 0; i < 100; i++) {
+      const { open, counts, server } = createHolding();
+      const host = startHttpServer(server.fetch);
+      const url = `${host.origin}/mcp`;
+      const session = await startSession(url, fetch);
+      const stream = await fetch(url, { headers: { accept: "text/event-stream", "mcp-session-id": session } });
+      const leaving = new AbortController();
+      const lost = fetch(url, { ...toCall("hold"), signal: leaving.signal }).then(
+        (response) => response.text(),
+        () => "",
+      );
+      await until(() => counts.started === 1, "the call runs");
+      leaving.abort();
+      await lost.catch(() => {});
+      open();
+      await server.close();
+      assertEquals(readData(await stream.text()), []);
+      await host.stop();
+    }
+  },
+);
 
-clean("notifications without a recipient are dropped silently", async () => {
+clean("a notification without a recipient is dropped without an error", async () => {
   const { server } = createHolding();
   const late = tool({ name: "late", run: () => "" });
   const client = await connectTest(server, { era: "modern", transport: "pipe" });
@@ -196,7 +199,7 @@ clean("notifications without a recipient are dropped silently", async () => {
   await client.close();
 });
 
-clean("a handler whose client has disconnected may still log and report progress", async () => {
+clean("a handler can still log and report progress after its client has disconnected", async () => {
   let said = 0;
   const { promise: gone, resolve: go } = Promise.withResolvers<void>();
   const chat = tool({
@@ -223,7 +226,7 @@ clean("a handler whose client has disconnected may still log and report progress
   await server.close();
 });
 
-clean("servers in one process share no state: closing one server does not affect another server", async () => {
+clean("closing one server does not affect another server in the same process", async () => {
   const one = createHolding();
   const two = createHolding();
   two.server.handlers.add(tool({ name: "more", run: () => "more" }));
@@ -243,8 +246,7 @@ clean("servers in one process share no state: closing one server does not affect
   }
 });
 
-/** Runs a one-line script beside this file, without permissions on Deno. */
-/** The packages that the library's own modules import. */
+/** Maps the library's imports to packages. */
 const CONFIG = decodeURIComponent(new URL("../../deno.json", import.meta.url).pathname);
 
 async function runScript(
@@ -267,14 +269,14 @@ async function runScript(
   return { code, out, errors };
 }
 
-clean("an import has no effect: no output, no prompt, no process that stays alive", async () => {
+clean("importing the library prints nothing, prompts for nothing and does not keep the process alive", async () => {
   const { default: config } = await import("../../deno.json", { with: { type: "json" } });
   const root = new URL("../../", import.meta.url).href;
   const imports = Object.values(config.exports).map((path) => `import ${JSON.stringify(new URL(path, root).href)};`);
   assertEquals(await runScript(`${imports.join("\n")}`), { code: 0, out: "", errors: "" });
 });
 
-clean("a server without an open transport keeps no process alive", async () => {
+clean("a server without an open transport does not keep the process alive", async () => {
   const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
   const source = `const { createServer, tool } = await import(${library});
     const server = createServer({ name: "idle", version: "1.0.0", handlers: [tool({ name: "a", run: () => "" })] });
@@ -284,7 +286,7 @@ clean("a server without an open transport keeps no process alive", async () => {
   assertEquals(await runScript(source), { code: 0, out: "200\n", errors: "" });
 });
 
-clean("an unhandled rejection is left to the runtime: the library installs no handler", async () => {
+clean("the library does not handle unhandled rejections, so the runtime ends the process", async () => {
   const library = JSON.stringify(new URL("../../mod.ts", import.meta.url).href);
   const source = `const { createServer, tool } = await import(${library});
     const run = () => { Promise.reject(new Error("forgotten")); return new Promise(() => setTimeout(() => {}, 1000)); };
@@ -297,7 +299,7 @@ clean("an unhandled rejection is left to the runtime: the library installs no ha
   assertStringIncludes(errors, "forgotten");
 });
 
-/** A clock whose date can be set while its timers continue, as when an administrator sets the system's clock. */
+/** Creates a clock whose date can be set without affecting its timers, as when the system clock is set. */
 function settableClock() {
   const clock = fakeClock();
   let offset = 0;

@@ -1,5 +1,4 @@
-// Clients never get each other's data, although all clients number their requests in the same way and share one server
-// object.
+// Clients of one server never receive each other's data, even if all clients use the same request ids.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import type { Principal } from "../../src/library.ts";
@@ -12,7 +11,7 @@ import { readData, startSession, toCall } from "./unread.ts";
 
 const any = { type: "object" } as const;
 
-/** Reports a word as progress, waits for a few turns, and returns the word. */
+/** Creates a tool that reports a word as progress, waits for a random number of turns, and returns the word. */
 function echoing(seed: number) {
   const { below } = random(seed);
   return tool({
@@ -28,7 +27,7 @@ function echoing(seed: number) {
   });
 }
 
-/** The words in one response, starting with the words of its progress. */
+/** Returns the words in a response: first the words in progress notifications, then the word in the result. */
 async function readWords(response: Response): Promise<unknown[]> {
   const text = await response.text();
   const messages = text.startsWith("{") ? [JSON.parse(text)] : readData(text);
@@ -38,7 +37,7 @@ async function readWords(response: Response): Promise<unknown[]> {
   });
 }
 
-Deno.test("20,000 responses to requests numbered 1: no response reaches the wrong client", async () => {
+Deno.test("each of 20,000 requests with the id 1 gets its own response", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(154)] });
   const url = "http://localhost/mcp";
   const { below } = random(1154);
@@ -59,7 +58,7 @@ Deno.test("20,000 responses to requests numbered 1: no response reaches the wron
   await server.close();
 });
 
-Deno.test("1,000 responses over real connections, all numbered 1", async () => {
+Deno.test("each of 1,000 requests with the id 1 over TCP connections gets its own response", async () => {
   const server = createServer({ name: "echo", version: "1.0.0", handlers: [echoing(155)] });
   const host = startHttpServer(server.fetch);
   const url = `${host.origin}/mcp`;
@@ -78,7 +77,7 @@ Deno.test("1,000 responses over real connections, all numbered 1", async () => {
 });
 
 behaviour(
-  "two calls with one id and one token on one connection each get their own response",
+  "two calls with the same id and progress token on one connection each get their own response",
   async (connect, way) => {
     const pairs = 300;
     const { client } = await connect({ handlers: [echoing(156)] });
@@ -93,7 +92,7 @@ behaviour(
         });
         return { word, received, text: textOf(result) };
       }));
-      // On one pipe, messages with one id cannot be distinguished, so only the number of responses is checked.
+      // Over a pipe, responses with the same id cannot be assigned to a call, so check them without their order.
       if (way.transport === "pipe") assertEquals(results.map(({ text }) => text).sort(), [`a${i}`, `b${i}`]);
       else for (const { word, received, text } of results) assertEquals([...received, text], [word, word, word]);
     }
@@ -131,7 +130,7 @@ behaviour("a cancellation ends only the call of the same client", async (connect
   assertEquals((await Promise.all(calls)).map(textOf), ["other 0", "other 1", "other 2"]);
 });
 
-Deno.test("a handler always gets the client info and principal of its own caller", async () => {
+Deno.test("a handler always receives its own caller's client info and principal", async () => {
   const facts = tool({
     name: "facts",
     async run(_input, ctx) {
@@ -164,7 +163,7 @@ Deno.test("a handler always gets the client info and principal of its own caller
   await server.close();
 });
 
-behaviour("a handler's changes to its input or its result reach no other call", async (connect) => {
+behaviour("a handler's changes to its input or result do not affect other calls", async (connect) => {
   const shared = { type: "text" as const, text: "shared" };
   const change = tool({
     name: "change",

@@ -1,11 +1,11 @@
-// Resources held for clients that connect and disconnect: a short version of `deno task soak`.
+// The server releases all resources of clients that have disconnected. This is a short version of `deno task soak`.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { until } from "../support/behaviour.ts";
 import { startSession, toCall } from "./unread.ts";
 
-Deno.test("no resource is held after valid calls, invalid messages, failures, sessions and disconnects", async () => {
+Deno.test("the server releases all resources after valid calls, invalid messages, failures, sessions and disconnects", async () => {
   const counts = { started: 0, ended: 0 };
   const hold = tool({
     name: "hold",
@@ -60,7 +60,7 @@ Deno.test("no resource is held after valid calls, invalid messages, failures, se
   const { streams } = (await server[INTERNALS].http.endpoint.load()).parts;
   await until(() => counts.ended === 50 && streams.size === 0, "all streams are gone");
   assertEquals([counts.started, statuses.get(400)], [50, 50]);
-  // The session sweep stays; the timers of bodies and streams end within a moment.
+  // Only the timer of the session sweep remains after the timers of bodies and streams have ended.
   await until(() => streams.ticker.size <= 1, "no timer but the session sweep");
   await server.close();
   await until(() => streams.ticker.size === 0, "no timer");

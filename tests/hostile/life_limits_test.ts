@@ -1,4 +1,4 @@
-// Every limit is enforced, and its error names it.
+// The server enforces every limit, and the error names the limit.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { createServer, extension, type Observer, resource, type ServerOptions, tool } from "../../mod.ts";
@@ -81,12 +81,12 @@ function start(limits: LimitOptions, more: Partial<ServerOptions> = {}) {
   };
 }
 
-/** The limits that were reported to the observers of this file. */
+/** The limits that the tests of this file have reached, as reported to observers. */
 const reached = new Set<string>();
 
 type Held = ReturnType<typeof start>;
 
-/** A request for any method. */
+/** Creates a modern request, or a legacy request if `session` is given. */
 function toRequest(
   method: string,
   params: Json = {},
@@ -115,7 +115,7 @@ async function send({ server }: Held, ...request: Parameters<typeof toRequest>) 
   }; // a JSON-RPC response
 }
 
-/** Sends a request that must be refused with this status and the name of the limit. */
+/** Asserts that a request is refused with the given status, and that the error names the limit. */
 async function refuse(held: Held, limit: string, status: number, ...request: Parameters<typeof toRequest>) {
   const { status: got, error, headers } = await send(held, ...request);
   assertEquals(got, status, error?.message);
@@ -132,7 +132,7 @@ function callLarge(held: Held, principal: string): Promise<Response> {
   return held.server.fetch(...toRequest("tools/call", large, { principal }));
 }
 
-/** A server with a tool whose result needs most of a limit of 4400 bytes. */
+/** Starts a server with a tool whose result uses most of a limit of 4400 bytes. */
 function startKeyed(limits: LimitOptions) {
   const held = start(limits);
   held.server.handlers.add(tool({
@@ -147,7 +147,7 @@ function startKeyed(limits: LimitOptions) {
   return held;
 }
 
-/** Asserts that the principal's large call is refused while a call of ada runs. Returns ada's call. */
+/** Asserts that a large call by `principal` is refused while a call by ada is running. Returns the call by ada. */
 async function refuseSecondCall(held: Held, limit: string, principal: string) {
   const first = callLarge(held, "ada");
   await until(() => held.counts.started === 1, "it runs");
@@ -161,12 +161,12 @@ function startAuth(auth: BoundOptions["auth"]) {
   return { ...held, [Symbol.asyncDispose]: () => (open(), held[Symbol.asyncDispose]()), open };
 }
 
-/** Asserts that a peer is refused while the authentication of another peer takes time, and is served afterwards. */
+/** Asserts that the server refuses a peer while it is authenticating another peer, and serves both peers afterwards. */
 async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: string, hostname: string) {
   const { headers, body } = toCall("quick");
   const send = (hostname: string) =>
     held.server.fetch(new Request(url, { method: "POST", headers, body }), { remoteAddr: { hostname } });
-  // The authentication module of the server is loaded with its first request.
+  // Send a first request, because it loads the server's authentication module.
   await held.server.fetch(new Request(url, { method: "OPTIONS" }));
   const first = send("203.0.113.1");
   if (!limit) return { first };
@@ -179,7 +179,7 @@ async function refuseSecondAuth(held: ReturnType<typeof startAuth>, limit: strin
   return { first };
 }
 
-/** Starts a server with tenants, each of which has limits. */
+/** Starts a server with the given limits for each tenant. */
 function startTenants(perTenant: Partial<Bounds["perTenant"]>) {
   return start({ perTenant }, { path: "/t/:tenant/mcp" });
 }
@@ -197,7 +197,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     await using held = start({ request: { bodyBytes: 1000 } });
     await refuse(held, "request.bodyBytes", 413, "tools/call", { ...quick, arguments: { x: "x".repeat(1000) } });
     const { headers } = toCall("quick");
-    // Without a length, bytes are counted as they arrive.
+    // A body without a declared length is counted as it arrives.
     const body = new ReadableStream({
       pull: (controller) => controller.enqueue(new TextEncoder().encode(" ".repeat(300))),
     });
@@ -317,7 +317,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
   },
   async "calls.waiting"() {
     await using held = start(testLimits({ calls: { running: 1, waiting: 100 } }));
-    // A quarter of the queue is for clients with an identity.
+    // A quarter of the queue is reserved for clients with an identity.
     const calls = Array.from({ length: 76 }, () => started(send(held, "tools/call", { name: "hold" })));
     await until(() => held.counts.started === 1, "one runs");
     await refuse(held, "calls.waiting", 503, "tools/call", quick);
@@ -335,7 +335,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const later = tool({ name: "later", extensions: [own.attribute({ wrap })], run: () => promise });
     await using held = start({ calls: { detached: 4 } });
     for (const handler of [own, later]) held.server.handlers.add(handler);
-    // Three quarters are for clients without an identity.
+    // Clients without an identity can use three quarters of the limit.
     for (let i = 0; i < 3; i++) assert((await send(held, "tools/call", { name: "later" })).result);
     await refuse(held, "calls.detached", 503, "tools/call", { name: "later" });
     assert((await send(held, "tools/call", quick)).result);
@@ -519,7 +519,7 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     const third = await held.server.fetch(...toRequest("subscriptions/listen", listen));
     assertEquals(third.status, 200);
     for (const each of [open[1], third]) await each.body?.cancel();
-    // Legacy sessions may have the same number of streams.
+    // Legacy sessions can have the same number of streams.
     const visits: Response[] = [];
     for (let i = 0; i < 3; i++) {
       const headers = { accept: "text/event-stream", "mcp-session-id": await startSession(url, held.server.fetch) };
@@ -631,7 +631,8 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
       assertEquals([response.status, response.headers.get("retry-after")], [503, "1"]);
       assertStringIncludes(await response.text(), "(connections.sessions)");
     }
-    // The state of a session that becomes idle is evicted, and is restored when there is room again.
+    // The first session becomes idle, so its state is evicted. The state is restored later, when another session can be
+    // evicted.
     await streams[0].body?.cancel();
     assert((await send(held, "ping", {}, { session })).result);
     await streams[1].body?.cancel();
@@ -657,15 +658,15 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals(await ping(third, ada), [503, true]);
     const other = await startSession(url, eve);
     assertEquals(await ping(other, eve), [200, false], "another principal has room");
-    // An idle session of the same principal is evicted, not a session of another principal.
+    // The server evicts an idle session of the same principal, not of another principal.
     await streams[0].body?.cancel();
     assertEquals(await ping(third, ada), [200, false]);
     assertEquals(await ping(busy[0], ada), [200, false], "its state is restored when there is room again");
     await streams[1].body?.cancel();
-    // Sessions without a principal count only towards the common limit.
+    // Sessions without a principal count only towards the limit for all clients.
     const nobody = await Promise.all([1, 2, 3].map(() => startSession(url, held.server.fetch)));
     for (const session of nobody) assertEquals(await ping(session, held.server.fetch), [200, false]);
-    // An ended session no longer counts; the other sessions of its principal still count.
+    // After a session has ended, only the remaining sessions of the principal count.
     const end = (session: string) =>
       ada(new Request(url, { method: "DELETE", headers: { "mcp-session-id": session } }));
     const open = async () => {
@@ -702,9 +703,9 @@ const cases: { readonly [path in Path]: (() => Promise<void>) | undefined } = {
     assertEquals((await send(held, "ping", {}, { session })).status, 404);
     assertEquals((await send(held, "ping", {}, { session: unused })).status, 404);
   },
-  // Several instances have their own tests in stores/shared_tenant_limits_test.ts.
+  // tests/stores/shared_tenant_limits_test.ts tests this limit with several instances.
   "perTenant.shared": undefined,
-  // Replay has its own tests.
+  // streams_pressure_test.ts and streams_events_test.ts test the limits on replay.
   "replay.events": undefined,
   "replay.bytes": undefined,
   "replay.ms": undefined,
@@ -737,20 +738,21 @@ Deno.test("this file has a test for every limit", () =>
   assertEquals(Object.keys(cases).sort(), toPaths(BOUNDS).sort()));
 
 /**
- * Limits on the server's own messages. No client can exceed these limits, so they are never reported to an observer.
+ * Limits on the server's own messages. Clients cannot exceed these limits, so the server never reports them to an
+ * observer.
  */
 const unheard: readonly string[] = ["calls.pageItems", "streams.openAfterMs", "streams.heartbeatMs"];
 
 for (const [name, run] of Object.entries(cases)) {
   if (!run) continue;
-  Deno.test(`limits.${name} is enforced, and reported to the observer`, async () => {
+  Deno.test(`the server enforces limits.${name}, and reports reaching the limit to the observer`, async () => {
     reached.clear();
     await run();
     assertEquals(reached.has(name), !unheard.includes(name), `heard: ${[...reached]}`);
   });
 }
 
-Deno.test("the 769th subscription without an address is refused, and the earlier subscriptions stay open", async () => {
+Deno.test("the 769th subscription of clients without an address is refused, and the other subscriptions stay open", async () => {
   await using held = start({});
   const open = await Promise.all(
     Array.from({ length: 768 }, () => held.server.fetch(...toRequest("subscriptions/listen", listen))),
@@ -773,7 +775,7 @@ Deno.test("the 769th subscription without an address is refused, and the earlier
   }
 });
 
-Deno.test("an invalid filter is refused, and entries the server cannot serve are omitted", async () => {
+Deno.test("an invalid subscription filter is refused, and entries that the server cannot serve are omitted", async () => {
   await using held = start({});
   for (
     const notifications of [undefined, null, 5, "x", [], { resourceSubscriptions: "x" }, { resourceSubscriptions: [5] }]
@@ -794,7 +796,7 @@ Deno.test("an invalid filter is refused, and entries the server cannot serve are
   await reader?.cancel();
 });
 
-Deno.test("sessions beyond the limit evict the state of idle sessions, which stay valid", async () => {
+Deno.test("new sessions beyond the limit evict the state of idle sessions, and the idle sessions stay valid", async () => {
   await using held = start({ connections: { sessions: 50 } });
   const sessions: string[] = [];
   for (let i = 0; i < 200; i++) sessions.push(await startSession(url, held.server.fetch));
@@ -811,14 +813,14 @@ Deno.test("thousands of invalid session ids occupy no memory", async () => {
   assert((await send(held, "ping", {}, { session: real })).result);
 });
 
-Deno.test("10,000 calls of one session leave no listener and cause no warning", async () => {
+Deno.test("after 10,000 calls in one session, no listener is left and no warning was printed", async () => {
   await using held = start({});
   const session = await startSession(url, held.server.fetch);
   for (let i = 0; i < 10_000; i++) assert((await send(held, "tools/call", quick, { session })).result);
   assertEquals(held.faults, []);
 });
 
-Deno.test("a response that is foreign, repeated or late does not reach any handler", async () => {
+Deno.test("a response that is repeated, late or from another client does not reach a handler", async () => {
   await using held = start({ calls: { answerMs: 10_000 } });
   const asked: { readonly session: string; readonly id: unknown; readonly reading: Promise<string> }[] = [];
   for (let i = 0; i < 2; i++) {
@@ -842,7 +844,7 @@ Deno.test("a response that is foreign, repeated or late does not reach any handl
   };
   const accepted = { action: "accept", content: {} };
   const [one, two] = asked;
-  // Responses to unknown ids, with the id of the other session, and with the wrong JSON type of the id.
+  // Responses with an unknown id, the id of a question in the other session, or an id of another JSON type.
   for (const id of ["ask-99", "x", 1, 0]) assertEquals(await say(one.session, { id, result: accepted }), 202);
   assertEquals(await say(two.session, { id: two.id, result: accepted }), 202);
   assertEquals(await say(two.session, { id: two.id, result: { action: "decline" } }), 202);
@@ -852,7 +854,7 @@ Deno.test("a response that is foreign, repeated or late does not reach any handl
   assertEquals(await say(one.session, { id: one.id, result: accepted }), 202);
 });
 
-Deno.test("a ticket from ctx.once makes a payment happen once, however often the same answer arrives", async () => {
+Deno.test("with a ticket from ctx.once, a payment happens only once, even if the client repeats its answer", async () => {
   const used = new Set<string>();
   const pay = tool({
     name: "pay",
@@ -877,7 +879,7 @@ Deno.test("a ticket from ctx.once makes a payment happen once, however often the
   assertEquals(held.faults, []);
 });
 
-Deno.test("consent to pay ten is not accepted for twelve", async () => {
+Deno.test("an answer that accepts one price is not accepted for another price", async () => {
   let price = 10;
   const pay = tool({
     name: "pay",
@@ -905,7 +907,7 @@ Deno.test("consent to pay ten is not accepted for twelve", async () => {
   assertEquals(Object(last.result?.content)[0].text, "paid 12");
 });
 
-Deno.test("a state is valid under any listed secret, and under no other secret", async () => {
+Deno.test("requestState is valid if it was sealed with one of the server's secrets, and is refused otherwise", async () => {
   const [old, young, foreign] = ["old", "young", "foreign"].map((word) => word.repeat(20));
   const at = async (secret: string | readonly string[] | undefined, params: Json) => {
     await using held = start({}, { secret });
@@ -932,7 +934,7 @@ const THIN: readonly (readonly (readonly [string, string])[])[] = [
   [['{ "a" : [', "]}"]],
 ];
 
-Deno.test("levels are counted exactly, however few characters each level takes", async () => {
+Deno.test("the limit on nesting levels is exact, however few characters a level takes", async () => {
   const { below, pick } = random(30);
   for (let i = 0; i < 300; i++) {
     const most = 1 + below(40);

@@ -1,5 +1,5 @@
-// Matching time is proportional to the input: each regular expression of the source is tested with long repetitions of
-// its characters, and the parsers that a client reaches get the worst known input.
+// Regular expressions and parsers take linear time. Each regular expression in the source is tested with long
+// repetitions of its characters, and each parser that a client can reach is tested with the worst known input.
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { createServer, resource, tool } from "../../mod.ts";
 import { BOUNDS } from "../support/limits.ts";
@@ -17,7 +17,7 @@ interface Pattern {
   readonly flags: string;
 }
 
-/** The source files that the exports import, except files that run only beside a server. */
+/** Returns the source files that the package's exports import, except files that do not run in a server. */
 async function listFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   const queue = Object.values(config.exports).map((path) => new URL(path, new URL("../../", import.meta.url)).href);
@@ -31,7 +31,10 @@ async function listFiles(): Promise<ReadonlyMap<string, string>> {
   return files;
 }
 
-/** The regular expressions of a file. The search is handwritten, because the runtimes share no parser. */
+/**
+ * Finds the regular expression literals in a file. The search does not use a parser, because Deno and Bun have no
+ * common parser.
+ */
 function listPatterns(file: string, text: string): Pattern[] {
   const patterns: Pattern[] = [];
   const braces: string[] = [];
@@ -71,7 +74,7 @@ function listPatterns(file: string, text: string): Pattern[] {
   return patterns;
 }
 
-/** Long strings that nearly match a pattern, but do not. */
+/** Yields long strings that nearly match a pattern. */
 function* pump({ source }: Pattern, length: number): Generator<string> {
   const own = [
     ...new Set((source + (source.includes("\\s") ? " " : "")).replace(/\\[dwsbDWSB]|[\^$(){}|*+?\\[\]]/g, "")),
@@ -86,7 +89,10 @@ function* pump({ source }: Pattern, length: number): Generator<string> {
   }
 }
 
-/** The number of replacements, if the pattern is global. */
+/**
+ * Returns a function that applies the pattern to a text: replaces all matches if the pattern is global, or tests the
+ * text otherwise.
+ */
 function run({ source, flags }: Pattern): (text: string) => unknown {
   const pattern = new RegExp(source, flags);
   return flags.includes("g") ? (text) => text.replace(pattern, "") : (text) => pattern.test(text);
@@ -94,7 +100,7 @@ function run({ source, flags }: Pattern): (text: string) => unknown {
 
 const patterns = [...await listFiles()].flatMap(([url, text]) => listPatterns(url.replace(/^.*\/(?=src\/)/, ""), text));
 
-Deno.test("the patterns of the source are extracted", () => {
+Deno.test("the regular expressions in the source files are found", () => {
   assertGreater(patterns.length, 30);
   for (const { source, flags } of patterns) new RegExp(source, flags);
   const text = 'a = /x[/]y/g; // /no/\nb = `${c.replace(/in/, `${d}`)} /no/`; e = f / g / h; i("/no/", /\\//u);';
@@ -105,23 +111,22 @@ Deno.test("the patterns of the source are extracted", () => {
   ]);
 });
 
-Deno.test("a pattern with quadratic or worse time is detected", () => {
+Deno.test("a regular expression that takes quadratic or exponential time is detected", () => {
   for (const source of ["^(a+)+$", "\\s+$", "(,+)*;", "([^/]+(?:,[^/]+)*)$"]) {
     assert(findSlow({ file: "", source, flags: "" }) !== undefined, source);
   }
 });
 
-/** The input that makes a pattern slow, or `undefined` if the pattern is linear. */
+/** Returns an input for which a pattern takes more than linear time, or `undefined` if there is none. */
 function findSlow(pattern: Pattern): string | undefined {
   const match = run(pattern);
-  // The longer text is tried only if the shorter text took measurable time, because an exponential pattern would never
-  // end.
+  // Increase the length step by step, because an exponential pattern would never end for a long text.
   for (const length of [12, 100, 2000, 16_000]) {
     const longer = [...pump(pattern, 2 * length)];
     for (const [i, text] of [...pump(pattern, length)].entries()) {
       if (leastCost(() => match(text), 1) < 2 * length / 10_000) continue;
       const times = () => [leastCost(() => match(text), 3), leastCost(() => match(longer[i]), 3)];
-      // A pattern counts as slow if it is slow three times, because the machine has other work.
+      // Measure three times, because other processes on the machine can slow down a single measurement.
       const isSlow = [1, 2, 3].every(() => {
         const [short, long] = times();
         return long > 1 && long / short > 3;
@@ -134,12 +139,15 @@ function findSlow(pattern: Pattern): string | undefined {
 }
 
 for (const pattern of patterns) {
-  Deno.test(`/${pattern.source}/${pattern.flags} of ${pattern.file} is linear`, () => {
+  Deno.test(`/${pattern.source}/${pattern.flags} in ${pattern.file} takes linear time`, () => {
     assertEquals(findSlow(pattern), undefined);
   });
 }
 
-/** Asserts that eight times the text takes about eight times as long. Quadratic parsing takes 64 times as long. */
+/**
+ * Asserts that reading a text that is eight times as long takes about eight times as long. With quadratic time, it
+ * would take 64 times as long.
+ */
 function linear(what: string, make: (length: number) => string, read: (text: string) => unknown): void {
   const attempt = (text: string) => () => {
     try {
@@ -150,7 +158,7 @@ function linear(what: string, make: (length: number) => string, read: (text: str
   };
   const [short, long] = [25_000, 200_000].map((length) => attempt(make(length)));
   let [shortMs, longMs] = [Infinity, Infinity];
-  // The minimum of interleaved runs, because other work on the machine slows single runs.
+  // Use the minimum of interleaved runs, because other processes on the machine can slow down single runs.
   for (let runs = 1; runs <= 20; runs++) {
     shortMs = Math.min(shortMs, leastCost(short, 1));
     longMs = Math.min(longMs, leastCost(long, 1));
@@ -216,7 +224,7 @@ Deno.test("messages of 100 KB are read in linear time", () => {
   }
 });
 
-Deno.test("lines are split in linear time, whatever their length and the size of chunks", () => {
+Deno.test("lines are split in linear time, whatever the length of the lines and the size of the chunks", () => {
   for (const line of ["", "a", "\r", "é", "x".repeat(1000)]) {
     linear(`lines of ${line.slice(0, 3)}`, (length) => `${line}\n`.repeat(length / (line.length + 1)), (text) => {
       const splitter = new LineSplitter(BOUNDS.request.lineBytes);
@@ -227,7 +235,7 @@ Deno.test("lines are split in linear time, whatever their length and the size of
   }
 });
 
-Deno.test("templates of every form match a URI of 100 KB in linear time", async () => {
+Deno.test("every form of URI template matches a URI of 100 KB in linear time", async () => {
   const names = Array.from({ length: 50 }, (_, i) => `v${i}`);
   const templates = [
     ...["{id}", "{+path}", "{/a,b}", "{?a,b}", "{&a}", "{;x}", "{#f}", "{.ext}"].map((each) => `t://a/${each}`),
@@ -243,7 +251,7 @@ Deno.test("templates of every form match a URI of 100 KB in linear time", async 
         try {
           return resource({ uri, name: `t${i}`, read: () => "" });
         } catch (error) {
-          // A form that the library refuses at registration cannot be slow.
+          // A form that `resource()` refuses needs no measurement.
           assert(error instanceof TypeError, String(error));
           return [];
         }

@@ -1,4 +1,4 @@
-// Cursors, completions, logs and subscriptions.
+// Attacks with cursors, completions, log levels and subscriptions.
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf, until } from "../support/behaviour.ts";
@@ -7,7 +7,7 @@ import { testLimits } from "../support/limits.ts";
 
 const any = { type: "object" } as const;
 
-/** The error code of the response to a request; `undefined` if the response has no error. */
+/** Resolves to the error code of a response, or to `undefined` if the response is not an error. */
 async function codeOf(asked: Promise<unknown>): Promise<unknown> {
   return await asked.then(() => undefined, (error) => error.code);
 }
@@ -27,7 +27,7 @@ behaviour("a cursor is valid only in its own list, and does not reveal handlers 
   };
   const first = await list("tools/list");
   assertEquals(first.names, ["a", "b"]);
-  // A handler that is hidden from a caller is not on any page for that caller, whatever the cursor's origin.
+  // With a cursor from another caller's list, a caller still does not see hidden handlers.
   assertEquals((await list("tools/list", first.next)).names, ["d"]);
   const prompts = await list("prompts/list");
   const bad = [
@@ -45,13 +45,13 @@ behaviour("a cursor is valid only in its own list, and does not reveal handlers 
     btoa("tools:__proto__").replaceAll("=", ""),
   ];
   for (const cursor of bad) assertEquals(await codeOf(list("tools/list", cursor)), -32602, `${cursor}`.slice(0, 50));
-  // The handler at the cursor was removed, so the cursor is no longer valid.
+  // The cursor is no longer valid, because the handler at its position was removed.
   server.handlers.remove(handlers[1]);
   assertEquals(await codeOf(list("tools/list", first.next)), -32602);
   assertEquals((await list("tools/list")).names, ["a", "d"]);
 });
 
-behaviour("invalid completion requests are refused, and the number of values is limited", async (connect) => {
+behaviour("invalid completion requests are refused, and the number of returned values is limited", async (connect) => {
   const complete = { city: (value: string) => Array.from({ length: 100_000 }, (_, i) => `${value.slice(0, 5)}${i}`) };
   const input = { type: "object", properties: { city: { type: "string" } } } as const;
   const handlers = [prompt({ name: "trip", input, complete, run: () => "" })];
@@ -115,20 +115,24 @@ behaviour(
     await until(() => client.received.length >= 7, "all messages arrive");
     const [first, second, third, fourth, , , last] = client.received.map(({ params }) => Object(params));
     assertEquals(first.data, odd);
-    // A value that JSON cannot represent is replaced by a note, not by an error.
+    // Data that JSON cannot represent is replaced with a string that says so.
     for (const { data } of [second, third, fourth]) assertEquals(typeof data, "string");
     assertEquals([last.data, last.logger], [{ password: "kept as it is" }, "logger\nname"]);
   },
 );
 
-behaviour("invalid levels are refused, and ten thousand changes of the level occupy no memory", async (connect) => {
-  const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "quick" })] });
-  for (const level of ["loud", "INFO", "", null, 5, {}, ["info"], undefined, "constructor"]) {
-    assertEquals(await codeOf(client.request("logging/setLevel", { level })), -32602, `${level}`);
-  }
-  for (let i = 0; i < 10_000; i++) await client.request("logging/setLevel", { level: i % 2 ? "info" : "error" });
-  assertEquals(textOf(await client.callTool("quick")), "quick");
-}, { eras: ["legacy"], transports: ["pipe"] });
+behaviour(
+  "invalid log levels are refused, and 10,000 changes of the level use no additional memory",
+  async (connect) => {
+    const { client } = await connect({ handlers: [tool({ name: "quick", run: () => "quick" })] });
+    for (const level of ["loud", "INFO", "", null, 5, {}, ["info"], undefined, "constructor"]) {
+      assertEquals(await codeOf(client.request("logging/setLevel", { level })), -32602, `${level}`);
+    }
+    for (let i = 0; i < 10_000; i++) await client.request("logging/setLevel", { level: i % 2 ? "info" : "error" });
+    assertEquals(textOf(await client.callTool("quick")), "quick");
+  },
+  { eras: ["legacy"], transports: ["pipe"] },
+);
 
 behaviour("no log message is sent to a client that did not request it", async (connect) => {
   const speaks = tool({ name: "speaks", run: async (_input, ctx) => (await ctx.log.emergency("help"), "spoken") });
@@ -137,36 +141,40 @@ behaviour("no log message is sent to a client that did not request it", async (c
   assertEquals(client.received, []);
 }, { eras: ["modern"] });
 
-behaviour("a client's subscriptions are its own, and bounded in number and length", async (connect, way) => {
-  const { client, join, server } = await connect({
-    handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
-    limits: testLimits({ streams: { watchedUris: 10 } }),
-  });
-  const watch = (uri: unknown, method = "subscribe") => client.request(`resources/${method}`, { uri });
-  for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
-  for (let i = 0; i < 10; i++) await watch(`a://${i}`);
-  assertEquals(await codeOf(watch("a://10")), -32602);
-  // A second subscription to one URI occupies no room, and an ended subscription releases its room.
-  await watch("a://9");
-  await watch("a://9", "unsubscribe");
-  await watch("a://none", "unsubscribe");
-  await watch("a://10");
-  for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
-  // As many characters as ten URIs of average length.
-  assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
-  await watch("a://" + "x".repeat(2000));
-  assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);
-  await watch("a://mine");
-  // No client can end the subscription of another client.
-  const other = await join();
-  await other.request("resources/unsubscribe", { uri: "a://mine" });
-  if (way.transport !== "pipe") return;
-  server.resourceUpdated("a://mine");
-  await until(() => client.received.length > 0, "the client gets the notification");
-  assertEquals(other.received, []);
-}, { eras: ["legacy"] });
+behaviour(
+  "each client has its own resource subscriptions, whose number and length are limited",
+  async (connect, way) => {
+    const { client, join, server } = await connect({
+      handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
+      limits: testLimits({ streams: { watchedUris: 10 } }),
+    });
+    const watch = (uri: unknown, method = "subscribe") => client.request(`resources/${method}`, { uri });
+    for (const uri of [5, null, undefined, {}, ["a://x"]]) assertEquals(await codeOf(watch(uri)), -32602, `${uri}`);
+    for (let i = 0; i < 10; i++) await watch(`a://${i}`);
+    assertEquals(await codeOf(watch("a://10")), -32602);
+    // A second subscription to the same URI does not count, and neither does a subscription that has ended.
+    await watch("a://9");
+    await watch("a://9", "unsubscribe");
+    await watch("a://none", "unsubscribe");
+    await watch("a://10");
+    for (let i = 0; i < 11; i++) await watch(`a://${i}`, "unsubscribe");
+    // The limit on characters allows one long URI if there are fewer URIs.
+    assertEquals(await codeOf(watch("a://" + "x".repeat(10_000))), -32602);
+    await watch("a://" + "x".repeat(2000));
+    assertEquals(await codeOf(watch("a://" + "y".repeat(2000))), -32602);
+    await watch("a://mine");
+    // An unsubscribe by another client does not end this client's subscription.
+    const other = await join();
+    await other.request("resources/unsubscribe", { uri: "a://mine" });
+    if (way.transport !== "pipe") return;
+    server.resourceUpdated("a://mine");
+    await until(() => client.received.length > 0, "the client gets the notification");
+    assertEquals(other.received, []);
+  },
+  { eras: ["legacy"] },
+);
 
-behaviour("the URIs of one subscription are bounded in length as well", async (connect) => {
+behaviour("the total length of the URIs in one subscription is limited as well", async (connect) => {
   const { client } = await connect({
     handlers: [resource({ uri: "a://{+rest}", name: "any", read: () => "" })],
     limits: testLimits({ streams: { watchedUris: 10 } }),
@@ -178,7 +186,7 @@ behaviour("the URIs of one subscription are bounded in length as well", async (c
   assertEquals(await codeOf(listen(Array.from({ length: 10 }, (_, i) => `a://${i}${"x".repeat(1000)}`))), -32602);
 }, { eras: ["modern"] });
 
-behaviour("1,000 tools with large schemas are listed in pages, which are built once", async (connect) => {
+behaviour("1,000 tools with large schemas are listed in pages, and each page is built only once", async (connect) => {
   const properties = Object.fromEntries(
     Array.from({ length: 20 }, (_, i) => [`field${i}`, { type: "string", description: "x".repeat(400) }]),
   );
@@ -207,7 +215,7 @@ behaviour("1,000 tools with large schemas are listed in pages, which are built o
   assertStringIncludes(JSON.stringify(tools[0]), "field19");
 }, { transports: ["memory"] });
 
-behaviour("a handler's changes to its input reach no other request", async (connect) => {
+behaviour("a handler's changes to its input do not affect other requests", async (connect) => {
   const spoils = tool({
     name: "spoils",
     input: any,

@@ -1,9 +1,9 @@
-// A TCP proxy on this machine that cuts idle connections, as middleboxes do.
+// A local TCP proxy that closes idle connections, as some load balancers do.
 
 /** A running proxy. */
 export interface Proxy {
   readonly port: number;
-  /** The number of connections that the proxy cut because they were idle. */
+  /** Number of idle connections that the proxy has closed. */
   readonly cuts: number;
   stop(): void;
 }
@@ -19,9 +19,11 @@ interface BunHost {
   connect(options: object): Promise<BunSocket>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 
-/** Starts a proxy in front of a port of `127.0.0.1`. */
+/**
+ * Starts a proxy that forwards connections to a port of `127.0.0.1`. Closes a connection after `idleMs` without data.
+ */
 export function startProxy(to: number, idleMs: number): Proxy {
   return bun ? startBun(bun, to, idleMs) : startDeno(to, idleMs);
 }

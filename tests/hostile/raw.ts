@@ -1,43 +1,46 @@
-// Handwritten HTTP/1.1 over a socket: sends bytes that `fetch` would normalize or refuse, and reads the raw response.
+// Sends raw HTTP/1.1 over a socket, because `fetch` would normalize or refuse invalid requests. Reads the raw response.
 
-/** A response as received. */
+/** A response with its decoded body. */
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string;
 }
 
-/** A connection to a server on this machine. */
+/** A TCP connection to a server on this machine. */
 export interface RawConnection {
-  /** Sends bytes, or a string as UTF-8. Ignores errors, because the other side may no longer accept bytes. */
+  /** Sends bytes, or a string as UTF-8. Ignores errors, because the server may have closed the connection. */
   write(data: string | Uint8Array): Promise<void>;
-  /** The next response; `undefined` if the connection ends first. Throws on a timeout. */
+  /**
+   * Reads the next response. Resolves to `undefined` if the connection ends before the response. Rejects after the
+   * timeout.
+   */
   read(options?: ReadOptions): Promise<RawAnswer | undefined>;
-  /** The head of the next response, without waiting for its body. */
+  /** Reads the head of the next response without waiting for the body. */
   readHead(options?: ReadOptions): Promise<Omit<RawAnswer, "body"> | undefined>;
-  /** The body of a response whose head has been read. */
+  /** Reads the body of a response after `readHead`. */
   readBody(head: Pick<RawAnswer, "status" | "headers">, options?: ReadOptions): Promise<string>;
-  /** Reads until a pattern matches. */
+  /** Reads until the received text matches a pattern. Returns the text. */
   readUntil(pattern: RegExp, options?: ReadOptions): Promise<string>;
-  /** Reads until the other side ends the chunked response, or the connection. */
+  /** Reads until the server ends the chunked response or the connection. */
   readRest(options?: ReadOptions): Promise<string>;
-  /** Ends the writing side, and keeps reading. */
+  /** Closes the writing side of the socket. The connection can still be read. */
   end(): void;
   close(): void;
 }
 
 /** Options for reading a response. */
 export interface ReadOptions {
-  /** The timeout in milliseconds. Defaults to 5,000. */
+  /** Timeout in milliseconds. Defaults to 5,000. */
   readonly ms?: number;
-  /** Whether the request was HEAD, so that the response has no body, whatever its head declares. */
+  /** Whether the request was HEAD. The response then has no body, even if it has a `Content-Length`. */
   readonly isHead?: boolean;
 }
 
-/** The bytes of one socket, the same on both runtimes. */
+/** A socket with the same interface on Deno and Bun. */
 interface Socket {
   write(bytes: Uint8Array): Promise<void>;
-  /** The next bytes; `undefined` once the other side has ended. */
+  /** Reads the next bytes. Resolves to `undefined` if the server has closed its writing side. */
   read(): Promise<Uint8Array | undefined>;
   end(): void;
   close(): void;
@@ -57,15 +60,15 @@ interface BunHost {
   }): Promise<BunSocket>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 
-/** Connects to `127.0.0.1`. */
+/** Connects to a port of `127.0.0.1`. */
 export async function connectRaw(port: number): Promise<RawConnection> {
   const socket = await (bun ? openBun(bun, port) : openDeno(port));
   let held: Uint8Array = new Uint8Array(0);
   let pending: Promise<Uint8Array | undefined> | undefined;
 
-  // The next read continues a read that was abandoned at a deadline, so that no bytes are lost.
+  // Reuse a pending read whose caller has timed out; otherwise, its bytes would be lost.
   async function more(deadline: number, what: string): Promise<boolean> {
     const next = pending ??= socket.read();
     const chunk = await within(next, deadline - performance.now(), what);
@@ -109,7 +112,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
         const colon = text.indexOf(":");
         headers.append(text.slice(0, colon), text.slice(colon + 1).trim());
       }
-      // 100 Continue is not the final response.
+      // Skip informational responses such as 100 Continue.
       if (status >= 200) return { status, headers };
     }
   }
@@ -138,7 +141,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   ): Promise<string> {
     const isEmpty = isHead || status === 204 || status === 304;
     const bytes = isEmpty ? new Uint8Array(0) : await readContent(headers, performance.now() + ms);
-    // The decoder is fatal, because a response must be UTF-8 whatever the request was.
+    // Throw for invalid UTF-8, because every response must be valid UTF-8.
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   }
 

@@ -1,10 +1,10 @@
-// A tool that reads the resource that its client names.
+// Rate limits of a resource that a tool reads on behalf of its client.
 import { assertEquals } from "@std/assert";
 import { resource, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
 import { behaviour } from "../support/behaviour.ts";
 
-behaviour("the rate limit of a resource applies to handlers that read it", async (join) => {
+behaviour("the rate limit of a resource also applies when a handler reads the resource", async (join) => {
   const uri = "slow://report";
   const report = resource({
     uri,

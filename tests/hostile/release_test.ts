@@ -1,4 +1,4 @@
-// Clients that send, stop, read and disconnect at random moments: afterwards the server holds no memory for them.
+// After clients have sent, read and disconnected at random moments, the server has released their memory.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -11,7 +11,7 @@ import { testLimits } from "../support/limits.ts";
 
 const CLIENTS = 4;
 const LOG_LEVEL = { "io.modelcontextprotocol/logLevel": "info" };
-/** Limits that random clients reach. */
+/** Limits that are low enough for the random clients to reach. */
 const limits = testLimits({
   calls: { runningPerClient: 3, running: 8, waiting: 8, timeoutMs: 300 },
   memory: { bytesPerClient: 1_500_000, bytes: 4_000_000 },
@@ -45,7 +45,7 @@ function start(path: string) {
   return createServer({ name: "release", version: "1.0.0", path, handlers, limits, observer: { fault() {} } });
 }
 
-/** The body of a call, which arrives in pieces and may stop, or end with an error. */
+/** Creates a body that arrives in chunks, and randomly stops or ends with an error. */
 function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
   const pieces = 1 + below(5);
   const failsAt = below(2) ? below(6) : -1;
@@ -65,11 +65,11 @@ function toBody(bytes: Uint8Array, { below }: Random): ReadableStream {
   });
 }
 
-/** Reads a response in one of many ways, and disconnects. */
+/** Reads a response in a randomly chosen way, and disconnects. */
 async function read(body: ReadableStream<Uint8Array> | null, { below }: Random): Promise<void> {
   const reader = body?.getReader();
   const way = below(10);
-  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // This delay exceeds the server's timeout.
+  if (way === 0) await new Promise((resolve) => setTimeout(resolve, 500)); // Longer than the server's timeouts.
   for (let i = way < 3 ? 0 : below(40); i > 0; i--) {
     if ((await soon(reader?.read() ?? Promise.resolve(undefined), 20))?.done) return;
   }
@@ -78,7 +78,7 @@ async function read(body: ReadableStream<Uint8Array> | null, { below }: Random):
 }
 
 for (const prefix of ["", "/:tenant"]) {
-  Deno.test(`no memory stays charged, whenever clients of ${prefix || "one path"} disconnect`, async () => {
+  Deno.test(`no memory stays charged after clients of ${prefix || "one path"} have disconnected at random moments`, async () => {
     const server = start(`${prefix}/mcp`);
     const { fetch } = httpSse(server, { path: `${prefix}/sse`, messages: `${prefix}/messages` });
     const { engine: { accounts, scheduler, core } } = server[INTERNALS];
@@ -125,14 +125,14 @@ for (const prefix of ["", "/:tenant"]) {
       scheduler.waiting,
       scheduler.preparing,
       scheduler.busyServers().size,
-      // Paths that were used stay in memory.
+      // Count the known clients instead of all accounts, because used paths keep accounts in memory.
       clients.filter((key) => pots.some((pot) => accounts.find(key).amount(pot))).length,
     ];
     const none = [0, 0, 0, 0, 0, 0];
     await until(() => `${count()}` === `${none}`, "everything is released").catch(() => {});
     assertEquals(count(), none);
     await until(() => core.ticker.size === 0, "no timer is left");
-    // All slots are free: as many calls run as before, and further calls wait.
+    // To check that all slots are free, start five calls: three calls run, and two calls wait.
     const holds = Array.from({ length: 5 }, () => {
       const url = `http://localhost${prefix && "/t0"}/mcp`;
       return fetch(new Request(url, toRequest("tools/call", { name: "hold" })), { principal: { id: "p0" } });

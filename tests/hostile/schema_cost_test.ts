@@ -1,10 +1,9 @@
-// Schemas that take too many steps for a value: on every transport, the value is refused with a remedy, and never
-// accepted.
+// Schemas whose validation takes too many steps for a value: on every transport, the value is refused with a remedy.
 import { behaviour, textOf } from "../support/behaviour.ts";
 import { tool } from "../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../support/std.ts";
 
-/** A schema with 2^28 paths to its last step, which no text matches. */
+/** A schema with 2^28 paths to its last subschema, which matches no string. */
 const ladder = Object.fromEntries(
   Array.from({ length: 29 }, (_, i) => {
     const next = { $ref: `#/$defs/s${i + 1}` };
@@ -14,47 +13,56 @@ const ladder = Object.fromEntries(
 const costly = { type: "object", properties: { x: { $ref: "#/$defs/s0" } }, required: ["x"], $defs: ladder } as const;
 const REFUSAL = "cannot be checked: it takes too many steps; send a smaller value, or a value with fewer levels";
 
-behaviour("arguments that take too many steps are refused, and the handler does not run", async (connect) => {
-  let runs = 0;
-  const run = () => void runs++;
-  const withDefault = { ...costly, properties: { ...costly.properties, y: { type: "number", default: 1 } } };
-  const { client } = await connect({
-    handlers: [
-      tool({ name: "strict", input: costly, lenientArguments: false, run }),
-      tool({ name: "lenient", input: costly, run }),
-      tool({ name: "defaults", input: withDefault, lenientArguments: false, run }),
-      tool({ name: "fine", input: costly, run: () => "fine" }),
-    ],
-  });
-  for (const name of ["strict", "lenient", "defaults"]) {
-    const result = await client.callTool(name, { x: "text" });
-    assertEquals([result.isError, textOf(result)], [true, `Cannot call ${name}: ${REFUSAL}`]);
-  }
-  assertEquals(runs, 0);
-  assertEquals(textOf(await client.callTool("fine", {})), "Cannot call fine: x: required");
-});
+behaviour(
+  "arguments are refused if their validation takes too many steps, and the handler does not run",
+  async (connect) => {
+    let runs = 0;
+    const run = () => void runs++;
+    const withDefault = { ...costly, properties: { ...costly.properties, y: { type: "number", default: 1 } } };
+    const { client } = await connect({
+      handlers: [
+        tool({ name: "strict", input: costly, lenientArguments: false, run }),
+        tool({ name: "lenient", input: costly, run }),
+        tool({ name: "defaults", input: withDefault, lenientArguments: false, run }),
+        tool({ name: "fine", input: costly, run: () => "fine" }),
+      ],
+    });
+    for (const name of ["strict", "lenient", "defaults"]) {
+      const result = await client.callTool(name, { x: "text" });
+      assertEquals([result.isError, textOf(result)], [true, `Cannot call ${name}: ${REFUSAL}`]);
+    }
+    assertEquals(runs, 0);
+    assertEquals(textOf(await client.callTool("fine", {})), "Cannot call fine: x: required");
+  },
+);
 
-behaviour("a result that takes too many steps is an error, and the observer gets the cause", async (connect) => {
-  const { client, takeFaults } = await connect({
-    handlers: [tool({ name: "costly", output: costly, run: () => ({ x: "text" }) })],
-  });
-  const result = await client.callTool("costly").catch((error) => error);
-  assert(result instanceof Error || result.isError === true, JSON.stringify(result));
-  const [fault, ...more] = takeFaults();
-  assert(String(fault?.error).includes("too many steps"), String(fault?.error));
-  assertEquals(more, []);
-});
+behaviour(
+  "a call fails if validating its result takes too many steps, and the observer receives the cause",
+  async (connect) => {
+    const { client, takeFaults } = await connect({
+      handlers: [tool({ name: "costly", output: costly, run: () => ({ x: "text" }) })],
+    });
+    const result = await client.callTool("costly").catch((error) => error);
+    assert(result instanceof Error || result.isError === true, JSON.stringify(result));
+    const [fault, ...more] = takeFaults();
+    assert(String(fault?.error).includes("too many steps"), String(fault?.error));
+    assertEquals(more, []);
+  },
+);
 
-behaviour("a client refuses a result that takes too many steps by the server's own schema", async (connect) => {
-  const { client } = await connect({
-    handlers: [tool({ name: "costly", run: () => ({ structuredContent: { x: "text" }, content: [] }) })],
-    use: [async (call, next) => {
-      const result = await next();
-      if (call.method !== "tools/list") return result;
-      return { ...result, tools: [{ name: "costly", inputSchema: { type: "object" }, outputSchema: costly }] };
-    }],
-  });
-  await client.listTools();
-  const error = await assertRejects(() => client.callTool("costly"), Error);
-  assert(error.message.includes("too many steps"), error.message);
-});
+behaviour(
+  "a client rejects a result whose validation by the server's own schema takes too many steps",
+  async (connect) => {
+    const { client } = await connect({
+      handlers: [tool({ name: "costly", run: () => ({ structuredContent: { x: "text" }, content: [] }) })],
+      use: [async (call, next) => {
+        const result = await next();
+        if (call.method !== "tools/list") return result;
+        return { ...result, tools: [{ name: "costly", inputSchema: { type: "object" }, outputSchema: costly }] };
+      }],
+    });
+    await client.listTools();
+    const error = await assertRejects(() => client.callTool("costly"), Error);
+    assert(error.message.includes("too many steps"), error.message);
+  },
+);

@@ -1,4 +1,5 @@
-// A queued call is looked up again before it starts. An `allow` that never settles must not occupy a slot forever.
+// The server looks up the handler of a queued call again before the call starts. An `allow` that never settles in this
+// second lookup must not occupy a slot forever.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota as handlerLimits } from "../../src/quota/quota.ts";
@@ -8,7 +9,7 @@ import { ask } from "../support/requests.ts";
 const TOO_LONG = "it took longer than 200 ms (calls.timeoutMs)";
 
 for (const place of ["server", "handler"] as const) {
-  Deno.test(`the slot of a ${place} is released after a second lookup that never settles`, async () => {
+  Deno.test(`the slot of a ${place} is released if the second lookup never settles`, async () => {
     let hangs = false;
     const { promise: never } = Promise.withResolvers<boolean>();
     const { pass, open } = gate();
@@ -30,7 +31,7 @@ for (const place of ["server", "handler"] as const) {
     const first = call();
     await until(() => running === 1, "the first call runs");
     const queued = call();
-    // The first lookup of the queued call has ended.
+    // Wait until the first lookup of the queued call has ended.
     await until(() => looked === 2, "the queued call is looked up");
     await turn();
     hangs = true;

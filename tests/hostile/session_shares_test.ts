@@ -1,4 +1,4 @@
-// Sessions of one client are not evicted because of other clients, however many addresses these clients have.
+// Other clients cannot evict a client's sessions, however many addresses the other clients have.
 import { assertEquals } from "@std/assert";
 import { createServer, type Server } from "../../mod.ts";
 import type { SessionEvent } from "../../src/core/call/observer.ts";
@@ -11,7 +11,7 @@ const hello = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
 };
 
-/** Counts the sessions that were evicted from memory, by the principal or the name of the client. */
+/** Creates a server that counts the sessions evicted from memory, per principal or client name. */
 function open(limits: BoundOptions) {
   const evicted: Record<string, number> = {};
   const note = ({ why, client, principal }: SessionEvent) => {
@@ -29,7 +29,10 @@ function open(limits: BoundOptions) {
   return { server, evicted, limited };
 }
 
-/** Opens a session, whose state is in memory after the ping. Returns a function that sends another ping. */
+/**
+ * Opens a session, and sends a ping that creates the session's state in memory. Returns a function that sends another
+ * ping.
+ */
 async function begin(
   { fetch }: Pick<Server, "fetch">,
   name: string,
@@ -72,7 +75,7 @@ Deno.test("sixteen networks with many sessions each do not evict the sessions of
   assertEquals(evicted.eve > 0, true);
 });
 
-Deno.test("a client beyond its share of sessions evicts its own sessions, and not the sessions of its network", async () => {
+Deno.test("a client that exceeds its share of sessions evicts its own sessions, and not other sessions of its network", async () => {
   const { server, evicted, limited } = open({ sessions: { openPerClient: 4 } });
   await begin(server, "neighbor", { address: "2001:db8:0:1201::1" });
   for (let i = 0; i < 12; i++) await begin(server, "eve", { address: "2001:db8:0:1202::1" });

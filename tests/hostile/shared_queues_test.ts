@@ -1,4 +1,4 @@
-// Clients with many addresses cannot block the queues of a server for other clients.
+// Clients with many addresses cannot block a server's queues for other clients.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -6,7 +6,7 @@ import { type Quota, quota } from "../../src/quota/quota.ts";
 import { until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** Opens a server whose handler waits, and records the clients whose calls run. */
+/** Creates a server whose handler waits for the test. `ran` lists the clients whose calls have started. */
 function open(own: Quota) {
   const ran: string[] = [];
   const gates: (() => void)[] = [];
@@ -30,7 +30,7 @@ function open(own: Quota) {
     await response.text();
     return response.status;
   };
-  /** Ends one call after another, until no more calls arrive. */
+  /** Ends running calls one after another, until `all` has settled. */
   const endAll = async (all: Promise<unknown>) => {
     let isOver = false;
     all.finally(() => isOver = true);
@@ -44,7 +44,7 @@ function open(own: Quota) {
   return { server, ran, gates, call, endAll, toPot };
 }
 
-/** Four addresses of each of sixteen networks. */
+/** Four addresses in each of sixteen networks. */
 const addresses = Array.from({ length: 64 }, (_, i) => `2001:db8:${i % 16}:12${(i >> 4).toString(16)}0::1`);
 
 Deno.test("sixteen networks do not block the queue of a handler for other clients", async () => {
@@ -59,7 +59,7 @@ Deno.test("sixteen networks do not block the queue of a handler for other client
   const codes = await all;
   assertEquals(codes.at(-1), 200);
   assert(codes.includes(503));
-  // Each network has one turn first.
+  // At most one call from each network runs before Ada's call.
   assert(ran.indexOf("ada") >= 0 && ran.indexOf("ada") <= 18, `position ${ran.indexOf("ada")}`);
   assertEquals(toPot()?.used, 0);
   await server.close();

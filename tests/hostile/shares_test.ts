@@ -1,18 +1,18 @@
-// Attackers that use as much of every pot as they are allowed take no memory from other clients. `deno task
-// load:shares` runs the same attack for a longer time.
+// Attackers fill every pot (limited resource) up to their share, and must not evict entries of other clients. `deno
+// task load:shares` runs the same attack for a longer time.
 import { assertEquals } from "@std/assert";
 import { attack } from "../load/shares/attack.ts";
 import { ORIGINS, PHASES } from "../load/shares/attackers.ts";
 import type { PotName } from "../../src/core/capacity/account.ts";
 import { POTS } from "../load/pots.ts";
 
-/** Tests whether a client uses at most a given part of a pot, which has a total. */
+/** Tests whether the server limits the share of a pot that a single client can use. */
 function hasShares(name: PotName): boolean {
   return !POTS[name].share.startsWith("what others leave") && name !== "perTenant.running";
 }
 
 for (const origin of ORIGINS) {
-  Deno.test(`other clients keep their entries while every pot is filled from ${origin}`, async () => {
+  Deno.test(`other clients keep their entries while attackers from ${origin} fill every pot`, async () => {
     const { lost, fullest } = await attack(origin, { phases: PHASES });
     assertEquals(lost, []);
     assertEquals([...fullest.keys()].sort(), Object.keys(POTS).sort(), "pots that the attack reaches");

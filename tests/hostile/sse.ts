@@ -1,11 +1,11 @@
-// A client of the HTTP+SSE transport that calls the server's `fetch` directly, and may misbehave.
+// A client for the HTTP+SSE transport that calls `fetch` directly, so that tests can send invalid requests.
 import type { Server } from "../../mod.ts";
 import { httpSse, type HttpSseOptions } from "../../src/transports/http/sse_2024.ts";
 import { soon } from "./attack.ts";
 
 type Info = { readonly principal?: object };
 
-/** Headers and connection of a request. */
+/** Headers and request info of a request. */
 export interface Sent {
   readonly headers?: Readonly<Record<string, string>>;
   readonly info?: Info;
@@ -14,9 +14,9 @@ export interface Sent {
 /** An open stream. */
 export interface OldStream {
   readonly response: Response;
-  /** The URL for messages. Empty if the stream was refused. */
+  /** URL for messages to the server. Empty if the stream was refused. */
   readonly address: string;
-  /** The data of the next event; `undefined` if the stream has ended. */
+  /** Resolves to the data of the next event, or to `undefined` if the stream has ended. */
   next(): Promise<string | undefined>;
   leave(): Promise<void>;
 }
@@ -28,12 +28,12 @@ export const HELLO = {
   params: { protocolVersion: "2024-11-05", capabilities: {}, clientInfo: { name: "hostile", version: "1" } },
 };
 
-/** A call of a tool. */
+/** Returns the message of a tool call without arguments. */
 export function callOf(name: string, id = 1): object {
   return { jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: {} } };
 }
 
-/** Serves HTTP+SSE, and returns functions that use it. */
+/** Serves a server over HTTP+SSE. Returns functions that open streams and send messages. */
 export function serveOld(server: Server, options?: HttpSseOptions) {
   const { fetch } = httpSse(server, options);
 

@@ -1,4 +1,4 @@
-// A client's share of the data that a server writes to a store leaves room for all other clients.
+// One client's data in a store is limited, so that the store has room for the data of other clients.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
@@ -7,10 +7,13 @@ import { toGet, toInitialize, toLegacy } from "./attack.ts";
 import { testLimits } from "../support/limits.ts";
 
 const SECRET = "a secret of at least thirty-two characters";
-/** The number of bytes that a client may write. Its store holds six times as much, instead of eight times. */
+/**
+ * Maximum number of bytes per client. The test's store holds only six times as much, so that it fills sooner than a
+ * store of the recommended size.
+ */
 const BYTES = 60_000;
 
-/** Two instances of a server that share a store. */
+/** Creates two instances of a server that share a store. */
 function startInstances() {
   const store = memoryStore({ bytes: 6 * BYTES });
   const events: StoreEvent[] = [];
@@ -36,7 +39,7 @@ function startInstances() {
   return { first, second, events };
 }
 
-/** A client with an address and sessions. */
+/** Creates a client with an address. The client can open sessions at `server`. */
 function join(server: Server, address: string) {
   const info = { remoteAddr: { hostname: address } };
   const send = async (to: Server, request: Request) => await to.fetch(request, info);
@@ -53,7 +56,7 @@ function join(server: Server, address: string) {
         "mcp-session-id": session,
       }),
     );
-  /** Makes the server write events, and returns the id of the first event. */
+  /** Makes the server write `times` events. Returns the id of the first event. */
   const say = async (session: string, times: number): Promise<string> => {
     const text = await (await request(session, "tools/call", { name: "say", arguments: { times } })).text();
     return /(?<=^id: ).+$/m.exec(text)?.[0] ?? "";
@@ -61,13 +64,13 @@ function join(server: Server, address: string) {
   return { send, begin, request, say };
 }
 
-Deno.test("events of one client's sessions leave room in a store for the events of other clients", async () => {
+Deno.test("the events of one client's sessions leave room in a store for other clients' events", async () => {
   const { first, second, events } = startInstances();
   const [eve, ada] = [join(first, "198.51.100.1"), join(first, "192.0.2.1")];
   for (let i = 0; i < 60; i++) await eve.say(await eve.begin(), 20);
   const session = await ada.begin();
   const begun = await ada.say(session, 5);
-  // The other instance gets the events only from the store.
+  // The second instance reads the events from the store.
   const resumed = await (await ada.send(second, toGet(session, begun))).text();
   assertEquals(resumed.match(/^data: ./gm)?.length, 6);
   assert(resumed.includes("said"));
@@ -75,7 +78,7 @@ Deno.test("events of one client's sessions leave room in a store for the events 
   await Promise.all([first.close(), second.close()]);
 });
 
-Deno.test("changes of one client's sessions leave room in a store for the changes of other clients", async () => {
+Deno.test("the changes to one client's sessions leave room in a store for changes to other clients' sessions", async () => {
   const { first, second, events } = startInstances();
   const [eve, ada] = [join(first, "198.51.100.1"), join(first, "192.0.2.1")];
   const statuses = new Set<number>();
@@ -91,7 +94,7 @@ Deno.test("changes of one client's sessions leave room in a store for the change
   await Promise.all([first.close(), second.close()]);
 });
 
-Deno.test("a session that changes its level repeatedly counts once", async () => {
+Deno.test("a session whose log level changes repeatedly counts only once", async () => {
   const { first, second } = startInstances();
   const ada = join(first, "192.0.2.1");
   const session = await ada.begin();

@@ -1,4 +1,4 @@
-// Clients that disconnect during a call: without a session, this cancels the call; with a session, it does not.
+// Clients that disconnect during a call. A disconnect cancels a call without a session, but not a call in a session.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -8,7 +8,7 @@ import { openUnread, readData, startSession, toCall, toWire } from "./unread.ts"
 
 const any = { type: "object" } as const;
 
-/** A server on a port with a tool that waits until it is aborted or released. */
+/** Starts an HTTP server with a tool that waits until the call is aborted or the test releases it. */
 function startHolding() {
   const started = new Set<unknown>();
   const aborted = new Set<unknown>();
@@ -61,10 +61,10 @@ for (
     },
   ]
 ) {
-  Deno.test(`100 clients that disconnect abort 100 calls (${what})`, async () => {
+  Deno.test(`a call is aborted when its client disconnects, for each of 100 clients (${what})`, async () => {
     await using fixture = startHolding();
     const { started, aborted, said, port } = fixture;
-    // The calls run in waves, because a few hundred sockets at once are sufficient.
+    // Open the connections in four waves, so that the test needs fewer sockets at once.
     for (let wave = 0; wave < 4; wave++) {
       await Promise.all(Array.from({ length: 25 }, async (_, i) => {
         const n = wave * 25 + i;
@@ -84,7 +84,7 @@ for (
   });
 }
 
-Deno.test("a session's call continues without its client, which reads the response later", async () => {
+Deno.test("a call in a session continues after its client has disconnected, and the client can read the response later", async () => {
   await using fixture = startHolding();
   const { started, aborted, port, url, open } = fixture;
   const places = await Promise.all(Array.from({ length: 20 }, async (_, n) => {
@@ -92,13 +92,13 @@ Deno.test("a session's call continues without its client, which reads the respon
     const padding = "x".repeat(n % 2 ? 100_000 : 0);
     const call = toCall("hold", { session, args: { n, padding }, meta: { progressToken: n } });
     const client = await openUnread(port, toWire(port, call));
-    // The first event contains only the stream's event id.
+    // The first event has only an event id, with which the client can resume the stream.
     const text = await client.read((text) => /^id: .+$/m.test(text));
     client.close();
     return { session, place: /^id: (\S+)\r?$/m.exec(text)?.[1] ?? "" };
   }));
   assertEquals(started.size, 20);
-  // The server detects the end of a connection before it responds on a later connection.
+  // When this later request has a response, the server has detected the end of the first connection.
   await (await fetch(url, toCall("hold", { session: "none" }))).body?.cancel();
   assertEquals(aborted.size, 0);
   open();
@@ -110,7 +110,7 @@ Deno.test("a session's call continues without its client, which reads the respon
   }
 });
 
-/** Counts to `to`, one step at a time, as slowly as requested. */
+/** Creates a tool that reports progress up to `to`, and waits for `pause` before each step. */
 function counting(pause: () => Promise<unknown>) {
   return tool({
     name: "count",
@@ -125,7 +125,7 @@ function counting(pause: () => Promise<unknown>) {
   });
 }
 
-Deno.test("a connection may break at any byte: every message arrives once, in order, and the response last", async () => {
+Deno.test("if a connection breaks at any byte, a resumed stream delivers every message once, in order, and the response last", async () => {
   const { below } = random(101);
   const count = counting(() => turn(below(4)));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
@@ -146,7 +146,7 @@ Deno.test("a connection may break at any byte: every message arrives once, in or
       const text = await client.read((text) => text.length >= enough || text.includes('"counted"'));
       client.close();
       cuts++;
-      // Chunks end where the server ended them; an incomplete event is not received.
+      // Remove the chunk headers. An incomplete event at the end does not count.
       const body = text.slice(text.indexOf("\r\n\r\n") + 4).replace(/\r\n[0-9a-f]*\r\n|^[0-9a-f]+\r\n/g, "");
       for (const [, event] of body.matchAll(/((?:[^\n]+\n)+)\n/g)) {
         place = /^id: (\S+)$/m.exec(event)?.[1] ?? place;
@@ -169,7 +169,7 @@ Deno.test("a connection may break at any byte: every message arrives once, in or
   await host.stop();
 });
 
-Deno.test("a resumed stream closes its old connection, and no message is sent to both connections", async () => {
+Deno.test("resuming a stream closes the old connection, and no message is sent over both connections", async () => {
   const steps: (() => void)[] = [];
   const count = counting(() => new Promise<void>((resolve) => steps.push(resolve)));
   const server = createServer({ name: "count", version: "1.0.0", handlers: [count] });
@@ -191,7 +191,7 @@ Deno.test("a resumed stream closes its old connection, and no message is sent to
     await step();
     await step();
     const headers = { accept: "text/event-stream", "mcp-session-id": session, "last-event-id": `${name}_${place}` };
-    // The client acknowledges all messages sent so far: a message that arrives again was sent twice.
+    // The client resumes after the last message, so a message that arrives again was sent twice.
     await until(() => steps.length > 0, "the next step");
     const again = await server.fetch(new Request(url, { headers }));
     assertEquals(again.status, 200);

@@ -1,4 +1,4 @@
-// The content of event streams, their resumption, and keep-alives on idle streams.
+// Event streams: their content, resumption, and keep-alives while a stream is idle.
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -10,7 +10,7 @@ import { testLimits } from "../support/limits.ts";
 const any = { type: "object" } as const;
 const STREAM = { accept: "text/event-stream" };
 
-Deno.test("texts that look like events are returned unchanged, each on one line", async () => {
+Deno.test("text that looks like an event arrives unchanged, and each message is on one line", async () => {
   const odd = [
     "a\n\nb",
     "a\r\rb\r\n\r\nc",
@@ -39,7 +39,7 @@ Deno.test("texts that look like events are returned unchanged, each on one line"
     for (const [n, text] of odd.entries()) {
       const meta = { progressToken: 1, [`${META}logLevel`]: "info" };
       const got = await (await fetch(url, toCall("say", { session, args: { n }, meta, accept: STREAM.accept }))).text();
-      // The text contains only event fields and comments, and only line feeds as line ends.
+      // The stream contains only event fields and comments, and each line ends with a line feed.
       for (const line of got.split("\n")) assert(/^(data: \{.*\}|id: \S+|retry: \d+|data: ?|:.*|)$/s.test(line), line);
       assertEquals(got.includes("\r"), false);
       const [progress, log, result] = readData(got).map((message) => Object(message));
@@ -83,7 +83,7 @@ cases("an event id that belongs to no stream is refused", { version: LEGACY }, (
   },
 ]);
 
-Deno.test("a stream is resumed only where no event is missing", async () => {
+Deno.test("a stream is resumed only if the server still has all events after the event id", async () => {
   const count = tool({
     name: "count",
     async run(_input, ctx) {
@@ -109,19 +109,19 @@ Deno.test("a stream is resumed only where no event is missing", async () => {
     const response = await server.fetch(new Request(url, { headers }));
     return { status: response.status, messages: readData(await response.text()).length };
   };
-  // Five events are kept: the response and the four events before it.
+  // The server keeps five events: the response and the four events before the response.
   assertEquals(await take(ids[17], session), { status: 200, messages: 4 });
   assertEquals(await take(ids[16], session), { status: 200, messages: 5 });
   for (const place of [ids[0], ids[1], ids[15]]) assertEquals((await take(place, session)).status, 400, place);
-  // A finished stream has no more events; an unknown stream has no position.
+  // After the last event of a stream there are no more events. A position after the end is invalid.
   assertEquals(await take(ids[21], session), { status: 200, messages: 0 });
   assertEquals((await take(ids[21].replace(/\d+$/, "22"), session)).status, 400);
-  // The event ids of one session are invalid in another session.
+  // An event id from one session is invalid in another session.
   assertEquals((await take(ids[17], stranger)).status, 400);
   await server.close();
 });
 
-Deno.test("a cancelled call of a session gets no response, and its stream ends", async () => {
+Deno.test("a cancelled call in a session gets no response, and the stream of the call ends", async () => {
   const log: string[] = [];
   const hold = tool({
     name: "hold",
@@ -129,7 +129,7 @@ Deno.test("a cancelled call of a session gets no response, and its stream ends",
       await ctx.progress(1);
       await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
       log.push("aborted");
-      // Messages after the end are dropped.
+      // This message is dropped, because the call has been cancelled.
       await ctx.progress(2);
       return "too late";
     },
@@ -152,7 +152,7 @@ Deno.test("a cancelled call of a session gets no response, and its stream ends",
         headers: call.headers,
         body: JSON.stringify({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId } }),
       });
-    // An id of the other JSON type is another id.
+    // An id with the same text but another JSON type is a different id.
     const other = typeof id === "string" ? Number(id) : String(id);
     for (const wrong of [other, `${id}x`, {}, null, undefined]) assertEquals((await cancel(wrong)).status, 202);
     assertEquals(log, []);
@@ -166,7 +166,7 @@ Deno.test("a cancelled call of a session gets no response, and its stream ends",
   await host.stop();
 });
 
-Deno.test("seven hundred idle streams share one timer", async () => {
+Deno.test("700 idle streams share one timer", async () => {
   const server = createServer({ name: "idle", version: "1.0.0" });
   const url = "http://localhost/mcp";
   const real = { set: globalThis.setTimeout, every: globalThis.setInterval, clear: globalThis.clearTimeout };

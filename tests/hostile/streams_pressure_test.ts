@@ -1,4 +1,5 @@
-// Clients that do not read: the handler waits, the buffer is bounded, and the connection is closed after a timeout.
+// Clients that do not read: the handler waits, the size of the buffer is limited, and the connection is closed after a
+// timeout.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, resource, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
@@ -12,7 +13,9 @@ const any = { type: "object" } as const;
 const MB = 1_000_000;
 const eras = ["modern", "legacy"] as const;
 
-/** A tool that sends several thousand messages of 4 KB, and counts the accepted messages. */
+/**
+ * Creates a tool that sends thousands of messages of 4 KB. `taken` counts the messages that the server has accepted.
+ */
 function flooding() {
   const taken = new Map<unknown, number>();
   const aborted = new Set<unknown>();
@@ -48,7 +51,7 @@ function start(limits: LimitOptions = {}) {
       const meta = { [`${META}logLevel`]: "info", progressToken: n };
       return await openUnread(port, toWire(port, toCall("flood", { session, args: { n, ...args }, meta })));
     },
-    /** Waits until no more messages are accepted. Returns the accepted bytes of each client. */
+    /** Waits until the server accepts no more messages. Returns the number of accepted bytes per client. */
     async settle(clients: number): Promise<readonly number[]> {
       let last = -1;
       const sum = () => taken.values().reduce((all, each) => all + each, 0);
@@ -68,12 +71,12 @@ function start(limits: LimitOptions = {}) {
 
 for (const era of eras) {
   for (const by of ["log", "progress"]) {
-    Deno.test(`a client that does not read makes the handler wait, and then gets every message (${by}, ${era})`, async () => {
+    Deno.test(`the handler waits while a client does not read, and the client then gets every message (${by}, ${era})`, async () => {
       await using fixture = start();
       const messages = 2500;
       const clients = await Promise.all([0, 1, 2, 3, 4].map((n) => fixture.open(era, n, { messages, by })));
       const taken = await fixture.settle(clients.length);
-      // About 4 MB are in the kernel. The rest of the 10 MB was never produced.
+      // About 4 MB of the 10 MB are in kernel buffers. The handler has not produced the rest.
       for (const bytes of taken) assert(bytes < 7 * MB, `${taken}`);
       assertEquals([fixture.ended.size, fixture.aborted.size], [0, 0]);
       const quick = await (await fetch(fixture.url, toCall("quick"))).json();
@@ -90,14 +93,14 @@ for (const era of eras) {
 }
 
 for (const era of eras) {
-  Deno.test(`a client that reads nothing until the timeout loses the stream, and ${era} calls end as they should`, async () => {
+  Deno.test(`a stream ends if its client does not read until the timeout, and ${era === "modern" ? "the call is aborted" : "the call of the session continues"}`, async () => {
     await using fixture = start(testLimits({ streams: { writeMs: 500 } }));
     const messages = 3000;
     const still = await fixture.open(era, 1, { messages });
     const reading = await fixture.open(era, 2, { messages });
     const whole = reading.read((text) => text.endsWith("0\r\n\r\n"));
     await until(() => fixture.ended.has(1), "the handler continues");
-    // The client of a session may return for unread messages; other clients cannot.
+    // A legacy call continues, because the client can resume the stream. A modern call is aborted.
     assertEquals(fixture.aborted.has(1), era === "modern");
     assertEquals(fixture.taken.get(1) === messages, era === "legacy");
     const text = await still.read((text) => text.endsWith("0\r\n\r\n"));
@@ -109,7 +112,7 @@ for (const era of eras) {
   });
 }
 
-Deno.test("the server stops waiting for a response that is never read to its end", async () => {
+Deno.test("the server closes a response that the client never reads completely", async () => {
   const big = tool({ name: "big", run: () => "x".repeat(12 * MB) });
   const clock = fakeClock();
   const server = createServer({ name: "big", version: "1.0.0", handlers: [big], clock });
@@ -127,7 +130,7 @@ Deno.test("the server stops waiting for a response that is never read to its end
   await server.close();
 });
 
-Deno.test("a client that resumes a stream without reading makes the handler wait as well", async () => {
+Deno.test("the handler also waits if a client resumes a stream without reading", async () => {
   const { taken, ended, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const url = "http://localhost/mcp";
@@ -149,7 +152,7 @@ Deno.test("a client that resumes a stream without reading makes the handler wait
   await server.close();
 });
 
-Deno.test("a client that cancels a full stream lets the handler continue", async () => {
+Deno.test("the handler continues after the client has cancelled a full stream", async () => {
   const { taken, ended, aborted, handlers } = flooding();
   const server = createServer({ name: "flood", version: "1.0.0", handlers });
   const call = toCall("flood", { args: { n: 1, messages: 5000 }, meta: { [`${META}logLevel`]: "info" } });
@@ -163,7 +166,7 @@ Deno.test("a client that cancels a full stream lets the handler continue", async
 });
 
 for (const era of eras) {
-  Deno.test(`unread notifications are coalesced and sent once at the end (${era})`, async () => {
+  Deno.test(`unread notifications are coalesced, so a client that reads later gets each change once (${era})`, async () => {
     const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
     const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
     const clock = fakeClock();
@@ -210,7 +213,7 @@ for (const era of eras) {
 }
 
 behaviour(
-  "messages that a handler logs without awaiting are all sent to a client that reads in time",
+  "a client that reads in time gets all messages that a handler logs without await",
   async (connect) => {
     const chat = tool({
       name: "chat",
@@ -228,7 +231,7 @@ behaviour(
   },
 );
 
-Deno.test("messages that a handler logs without awaiting occupy no memory for a client that does not read", async () => {
+Deno.test("messages that a handler logs without await do not fill the memory if the client does not read", async () => {
   const chatted = Promise.withResolvers<void>();
   const chat = tool({
     name: "chat",
@@ -251,7 +254,7 @@ Deno.test("messages that a handler logs without awaiting occupy no memory for a 
   await server.close();
 });
 
-Deno.test("the replay buffers of all sessions are bounded together, and no single session fills them", async () => {
+Deno.test("the total size of all replay buffers is limited, and no single session can use all of it", async () => {
   const hold = Promise.withResolvers<void>();
   const said: unknown[] = [];
   const say = tool({
@@ -268,7 +271,7 @@ Deno.test("the replay buffers of all sessions are bounded together, and no singl
   const server = createServer({ name: "replay", version: "1.0.0", handlers: [say], limits });
   const url = "http://localhost/mcp";
 
-  /** Makes a session send messages, disconnects, and returns a function that resumes. */
+  /** Opens a session, receives messages, and disconnects. Returns a function that resumes the stream. */
   async function leave(messages: number) {
     const session = await startSession(url, server.fetch);
     const response = await server.fetch(new Request(url, toCall("say", { session, args: { messages } })));
@@ -309,7 +312,7 @@ Deno.test("the replay buffers of all sessions are bounded together, and no singl
   await server.close();
 });
 
-Deno.test("a session keeps a limited number of events, for a limited time", async () => {
+Deno.test("a session keeps a limited number of events for a limited time", async () => {
   const clock = fakeClock();
   const say = tool({
     name: "say",

@@ -1,14 +1,16 @@
-// Idle streams stay open, on the runtimes' own servers and behind a proxy.
+// Idle streams stay open, on the HTTP servers of Deno and Bun, and behind a proxy.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { startHttpServer } from "../../src/testing/http_server.ts";
 import { startProxy } from "./proxy.ts";
 import { startSession, toCall } from "./unread.ts";
 
-/** Milliseconds that exceed the idle timeout of every runtime. Bun closes a connection after 10 s. */
+/**
+ * Idle time in milliseconds, longer than the idle timeout of every runtime. Bun closes an idle connection after 10 s.
+ */
 const QUIET_MS = 14_000;
 
-Deno.test("an idle stream stays open, and sends keep-alives at intervals", async () => {
+Deno.test("the server sends keep-alives at intervals, so an idle stream stays open", async () => {
   const { promise: over, resolve: end } = Promise.withResolvers<void>();
   const sleep = tool({ name: "sleep", run: () => over.then(() => "slept") });
   const server = createServer({ name: "quiet", version: "1.0.0", handlers: [sleep] });
@@ -17,7 +19,7 @@ Deno.test("an idle stream stays open, and sends keep-alives at intervals", async
   const proxy = startProxy(port, 9900);
   const start = performance.now();
 
-  /** Reads to the end. Returns the text and the times of its chunks. */
+  /** Reads a response to its end. Returns the text, and the time at which each chunk arrived. */
   async function follow(request: Request) {
     const response = await fetch(request);
     const times: number[] = [];

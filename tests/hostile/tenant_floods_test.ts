@@ -1,4 +1,4 @@
-// Clients that use many paths of a server, or paths whose handlers are slow, wrong or missing.
+// Clients that use many paths of a server, or paths whose handlers are created slowly, fail or do not exist.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, type RouteServerOptions, type Server, service, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -51,7 +51,7 @@ Deno.test("large requests to many paths are queued like requests to one path", a
   assert(turns >= tenants.length, `${tenants.length} large requests were served in ${turns} turns of the event loop`);
 });
 
-Deno.test("the bytes that arrive at many paths are limited together", async () => {
+Deno.test("all paths share the limit on arriving bytes", async () => {
   const server = startTenants({ limits: testLimits({ request: { allBodiesBytes: 400_000 } }) });
   const slow = Array.from({ length: 8 }, () => toSlowCall("quick"));
   const answers = slow.map(({ request, write }, i) => {
@@ -70,7 +70,7 @@ Deno.test("the bytes that arrive at many paths are limited together", async () =
   assert(held <= 520_000, `${held} bytes are held`);
 });
 
-Deno.test("requests to paths that do not exist evict no existing path", async () => {
+Deno.test("requests to paths that do not exist do not evict existing paths", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => {
     made.push(tenant);
@@ -86,7 +86,7 @@ Deno.test("requests to paths that do not exist evict no existing path", async ()
   await server.close();
 });
 
-Deno.test("no more paths are kept than the limit allows, however many paths are created concurrently", async () => {
+Deno.test("the number of paths in memory never exceeds the limit, however many paths are created concurrently", async () => {
   const pass = Promise.withResolvers<void>();
   const made = new Set<string>();
   const handlers = async ({ tenant }: Readonly<Record<string, string>>) => {
@@ -109,7 +109,7 @@ Deno.test("no more paths are kept than the limit allows, however many paths are 
   await server.close();
 });
 
-Deno.test("a path whose handlers are never created does not block its requests, and releases its place", async () => {
+Deno.test("if the creation of a path's handlers never settles, requests to the path time out, and the path is evicted", async () => {
   const faults: string[] = [];
   let stuck = true;
   const server = startTenants({
@@ -130,7 +130,7 @@ Deno.test("a path whose handlers are never created does not block its requests, 
   await server.close();
 });
 
-Deno.test("handlers whose creation fails or times out are created again, and late handlers are dropped", async () => {
+Deno.test("if the creation of handlers fails or times out, the next request creates the handlers again, and late handlers are dropped", async () => {
   let runs = 0;
   const late = Promise.withResolvers<[typeof quick]>();
   const handlers = () => {
@@ -157,7 +157,7 @@ Deno.test("a path is not evicted between the request for a stream and the openin
   for (let i = 0; i < 30; i++) {
     made.length = 0;
     const opening = open("/held/sse");
-    // Each attempt reaches the stream some microtasks later.
+    // Wait one more microtask in each attempt, so that the second request arrives at every possible moment.
     for (let turns = 0; turns < i; turns++) await undefined;
     const other = call(server, "other");
     const stream = await opening;
@@ -172,7 +172,7 @@ Deno.test("a path is not evicted between the request for a stream and the openin
   await server.close();
 });
 
-Deno.test("a path is kept for a channel that opens a moment later, and not longer", async () => {
+Deno.test("after enter(), a path is kept until a channel has opened, or for a short time if no channel opens", async () => {
   const made: string[] = [];
   const handlers = ({ tenant }: Readonly<Record<string, string>>) => (made.push(tenant), [quick]);
   const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 1 } }) });
@@ -187,7 +187,7 @@ Deno.test("a path is kept for a channel that opens a moment later, and not longe
   await server.close();
 });
 
-Deno.test("evicted paths occupy no memory of the server", async () => {
+Deno.test("the server releases the memory of evicted paths", async () => {
   const db = service("db", () => ({ rows: [] }));
   const handlers = () => [tool({ name: "quick", input: any, services: { db }, run: () => "" })];
   const server = startTenants({ handlers, limits: testLimits({ endpoints: { open: 2 } }) });
@@ -201,7 +201,7 @@ Deno.test("evicted paths occupy no memory of the server", async () => {
 
 const COUNT = 2500;
 
-/** The bytes for each of the paths; 0 if the garbage cannot be collected. */
+/** Returns the number of bytes that each path retains, or 0 if the runtime does not expose garbage collection. */
 async function measure(run: () => Promise<void>): Promise<number> {
   const { process, Bun, gc } = globalThis as unknown as {
     readonly process: { memoryUsage(): { readonly heapUsed: number } };

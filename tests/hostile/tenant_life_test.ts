@@ -1,4 +1,4 @@
-// Work at a path must not end because many other paths are used.
+// Using many other paths must not end the work at a path.
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, extension, type Server, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
@@ -9,7 +9,7 @@ function call(server: Server, tenant: string, name: string): Promise<Response> {
   return server.fetch(new Request(`http://localhost/${tenant}/mcp`, toRequest("tools/call", { name })));
 }
 
-Deno.test("a path with a handler that continues after its response is not evicted", async () => {
+Deno.test("a path is not evicted while a handler continues after its response", async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const own = extension({ id: "com.example/later" });
   const later = own.attribute({
@@ -47,7 +47,7 @@ Deno.test("a path with a handler that continues after its response is not evicte
   assertEquals(made, ["busy", "a", "b", "c"]);
 });
 
-Deno.test("the handlers that a tenant has disabled or removed stay disabled or removed, however many other paths are used", async () => {
+Deno.test("handlers that were disabled or removed at a path stay disabled or removed, however many other paths are used", async () => {
   const secret = tool({ name: "secret", run: () => "the secret" });
   const ping = tool({ name: "ping", run: () => "pong" });
   const changes = {
@@ -70,7 +70,7 @@ Deno.test("the handlers that a tenant has disabled or removed stay disabled or r
     for (const tenant of ["a", "b", "c", "d"]) assertStringIncludes(await run(tenant, "ping"), "pong");
     assertStringIncludes(await run("shut", "secret"), "Unknown tool", name);
     assertStringIncludes(await run("a", "secret"), "the secret");
-    // Rules of the server apply at all paths, and keep no path in memory.
+    // Rules of the whole server apply at all paths, and do not keep any path in memory.
     server.handlers.disable({ tool: "ping" });
     for (const tenant of ["shut", "a", "b"]) assertStringIncludes(await run(tenant, "ping"), "Unknown tool");
     server.handlers.enable({ tool: "ping" });
@@ -79,7 +79,7 @@ Deno.test("the handlers that a tenant has disabled or removed stay disabled or r
   }
 });
 
-Deno.test("a path parameter may not have the name of an object's prototype property", () => {
+Deno.test("createServer() throws if a path parameter has the name of an inherited object property", () => {
   const options = { name: "tenants", version: "1.0.0" };
   assertThrows(() => createServer({ ...options, path: "/:__proto__/mcp" }), TypeError, "a path such as");
   createServer({ ...options, path: "/:constructor/mcp" });

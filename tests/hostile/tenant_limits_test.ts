@@ -1,4 +1,4 @@
-// A client that spreads its calls over many paths, and an author who enables and disables handlers continuously.
+// Limits apply to a client that uses many paths, and rules that change continuously do not fill the memory.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { quota } from "../../src/quota/quota.ts";
@@ -17,7 +17,7 @@ function open(options: Parameters<typeof quota>[0], run: () => Promise<string> |
   return { server, call };
 }
 
-Deno.test("the rate limit of a client is shared by all paths of a server", async () => {
+Deno.test("all paths of a server share the rate limit of a client", async () => {
   const { server, call } = open({ rate: { calls: 2, perMs: 600_000 } });
   const codes = [];
   for (const tenant of ["a", "b", "c", "a"]) codes.push(await call(tenant));
@@ -25,7 +25,7 @@ Deno.test("the rate limit of a client is shared by all paths of a server", async
   assertEquals(codes, ["done", "done", -31429, -31429]);
 });
 
-Deno.test("the concurrency limit of a handler is shared by all paths of a server", async () => {
+Deno.test("all paths of a server share the concurrency limit of a handler", async () => {
   const held = Promise.withResolvers<string>();
   const { server, call } = open({ concurrency: { calls: 1, waiting: 0 } }, () => held.promise);
   const first = call("a");
@@ -35,7 +35,7 @@ Deno.test("the concurrency limit of a handler is shared by all paths of a server
   await server.close();
 });
 
-Deno.test("rules that replace each other are applied once to each new path", async () => {
+Deno.test("if rules replace each other, only the latest rule is applied to a new path", async () => {
   let applied = 0;
   const never = () => false;
   const selected = {
@@ -63,7 +63,7 @@ Deno.test("rules that replace each other are applied once to each new path", asy
   assertEquals(applied < 10, true, `${applied} rules`);
 });
 
-Deno.test("a call that waits at one path is not counted at another path", async () => {
+Deno.test("a call that waits at one path does not count as waiting at another path", async () => {
   const gates: PromiseWithResolvers<string>[] = [];
   const work = tool({
     name: "work",

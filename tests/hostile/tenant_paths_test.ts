@@ -1,4 +1,4 @@
-// Spellings of paths with parameters, on the wire: each spelling leads to one tenant, or to no tenant.
+// Spellings of paths with parameters: each spelling selects one tenant or no tenant.
 import { assert, assertEquals } from "@std/assert";
 import { type Authentication, createServer, mount, tool } from "../../mod.ts";
 import { oauth } from "../../src/auth/oauth/oauth.ts";
@@ -13,7 +13,9 @@ const named = (name: string, path: string, more = {}) => {
   return createServer({ name, version: "1.0.0", path, handlers: [tool({ name: "where", run })], ...more });
 };
 
-/** Sends requests whose target no URL parser has normalized. */
+/**
+ * Serves a server on a port. Returns functions that send requests with raw targets, which no URL parser has normalized.
+ */
 async function openPort(service: Parameters<typeof serve>[0]) {
   const port = serve(service);
   const body = await toRequest("tools/call", { name: "where" }).text();
@@ -41,7 +43,7 @@ async function openPort(service: Parameters<typeof serve>[0]) {
   return { port, send, find };
 }
 
-Deno.test("a path leads to the tenant that it spells, and malformed paths lead to no tenant", async () => {
+Deno.test("an encoded path selects the tenant in the decoded path, and a malformed path selects no tenant", async () => {
   const server = createServer({ name: "tenants", version: "1.0.0", path: "/tenants/:tenant/mcp", handlers: [where] });
   const { port, find } = await openPort(server);
   const cases: readonly (readonly [tenant: string, found: string | 404])[] = [
@@ -148,7 +150,7 @@ Deno.test("no path can insert text into the headers of a challenge", async () =>
   }
 });
 
-Deno.test("the metadata of a tenant names no other tenant, however the path is spelled", async () => {
+Deno.test("a tenant's metadata names only this tenant, however the path is spelled", async () => {
   const auth = oauth({
     resource: ({ tenant }) => `https://mcp.example.com/${tenant}/mcp`,
     issuers: ["https://login.example.com"],

@@ -1,10 +1,13 @@
-// A converted path parameter has one canonical spelling.
+// A converted path parameter has only one valid spelling.
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
 import { createServer, tool } from "../../mod.ts";
 import { toCall } from "./unread.ts";
 
-/** Returns the statuses of a call at each of these paths, and the number of paths that were created. */
+/**
+ * Calls a tool at a path for each of the given segments. Returns the statuses, and the number of paths that were
+ * created.
+ */
 async function visit(params: z.ZodObject, segments: readonly string[], path = "/t/:id/mcp") {
   const made: unknown[] = [];
   const here = tool({ name: "here", run: () => "here" });
@@ -65,7 +68,7 @@ const cases: { readonly [name: string]: [z.ZodObject, found: string[], lost: str
 };
 
 for (const [name, [params, found, lost]] of Object.entries(cases)) {
-  Deno.test(`${name} has one canonical spelling`, async () => {
+  Deno.test(`${name} has only one valid spelling`, async () => {
     const { statuses, made } = await visit(params, [...found, ...lost]);
     const expected = [...found.map((segment) => [segment, 200]), ...lost.map((segment) => [segment, 404])];
     assertEquals(statuses, Object.fromEntries(expected));
@@ -74,7 +77,7 @@ for (const [name, [params, found, lost]] of Object.entries(cases)) {
   });
 }
 
-Deno.test("each of several parameters has one canonical spelling, even beside a parameter without a spelling", async () => {
+Deno.test("each of several parameters has only one valid spelling, even if another parameter has no canonical spelling", async () => {
   const params = z.object({ id: z.coerce.number(), of: z.string().transform((text) => `t-${text}`) });
   const path = "/t/:id/:of/mcp";
   const { statuses } = await visit(params, ["1/a", "01/a", "1/b", "%31/a"], path);

@@ -1,4 +1,4 @@
-// Names, arguments and schemas of tools, and the results of handlers.
+// Attacks with the names, arguments, schemas and results of tools.
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, prompt, resource, tool } from "../../mod.ts";
 import { behaviour, textOf } from "../support/behaviour.ts";
@@ -29,7 +29,7 @@ const names: readonly (readonly [what: string, name: unknown])[] = [
 for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] as const) {
   cases(`a tool that does not exist is refused (${era})`, { version }, () =>
     names.map(([what, name]) => {
-      // A header cannot contain all of these names unencoded, but the encoded form can.
+      // Encode the name, because a header cannot contain some of these names.
       const text = typeof name === "string" ? name : "";
       const header = `=?base64?${new TextEncoder().encode(text).toBase64()}?=`;
       const isLong = text.length > 1000;
@@ -38,37 +38,40 @@ for (const [era, version] of [["modern", undefined], ["legacy", "2025-11-25"]] a
         body: JSON.stringify(toMessage(era, {}, { name })),
         headers: era === "modern" ? { "mcp-name": isLong ? "x" : text ? header : null } : {},
         status: era === "modern" ? 400 : 200,
-        // A name that the header does not repeat is refused before the tool is looked up.
+        // A name without a matching header is refused before the tool is looked up.
         code: era === "modern" && (isLong || name === "") ? -32020 : -32602,
         id: 1,
       };
     }));
 }
 
-behaviour("the model gets the errors of arguments field by field, in a limited length", async (connect) => {
-  let runs = 0;
-  const greet = tool({ name: "greet", input: person, run: ({ name }) => (runs++, `Hello, ${name}`) });
-  const { client } = await connect({ handlers: [greet] });
-  const wrong: readonly (readonly [args: Record<string, unknown>, says: string])[] = [
-    [{}, "name: required"],
-    [{ name: 5 }, "name: expected string"],
-    [{ name: "Ada", age: "old" }, "age: expected integer"],
-    [{ name: "Ada", age: -1 }, "age: expected at least 0"],
-    [{ name: "Ada", extra: 1 }, "extra: not allowed"],
-    [JSON.parse('{"name":"Ada","__proto__":{}}'), "__proto__: not allowed"],
-    [Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, i])), "k0: not allowed"],
-  ];
-  for (const [args, says] of wrong) {
-    const result = await client.callTool("greet", args);
-    assertEquals(result.isError, true, says);
-    assertStringIncludes(textOf(result), says);
-    assert(textOf(result).length <= 2048, `${textOf(result).length} characters about ${says}`);
-  }
-  assertEquals(runs, 0);
-  assertEquals(textOf(await client.callTool("greet", { name: "Ada" })), "Hello, Ada");
-});
+behaviour(
+  "an error result lists the errors in the arguments field by field, with a limited length",
+  async (connect) => {
+    let runs = 0;
+    const greet = tool({ name: "greet", input: person, run: ({ name }) => (runs++, `Hello, ${name}`) });
+    const { client } = await connect({ handlers: [greet] });
+    const wrong: readonly (readonly [args: Record<string, unknown>, says: string])[] = [
+      [{}, "name: required"],
+      [{ name: 5 }, "name: expected string"],
+      [{ name: "Ada", age: "old" }, "age: expected integer"],
+      [{ name: "Ada", age: -1 }, "age: expected at least 0"],
+      [{ name: "Ada", extra: 1 }, "extra: not allowed"],
+      [JSON.parse('{"name":"Ada","__proto__":{}}'), "__proto__: not allowed"],
+      [Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`k${i}`, i])), "k0: not allowed"],
+    ];
+    for (const [args, says] of wrong) {
+      const result = await client.callTool("greet", args);
+      assertEquals(result.isError, true, says);
+      assertStringIncludes(textOf(result), says);
+      assert(textOf(result).length <= 2048, `${textOf(result).length} characters about ${says}`);
+    }
+    assertEquals(runs, 0);
+    assertEquals(textOf(await client.callTool("greet", { name: "Ada" })), "Hello, Ada");
+  },
+);
 
-behaviour("arguments named like inherited properties of objects are ordinary values", async (connect) => {
+behaviour("arguments with the names of inherited object properties are ordinary values", async (connect) => {
   const seen: string[] = [];
   const keys = tool({
     name: "keys",
@@ -85,7 +88,7 @@ behaviour("arguments named like inherited properties of objects are ordinary val
   assertEquals(seen, ['["__proto__","constructor","prototype"]']);
   assertEquals(Object.keys(Object.prototype), []);
   assertEquals(Object("").polluted, undefined);
-  // Inherited properties are ignored, both as given values and as required values.
+  // An inherited property counts neither as an argument nor as a required argument.
   const inherited = await client.callTool("greet", JSON.parse('{"__proto__":{"name":"Ada"}}'));
   assertEquals(inherited.isError, true);
   assertStringIncludes(textOf(inherited), "name: required");
@@ -111,14 +114,14 @@ Deno.test("schemas with external references, cycles or too much depth are refuse
   }
 });
 
-behaviour("a simple pattern takes linear time for a matching text of 100 KB", async (connect) => {
+behaviour("validating a matching text of 100 KB with a simple pattern takes linear time", async (connect) => {
   const input = { type: "object", properties: { text: { type: "string", pattern: "^a+$" } } } as const;
   const { client } = await connect({ handlers: [tool({ name: "match", input, run: () => "fits" })] });
   assertEquals(textOf(await client.callTool("match", { text: "a".repeat(100_000) })), "fits");
   assertEquals((await client.callTool("match", { text: "a".repeat(100_000) + "b" })).isError, true);
 }, { transports: ["memory"] });
 
-behaviour("a result that does not match its schema is not sent, and is reported once", async (connect) => {
+behaviour("a result that does not match the output schema is not sent, and is reported once", async (connect) => {
   const results: readonly (readonly [name: string, result: unknown])[] = [
     ["wrong", { name: 5 }],
     ["missing", undefined],
@@ -139,7 +142,7 @@ behaviour("a result that does not match its schema is not sent, and is reported 
   }
 });
 
-behaviour("a result that is too large is refused with the name of the limit, and is not sent", async (connect) => {
+behaviour("a result that is too large is not sent, and the error names the limit", async (connect) => {
   const text = tool({ name: "text", run: () => "x".repeat(2_000_000) });
   const items = tool({
     name: "items",
@@ -160,10 +163,10 @@ behaviour("a result that is too large is refused with the name of the limit, and
   assertEquals(textOf(await client.callTool("fits")).length, 900_000);
 });
 
-Deno.test("an author's mistake is reported immediately, with the name of the handler", () => {
+Deno.test("tool(), resource() and prompt() throw for invalid options with an error that names the handler", () => {
   const good = tool({ name: "same", run: () => "" });
   const info = { name: "author", version: "1.0.0" };
-  // The arguments are wrong on purpose: plain JavaScript allows calls that a type checker rejects.
+  // Casts a value of the wrong type, because plain JavaScript allows calls that the type checker rejects.
   const wrong = (value: unknown): never => value as never;
   const mistakes: readonly (readonly [make: () => unknown, says: string])[] = [
     [() => createServer({ ...info, handlers: [good, tool({ name: "same", run: () => "" })] }), '"same"'],

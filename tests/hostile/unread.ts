@@ -1,9 +1,10 @@
-// Connections that do not read until requested, and the calls sent over them.
+// Opens connections that do not read incoming bytes until a test reads them, and creates calls to send over such
+// connections.
 import { MODERN, toMeta } from "./http.ts";
 
-/** A connection to a server on this machine that leaves incoming bytes in the kernel. */
+/** A connection that leaves incoming bytes in the kernel until `read` is called. */
 export interface Unread {
-  /** Reads until the other side ends, or `isEnough` accepts the text so far. */
+  /** Reads until the server closes the connection, or until `isEnough` returns `true` for the text received so far. */
   read(isEnough?: (text: string) => boolean): Promise<string>;
   close(): void;
 }
@@ -23,9 +24,9 @@ interface BunHost {
   }): Promise<BunSocket>;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 
-/** Connects to `127.0.0.1`, writes a text and reads nothing. */
+/** Connects to a port of `127.0.0.1`, writes a text, and reads nothing. */
 export function openUnread(port: number, text: string): Promise<Unread> {
   const bytes = new TextEncoder().encode(text);
   return bun ? openBun(bun, port, bytes) : openDeno(port, bytes);
@@ -95,18 +96,18 @@ async function openBun({ connect }: BunHost, port: number, bytes: Uint8Array): P
   };
 }
 
-/** The caller and its call. */
+/** Options of a tool call. */
 export interface CallOptions {
   readonly id?: string | number;
   readonly args?: Readonly<Record<string, unknown>>;
-  /** Fields of `_meta`. */
+  /** Additional fields of `_meta`. */
   readonly meta?: Readonly<Record<string, unknown>>;
-  /** The session of an old revision. Without it, the call is independent. */
+  /** Id of a legacy session. If omitted, the call is a modern call without a session. */
   readonly session?: string;
   readonly accept?: string;
 }
 
-/** One tools/call as a `Request`. */
+/** Creates the `RequestInit` of a tool call. */
 export function toCall(name: string, options: CallOptions = {}): {
   readonly method: "POST";
   readonly headers: Readonly<Record<string, string>>;
@@ -127,13 +128,13 @@ export function toCall(name: string, options: CallOptions = {}): {
   };
 }
 
-/** The same call as bytes on the wire. */
+/** Encodes the result of `toCall` as a raw HTTP request. */
 export function toWire(port: number, { method, headers, body }: ReturnType<typeof toCall>): string {
   const lines = Object.entries({ host: `127.0.0.1:${port}`, ...headers, "content-length": body.length });
   return `${method} /mcp HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n${body}`;
 }
 
-/** Performs the handshake. Returns the session's id. */
+/** Performs the handshake. Returns the session id. */
 export async function startSession(url: string, send: (request: Request) => Promise<Response>): Promise<string> {
   const params = {
     protocolVersion: "2025-11-25",
@@ -151,7 +152,7 @@ export async function startSession(url: string, send: (request: Request) => Prom
   return response.headers.get("mcp-session-id") ?? "";
 }
 
-/** The data of the events in a text, however chunks split it. A line of an event ends only at a line feed. */
+/** Returns the parsed data of all events in the text of a stream. */
 export function readData(text: string): unknown[] {
   return text.split("\n").filter((line) => line.startsWith("data: {")).map((line) => JSON.parse(line.slice(6)));
 }

@@ -7,7 +7,7 @@ import { as, start, toCall, toSlowCall } from "./attack.ts";
 
 const handlers = [tool({ name: "quick", run: () => "" })];
 
-Deno.test("a body without a length is charged from its first byte, including the runtime's buffer once it is slow", async () => {
+Deno.test("a body without a declared length is charged from its first byte, and a slow body also for the runtime's buffer", async () => {
   const server = start({ handlers });
   const { memory } = server[INTERNALS].engine.accounts;
   const { request, write, abort } = toSlowCall("quick");
@@ -24,7 +24,7 @@ Deno.test("a body without a length is charged from its first byte, including the
   await server.close();
 });
 
-Deno.test("thousands of bodies of one byte take no more memory than their client may hold", async () => {
+Deno.test("thousands of one-byte bodies do not use more memory than the client's limit", async () => {
   const server = start({ handlers, limits: { memory: { bytes: 4_000_000, bytesPerClient: 1_000_000 } } });
   const { accounts } = server[INTERNALS].engine;
   const slow = Array.from({ length: 2000 }, () => toSlowCall("quick"));

@@ -81,7 +81,7 @@ const files: Readonly<Record<string, readonly [text: string, state: RegExp]>> = 
     "name: x",
     /^Cannot use c\.yaml: a config file must be JSON with comments; convert the file to mcp\.jsonc/,
   ],
-  "c.toml": ["a = 1", /^Cannot use c\.toml: a config file is JSON/],
+  "c.toml": ["a = 1", /^Cannot use c\.toml: a config file must be JSON/],
   "s.py": ["print(1)", /^Cannot use s\.py: a \.py file is neither code for Deno or Bun nor a config file; /],
 };
 
@@ -252,7 +252,7 @@ for (const { name, program } of runtimes) {
             ["--http", "--path", "/a/{b}"],
             /^Cannot serve at \/a\/\{b\}: it is not a valid path; write a path such as \/mcp\n/,
           ],
-          [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a plain path/],
+          [["--http", "--path", "/a:b"], /^Cannot serve at \/a:b: it is not a valid path/],
         ];
         await tryAll(cases, async ([words, message]) => {
           const tried = await run([...program, ...words], { cwd });

@@ -113,8 +113,8 @@ Deno.test("the relay starts no command from a request, and accepts only HTTP URL
       [{}, "the command line names no server"],
       [{ command: "touch", args: ["/tmp/never"] }, "the command line names no server"],
       [{ target: { command: "touch" } }, "the command line names no server"],
-      [{ url: { command: "touch", args: [] } }, "not a URL"],
-      [{ url: "touch" }, "not a URL"],
+      [{ url: { command: "touch", args: [] } }, "the URL is not valid"],
+      [{ url: "touch" }, "the URL is not valid"],
       [{ url: "file:///etc/passwd" }, "must begin with http"],
       [{ url: "data:application/json,{}" }, "must begin with http"],
       [{ url: "http://user:pass@127.0.0.1/" }, "use a header"],
@@ -200,7 +200,7 @@ Deno.test({
   async fn() {
     for (
       const [words, said] of [
-        [["inspect", "--page"], /Cannot open the page for no server: give a URL, or -- and a command/],
+        [["inspect", "--page"], /Cannot open the page for no server: --page requires a URL, or a command after --/],
         [["inspect", "server.ts", "--page"], /Cannot open the page for server\.ts: .*serve FILE --http --inspect/],
         [["inspect", "http://127.0.0.1:1/", "--page", "--json"], /Cannot use --json/],
         [["inspect", "http://127.0.0.1:1/", "--page", "--", "x"], /Cannot inspect http:\S+ too/],

@@ -72,7 +72,7 @@ inFolder("a file that is not private, not a regular file or incomplete is refuse
   assertEquals(await folder.update("a", put("new")), "new");
   rmSync(file);
   symlinkSync("/etc/hostname", file);
-  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "not a file");
+  assertStringIncludes((await assertRejects(() => folder.get("a"), Error)).message, "not a regular file");
 });
 
 inFolder("a living process holds a lock for as long as it needs", async (path) => {

@@ -1,5 +1,5 @@
 /**
- * The interface between the server and an authentication: principals, refusals and challenges.
+ * The types of the server's `auth` option, and functions for refusals and challenges.
  *
  * @see specification/2026-07-28/basic/authorization
  * @module
@@ -28,18 +28,18 @@ export interface Authentication<P extends Principal = Principal> {
    */
   readonly credentials?: Credentials;
   /**
-   * One or more challenges for callers without valid credentials or with too few scopes. A function returns the
-   * challenges for one concrete path. The function receives the principal of a caller that has too few scopes. Defaults
-   * to the scheme `Bearer`.
+   * One or more challenges for callers without valid credentials or with too few scopes, or a function that returns the
+   * challenges for the path of a request. The function receives a principal only if the caller has too few scopes.
+   * Defaults to the scheme `Bearer`.
    */
   readonly challenge?:
     | Challenge
     | readonly Challenge[]
     | ((facts: PathFacts & { readonly principal?: Principal }) => Challenge | readonly Challenge[]);
   /**
-   * Endpoints that need no authentication, such as metadata. The server serves these endpoints. If a router serves the
-   * server below a path, you can also add the endpoints to the router. A function receives the server's path, such as
-   * `/tenants/:tenant/mcp`.
+   * Endpoints that need no authentication, such as metadata, or a function that returns the endpoints for the server's
+   * path, such as `/tenants/:tenant/mcp`. The server serves these endpoints. If a router serves the server below a
+   * path, you can also add the endpoints to the router.
    */
   readonly routes?: readonly AuthRoute[] | ((path: string) => readonly AuthRoute[]);
   /**
@@ -50,9 +50,10 @@ export interface Authentication<P extends Principal = Principal> {
   satisfies?(granted: readonly string[], needed: readonly string[], principal?: Principal): boolean;
   /**
    * Renews the credentials of a caller with an open stream. The server calls the function at most ten seconds before
-   * the credentials expire, and again if it throws. Returns the principal with a later `expiresAt`, or without
-   * `expiresAt`. If the function returns `undefined`, or a principal with another id or different scopes, the stream
-   * ends when the credentials expire. Without this function, every stream ends when the caller's credentials expire.
+   * the credentials expire, and again if the function throws. Returns the principal with a later `expiresAt`, or
+   * without `expiresAt`. If the function returns `undefined`, or a principal with another id or different scopes, the
+   * stream ends when the credentials expire. Without this function, every stream ends when the caller's credentials
+   * expire.
    */
   renew?(principal: Principal): Principal | undefined | Promise<Principal | undefined>;
   /** Releases the authentication's resources. Called when the server closes. */
@@ -99,8 +100,8 @@ export interface Authentication<P extends Principal = Principal> {
  * the request that opened the stream. The stream ends if the function refuses the request, or returns a principal with
  * another id or different scopes.
  *
- * The function must not read the body. A synchronous function need not return a promise. The number of concurrent
- * asynchronous calls is limited, and each call times out after 10 seconds.
+ * The function must not read the body. The number of concurrent asynchronous calls is limited, and each call times out
+ * after 10 seconds.
  */
 export type Authenticate = (
   request: Request,
@@ -131,7 +132,7 @@ export interface AuthFacts extends PathFacts {
   /** Aborts when the authentication takes longer than 10 seconds. */
   readonly signal: AbortSignal;
   /**
-   * Returns a refusal if the maximum number of callers already waits for authentication, and `undefined` otherwise.
+   * Returns a refusal if too many callers are already waiting for authentication, and `undefined` otherwise.
    *
    * @ignore
    */
@@ -350,7 +351,7 @@ export function readChallenges(
   throw new TypeError(`Cannot challenge a caller: ${CHALLENGE}`);
 }
 
-/** Used for paths without parameters. */
+/** The facts of a path without parameters. */
 export const NO_ROUTE: PathFacts = { route: refuseRoute };
 
 /** The default challenge. */

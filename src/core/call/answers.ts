@@ -5,8 +5,7 @@
  */
 
 /**
- * The client's answers, by key. If a handler asks two questions with one key, both questions get the first answer. A
- * handler that runs again after each question gets the same answers.
+ * The client's answers, by key. If a handler asks two questions with the same key, both questions get the first answer.
  */
 export class Answers {
   readonly #answers = new Map<string, Promise<unknown>>();

@@ -27,7 +27,8 @@ import type { Service, ServiceEnd } from "./service.ts";
 const forwardRoom = new Room(() => import("./forward.ts"));
 
 /**
- * Called if the client receives a handle because the handler continues after the response. `type` is the handle's type.
+ * Called if the client receives a handle, such as a task, because the handler continues after the response. `type` is
+ * the handle's type.
  */
 export type OnHandle = (handle: Result, type: string) => Promise<void>;
 
@@ -39,7 +40,7 @@ export interface CallHost extends ContainerHost {
   readonly server: RunningServer;
   /** Returns the path parameters. `undefined` if the path has no parameters. */
   readonly route?: ReadRoute;
-  /** Detects work that a handler repeats after an answer. Set only in development. */
+  /** Detects work that a handler repeats when it runs again after a question. Set only in development. */
   reruns?: RerunWatch;
   /** Registers a function that runs after the call. */
   defer(call: Call, run: Deferred): void;
@@ -52,9 +53,9 @@ export interface CallHost extends ContainerHost {
   recheck(call: Call): (() => Promise<void>) | undefined;
   /** Returns whether the link's caller has the given scopes. */
   isGranted(link: Link, scopes: readonly string[]): boolean;
-  /** The call whose handler reads a resource. Set only for the internal call that reads the resource. */
+  /** The call whose handler called `ctx.readResource`. Set only for the internal call that serves this read. */
   readonly outer?: Call;
-  /** Number of resource handlers above this call that are reading another resource. */
+  /** Number of nested `ctx.readResource` calls that led to this call. */
   readonly readDepth?: number;
 }
 
@@ -92,7 +93,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   readonly method: string;
   readonly client: ClientFacts;
   readonly link: Link;
-  /** The connection's running calls. A cancellation finds this call there by its id. */
+  /** The connection's running calls. A cancellation from the client finds the call in this list by the call's id. */
   readonly inFlight: InFlight;
   /** Upper bound of the memory that the parameters use, in bytes. */
   weight: number;
@@ -112,7 +113,7 @@ export abstract class Call implements ServiceCall, Cancellable {
    * answer.
    */
   asks = false;
-  /** Whether this is a subscription, which holds no slot. */
+  /** Whether the call is a subscription. A subscription does not count towards `calls.running`. */
   isSubscription = false;
   /** Called once when the call is cancelled. */
   onCancel?: () => void;
@@ -161,9 +162,9 @@ export abstract class Call implements ServiceCall, Cancellable {
   declare ranMs?: number;
   /** Whether the call waits for a slot. */
   declare isQueued?: boolean;
-  /** Work since the last question. In development, {@linkcode RerunWatch} records this work. */
+  /** The handler's work since its last question, which {@linkcode RerunWatch} records in development. */
   declare stretch?: Stretch;
-  /** The handler's run. In development, `RunWatch` watches the run. */
+  /** The record of the handler's run, which `RunWatch` creates in development. */
   declare watched?: WatchedRun;
   /**
    * Data from the server extension that makes this call. Declared without a value, because few calls are made by
@@ -459,7 +460,10 @@ export abstract class Call implements ServiceCall, Cancellable {
     this.ended = true;
   }
 
-  /** Turns the call into a subscription, and drops the parameters. A subscription holds no slot. */
+  /**
+   * Turns the call into a subscription, and drops the parameters. The call then no longer counts towards
+   * `calls.running`.
+   */
   subscribe(): void {
     this.isSubscription = true;
     this.params = {};
@@ -506,7 +510,7 @@ export abstract class Call implements ServiceCall, Cancellable {
   age(periodMs: number, maxMs: number): void {
     if (this.isSubscription || this.isQueued || this.deadline || this.timeoutMs === Infinity) return;
     if (this.asking || this.hasAsked) this.hasAsked = false;
-    // Do not count the first period, because the call started during it.
+    // Do not count the first period, because the call started during this period.
     else if (this.ranMs === undefined) this.ranMs = 0;
     else if ((this.ranMs += periodMs) >= maxMs) this.timeOut(maxMs, "calls.timeoutMs");
   }
@@ -627,7 +631,9 @@ export function toTooLong({ method, params: { name = "", uri = name } }: Call, b
 const done = Promise.resolve();
 const NONE = Object.freeze({}) as never; // See the comment on the `services` getter above.
 
-/** What a handler does when it sends a notification, by the notification's method. Used in warnings in development. */
+/**
+ * Descriptions of the notifications that a handler sends, by method. Development warnings contain these descriptions.
+ */
 const SENT: Readonly<Record<string, string>> = {
   "notifications/progress": "reports progress",
   "notifications/message": "logs a message",

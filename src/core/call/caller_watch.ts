@@ -28,8 +28,8 @@ export interface CallerChecks {
 /** Interval in milliseconds at which a caller is checked. */
 const RECHECK_MS = 60_000;
 /**
- * Milliseconds since the last completed check after which a caller is refused, for example because the issuer cannot be
- * reached.
+ * Milliseconds since the last completed check after which a caller is refused. A check cannot be completed, for
+ * example, while the issuer is unreachable.
  */
 const MAX_UNKNOWN_MS = 300_000;
 /**

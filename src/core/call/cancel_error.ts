@@ -40,7 +40,7 @@ export function isCancelError(error: unknown): error is CancelError {
   return isMcpError(error) && "why" in error && typeof error.why === "string";
 }
 
-/** Converts a cause to a number from 1. */
+/** Converts a cause to a positive integer. */
 export function toReasonNumber(why: CancelReason): number {
   return 1 + REASONS.indexOf(why);
 }

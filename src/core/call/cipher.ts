@@ -17,7 +17,10 @@ export class Cipher {
     this.#secrets = secrets.length ? secrets : [undefined];
   }
 
-  /** Seals a JSON value into opaque text of letters, digits, `-` and `_`. Opening it requires the same `purpose`. */
+  /**
+   * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
+   * the text.
+   */
   async seal(purpose: string, value: unknown): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const plain = new TextEncoder().encode(JSON.stringify(value));
@@ -56,7 +59,7 @@ export class Cipher {
     return secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : new TextEncoder().encode(secret);
   }
 
-  // Encode as JSON, so that no two pairs of realm and purpose give the same text.
+  // Encode realm and purpose as JSON, so that two different pairs never give the same text.
   #toAlgorithm(purpose: string, iv: Uint8Array<ArrayBuffer>): AesGcmParams {
     return { name: "AES-GCM", iv, additionalData: new TextEncoder().encode(JSON.stringify([this.#realm, purpose])) };
   }

@@ -43,7 +43,7 @@ export function consoleObserver(): Pick<Observer, "fault" | "store"> & {
  * handles. Therefore `observer.call?.({ … })` builds no event object if no observer handles the event. The methods
  * never throw.
  *
- * @throws {TypeError} if an observer is not an object, or has an own method that is not an event.
+ * @throws {TypeError} if an observer is not an object, or a plain object has a method that is not an event.
  */
 export function combineObservers(observers: Observer | readonly Observer[] = []): Observer {
   const all = [observers].flat();

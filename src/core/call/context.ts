@@ -212,7 +212,7 @@ export interface HandlerSet<H extends AnyHandler = AnyHandler> {
   /**
    * Disables handlers for all callers, or only for callers for which `callers` returns `true`. For these callers the
    * handlers do not exist, as if `allow` returned `false`. Running calls continue. Queued calls are refused. {@linkcode
-   * HandlerSet.enable} describes how several calls combine.
+   * HandlerSet.enable} describes how several uses of `enable` and `disable` combine.
    *
    * @throws {TypeError} if the selection is invalid, for example if it is the URI of one resource that a template
    * provides.
@@ -377,7 +377,7 @@ export interface Context<S = NoServices> {
   forward<R extends object>(send: (retry: ForwardRetry) => R | Promise<R>): Promise<R>;
   /**
    * Computes a JSON value once per call, even if the handler runs again after a question. In rare cases, `make` runs
-   * more than once. The client stores the sealed value between the runs.
+   * more than once. Between two runs of the handler, the client stores the sealed value.
    *
    * In every revision, all values in a call may together have at most 32,768 bytes of JSON.
    *
@@ -391,8 +391,8 @@ export interface Context<S = NoServices> {
   get<T>(service: Service<T>): Promise<T>;
   /**
    * Reads a resource of this server for the same caller. The resource's `allow`, scopes, limits, guards and the
-   * middleware apply. Questions from the resource's handler are sent to the client. Resources may read each other up to
-   * 8 levels deep.
+   * middleware apply. Questions from the resource's handler are sent to the client. A resource's handler can read
+   * further resources, up to 8 levels deep.
    *
    * @throws {McpError} if the resource does not exist or is hidden from the caller, or the caller lacks a required
    * scope.

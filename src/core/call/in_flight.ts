@@ -11,7 +11,7 @@ export interface Cancellable {
   readonly id: Id;
   /** The call's host. `host.server` identifies the endpoint. */
   readonly host: { readonly server: object };
-  /** Whether this is a subscription. A connection that has only subscriptions counts as idle. */
+  /** Whether the call is a subscription. A connection that has only subscriptions counts as idle. */
   readonly isSubscription: boolean;
   /** Cancels the call. The client receives a response only if `reason.response` is set. */
   cancel(reason: CancelError): void;
@@ -40,7 +40,7 @@ export class InFlight {
     else this.#calls = [call];
   }
 
-  /** Removes a call that has ended. Returns whether a call is left that is not a subscription. */
+  /** Removes a call that has ended. Returns whether another call is still running, not counting subscriptions. */
   remove(call: Cancellable): boolean {
     const calls = this.#calls;
     if (!calls) return false;

@@ -36,5 +36,5 @@ export const CALL: unique symbol = Symbol.for("mcp.call");
 /** Key of the function with which an authentication checks the server's path. */
 export const CHECK_PATH: unique symbol = Symbol.for("mcp.checkPath");
 
-/** Key of the function with which an authentication checks that a handler has possible callers. */
+/** Key of the function with which an authentication checks that callers can have the scopes that a handler requires. */
 export const CHECK_HANDLER: unique symbol = Symbol.for("mcp.checkHandler");

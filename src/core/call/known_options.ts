@@ -30,8 +30,8 @@ export interface KnownOptions<K extends string = string> {
   /** Names of options that another function accepts, each with a remedy for the error message. */
   readonly elsewhere?: Readonly<Record<string, string>>;
   /**
-   * Whether the options can also have a form that is not an object. The code that reads the options checks the other
-   * forms.
+   * Whether values that are not objects are accepted too, such as a list. The code that reads the option checks these
+   * values.
    */
   readonly hasOtherForms?: boolean;
   /**
@@ -59,7 +59,7 @@ export function checkOptions(action: string, given: unknown, known: KnownOptions
   checkNames(action, given, known, "");
 }
 
-/** Describes the object that a factory creates for error messages, such as `tool "add"`. */
+/** Returns the name by which error messages refer to an object that a factory creates, such as `tool "add"`. */
 export function toPlace(kind: string, given: unknown, name = "name"): string {
   const named = isObject(given) ? given[name] : undefined;
   return typeof named === "string" ? `${kind} ${JSON.stringify(named.slice(0, 200))}` : `a ${kind}`;

@@ -19,7 +19,7 @@ export interface EventFields {
   readonly retry?: number;
 }
 
-/** Callbacks that a link calls while the call runs. */
+/** Callbacks for events on a link while a call runs. */
 export interface LinkEvents {
   /** Called when the response becomes a stream. May return the fields of the first event. */
   opened?(): EventFields | undefined;
@@ -115,7 +115,7 @@ export function toHints(error: Hinted): Pick<Reply, "status" | "headers"> | unde
   return { status, headers: { ...retry, ...error[REPLY_HEADERS] } };
 }
 
-/** Creates a link to the same client that sends nothing. */
+/** Creates a link that belongs to the same client, but sends nothing. */
 export function toSilent(
   { transport, inFlight, account, principal }: Pick<Link, "transport" | "inFlight" | "account" | "principal">,
 ): Link {

@@ -14,7 +14,7 @@ import type { ClientFacts, Principal } from "./context.ts";
  */
 export type TransportName = "http" | "stdio" | "websocket" | "http-sse" | "memory" | "internal";
 
-/** The transport and the caller that caused an event. */
+/** The transport and the caller of the request that caused an event. */
 export interface EventSource {
   /** The transport. */
   readonly transport: TransportName;
@@ -34,7 +34,10 @@ export interface MessageEvent extends EventSource {
 export interface StartEvent extends EventSource {
   /** Number of the call, unique within this server. The `call` event has the same number. */
   readonly id: number;
-  /** The `id` of the outer call. Set if a handler reads a resource, or if a handler continues after its response. */
+  /**
+   * The `id` of the outer call. Set if a handler made this call to read a resource, or if this call continues a handler
+   * after its response.
+   */
   readonly parent?: number;
   /** Id of the JSON-RPC request. Clients can choose any id. `undefined` for a call without a request. */
   readonly request?: string | number;
@@ -209,8 +212,8 @@ export interface SessionEvent extends EventSource {
    */
   readonly state: "created" | "resumed" | "ended";
   /**
-   * A part of the session id. It identifies the session, but clients cannot use it as the session id. Set only over
-   * HTTP.
+   * The part of the session id that identifies the session. The part alone does not give access to the session. Set
+   * only over HTTP.
    */
   readonly id?: string;
   /** Protocol revision of the session. */
@@ -242,9 +245,9 @@ export interface SubscriptionEvent extends EventSource {
   readonly state: "opened" | "ended";
   /** Protocol revision of the subscription. */
   readonly revision: string;
-  /** The lists of whose changes the client is notified. */
+  /** The lists for which the client receives change notifications. */
   readonly lists: readonly string[];
-  /** The URIs of the resources of whose changes the client is notified. */
+  /** The URIs of the resources for which the client receives change notifications. */
   readonly uris: readonly string[];
   /** The reason why the subscription ended. */
   readonly why?: CancelReason;
@@ -317,10 +320,11 @@ export interface CloseEvent {
 }
 
 /**
- * Receives the events of a server. Each method is optional, and an event without a method costs nothing.
+ * Receives the events of a server. Each method is optional, and the server does not create events that no method
+ * handles.
  *
  * An observer cannot break a server: calls do not wait for observers, and errors that an observer throws are only
- * printed. No event contains credentials, and only `message` contains arguments and results.
+ * printed. No event contains credentials, and only `message` events contain arguments and results.
  *
  * ```ts
  * import { createServer, type Observer } from "@x/mcp";
@@ -346,8 +350,8 @@ export interface Observer {
    */
   around?<T>(event: StartEvent, run: () => T): T;
   /**
-   * Called when a handler's question was answered, has failed, or was sent with the response for an answer in the
-   * client's next request.
+   * Called when the client has answered a handler's question, when the question has failed, or when a response asks the
+   * client to send the answer in its next request.
    */
   asked?(event: AskedEvent): unknown;
   /** Called for each request that the server rejected before the start of a call. */
@@ -408,7 +412,7 @@ export interface RequestReport {
   cancel(): void;
 }
 
-/** The properties of a {@linkcode Link} that events contain. */
+/** The properties of a {@linkcode Link} from which events are created. */
 export interface Origin {
   readonly transport: TransportName;
   readonly principal?: Principal;
@@ -450,7 +454,7 @@ export interface Observing {
    * the report's events.
    */
   observe(message: Message, origin: Origin): RequestReport | undefined;
-  /** Reports a message as JSON text that was received or sent. */
+  /** Reports the JSON text of a message that was received or sent. */
   message(direction: "in" | "out", origin: Origin, text: string): void;
   /** Reports that a stream was opened. Returns a function that reports the end of the stream. */
   openStream(transport: TransportName): (why: StreamEvent["why"]) => void;
@@ -462,7 +466,7 @@ export interface Observing {
   reach(limit: string, client?: string, handler?: string): void;
   /**
    * Reports the limit that an error message names in parentheses, and returns the limit's path. Reports nothing if the
-   * message names several limits, because the code that detected the limit has already reported it.
+   * message names several limits, because the code that created the error has already reported the limit.
    */
   reachNamed(message: string): string | undefined;
   /** Reports the limit that an unexpected error names in its message. */

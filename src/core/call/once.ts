@@ -9,7 +9,7 @@ import type { Bounds } from "../capacity/limits.ts";
 
 const encoder = new TextEncoder();
 
-/** The values of one call, including all requests with which the client answers questions. */
+/** The values of one call. The requests with which the client answers the call's questions share these values. */
 export class OnceValues {
   readonly #stateBytes: number;
   /** The JSON of each computed value, by key. */

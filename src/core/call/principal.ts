@@ -47,7 +47,7 @@ export function readPrincipal(given: unknown, place: string): Principal {
 /** The fields of a principal. Each field is read only once, because a getter could return different values. */
 interface Fields {
   readonly id: unknown;
-  /** If the principal's `scopes` is a list, a copy of the list. */
+  /** A copy of the principal's `scopes` if `scopes` is a list. Otherwise the value itself. */
   readonly scopes: unknown;
   readonly expiresAt: unknown;
   readonly facts: Readonly<Record<string, unknown>>;

@@ -91,7 +91,7 @@ export function sampling(key: string, request: SamplingRequest): PreparedQuestio
 /**
  * Returns the index of the first invalid message. A message must contain exactly the results for the tool uses in the
  * previous message. Only the assistant may use tools, and a user message with tool results may contain nothing else.
- * Returns -1 if all messages are valid, and `undefined` if no message refers to tools.
+ * The index is -1 if all messages are valid. Returns `undefined` if no message refers to tools.
  */
 function findUnbalanced(messages: readonly SamplingMessage[]): { readonly at: number } | undefined {
   let hasTools = false;

@@ -23,7 +23,10 @@ export interface RepeatedWork {
 export interface Stretch {
   /** Descriptions of the work, such as `logs a message`. */
   readonly work: Set<string>;
-  /** Start time in milliseconds. The duration of each `ctx.once` call is added, because its work is not repeated. */
+  /**
+   * Start time in milliseconds. `RerunWatch` adds the duration of each `ctx.once` call, because work inside `ctx.once`
+   * is not repeated.
+   */
   since: number;
   /** Number of `ctx.once` calls that are running. */
   kept: number;
@@ -36,10 +39,13 @@ interface Watched {
   readonly params: Params;
 }
 
-/** Duration from which work before a question is reported even if it has no side effects, in milliseconds. */
+/**
+ * If a handler runs for at least this many milliseconds before a question, the work is reported even if it has no side
+ * effects.
+ */
 const SLOW_MS = 100;
 
-/** Maximum number of reports that are made and remembered. A remembered report is not repeated. */
+/** Maximum number of reports per server. The server remembers the reports, so that no report is repeated. */
 const MAX_REPORTS = 1000;
 
 /** Formats the warning about repeated work, with a remedy. */

@@ -29,7 +29,7 @@ interface WatchedCall {
  */
 const BLOCKING_MS = 50;
 
-/** Maximum number of warnings that are given and remembered. A remembered warning is not repeated. */
+/** Maximum number of warnings per server. The server remembers the warnings, so that no warning is repeated. */
 const MAX_WARNINGS = 1000;
 
 /**
@@ -99,7 +99,7 @@ export class RunWatch {
     }
   }
 
-  // Warns only once per `kind`, because texts of one kind may differ in the duration.
+  // Warns only once per `kind`. The text is not compared, because it may contain a duration.
   #warn(kind: string, text: string): void {
     if (this.#given.has(kind) || this.#given.size >= MAX_WARNINGS) return;
     this.#given.add(kind);

@@ -13,7 +13,8 @@ import { readSyncVerdict } from "./verdict.ts";
 
 /**
  * The value of `scopes` for a caller with all permissions. The library compares the value, not the object, so a copy of
- * the list works too. The text contains a space, so splitting a token's scopes at spaces cannot produce the text.
+ * the list works too. The only entry contains a space, so splitting a token's scopes at spaces cannot produce this
+ * entry.
  *
  * ```ts
  * import { allScopes, apiKey } from "@x/mcp/auth";
@@ -79,7 +80,7 @@ export function covers(
 }
 
 /**
- * Tests whether the caller has all given scopes, by the same rules as the `scopes` option of a handler.
+ * Tests whether the caller has all given scopes, by the rules for a handler's `scopes` option.
  *
  * ```ts
  * import { tool } from "@x/mcp";

@@ -45,7 +45,10 @@ export class Sealer {
     this.#cipher = new Cipher(realm, secrets);
   }
 
-  /** Seals a JSON value into opaque text of letters, digits, `-` and `_`. Opening it requires the same `purpose`. */
+  /**
+   * Seals a JSON value into opaque text of letters, digits, `-` and `_`. Only `open` with the same `purpose` can open
+   * the text.
+   */
   seal(purpose: string, value: unknown): Promise<string> {
     return this.#cipher.seal(purpose, value);
   }

@@ -5,7 +5,10 @@
  */
 import type { INTERNALS } from "./internals.ts";
 
-/** How long a service's value lives: as long as the server, as long as the value's key is in use, or for one call. */
+/**
+ * The lifetime of a service's value. The value lives as long as the server, as long as the value's key is in use, or
+ * for one call.
+ */
 export type Lifetime = "server" | "key" | "call";
 
 /**
@@ -38,7 +41,7 @@ export interface ServiceTypes<T, L> {
   readonly lifetime: L;
 }
 
-/** Services, by the names that the handler uses. */
+/** The services that a handler declares, by name. */
 export type Services = { readonly [name: string]: Service };
 
 /** The services of a handler that declares no services. */

@@ -358,7 +358,7 @@ export class Account {
     this.#limit = limit;
   }
 
-  /** Whether this account is the account of a tenant. */
+  /** Whether this is a tenant's account. */
   get isTenant(): boolean {
     return this.#limit === this.#all.tenantLimit;
   }
@@ -575,7 +575,7 @@ export interface AccountHost {
 /** All accounts and pots on a server. */
 export class Accounts {
   readonly server: AccountHost;
-  /** The pots. The key is the pot's `name`, followed by `of` if it is set. */
+  /** The pots, keyed by `name` and `of`. */
   readonly pots: Map<string, Pot> = new Map();
   /** Bytes of memory that the server uses for clients. */
   readonly memory: Pot;

@@ -1,4 +1,4 @@
-// Stores whose engine is slow, or returns invalid values.
+// Stores whose engine is slow or returns invalid values.
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import type { StoreEngine } from "../../src/core/store.ts";
@@ -8,7 +8,7 @@ import { fakeClock } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { wrapEngine } from "../support/engines.ts";
 
-/** An engine in memory, in which some methods are replaced. */
+/** Returns an engine in memory in which `change` replaces some methods. */
 async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Promise<StoreEngine> {
   const engine = await memoryStore()[INTERNALS].connect();
   const own = change(engine);
@@ -20,13 +20,13 @@ async function spoil(change: (engine: StoreEngine) => Partial<StoreEngine>): Pro
   });
 }
 
-Deno.test("a topic that cannot be read does not end the process, and is read again", async () => {
+Deno.test("a topic that cannot be read does not end the process, and the store reads the topic again", async () => {
   let reads = 0;
   const engine = await spoil((engine) => ({
     heads: undefined,
     async read(log, options) {
       await turn();
-      // Simulates a broken engine.
+      // The wrong return value simulates a broken engine.
       return ++reads === 2 ? undefined as never : engine.read(log, options);
     },
   }));
@@ -43,7 +43,7 @@ Deno.test("a topic that cannot be read does not end the process, and is read aga
   assertEquals(heard, ["text"]);
 });
 
-Deno.test("an operation that took too long is not repeated", async () => {
+Deno.test("an operation that exceeded its timeout is not repeated", async () => {
   let writes = 0;
   const { pass, open } = gate();
   const engine = await spoil(() => ({
@@ -61,7 +61,7 @@ Deno.test("an operation that took too long is not repeated", async () => {
   await store.close();
 });
 
-Deno.test("an operation whose engine connects too late does not run", async () => {
+Deno.test("an operation does not run if its engine connects after the timeout", async () => {
   let started = 0;
   const engine = await spoil(() => ({
     set: () => ++started > 0,
@@ -92,7 +92,7 @@ Deno.test("an operation whose engine connects too late does not run", async () =
   await other.close();
 });
 
-Deno.test("a listener that starts too late is stopped", async () => {
+Deno.test("a listener that starts after the timeout is stopped", async () => {
   let stopped = 0;
   const { pass, open } = gate();
   const engine = await spoil(() => ({
@@ -119,10 +119,10 @@ Deno.test("every call of close waits until the engine is closed", async () => {
   assertEquals(isClosed, true);
 });
 
-Deno.test("a value that expires while it is replaced does not free its bytes twice", () => {
+Deno.test("a value that expires while it is being replaced does not free its bytes twice", () => {
   let now = 0;
   let isRunning = false;
-  // The clock advances between two reads.
+  // The clock advances on each read.
   const store = memoryStore({ bytes: 2600, clock: { ...fakeClock(), now: () => isRunning ? now++ : now } });
   const write = (length: number) => store.set("first", "x".repeat(length), { ttlMs: 10 });
   write(500);
@@ -133,7 +133,7 @@ Deno.test("a value that expires while it is replaced does not free its bytes twi
 Deno.test("a truthy engine result other than true does not count as a successful write", async () => {
   const odd: readonly unknown[] = [undefined, null, 1, 0, "OK", "", {}, { changes: 0 }, [], Symbol("true")];
   for (const value of odd) {
-    // The cast lets the mistake compile.
+    // The cast makes the wrong return value compile.
     const engine = await spoil(() => ({ set: () => value as never, delete: () => value as never }));
     const store = customStore(engine);
     for (const run of [() => store.set("key", "a", { ttlMs: 1000 }), () => store.delete("key")]) {
@@ -143,7 +143,7 @@ Deno.test("a truthy engine result other than true does not count as a successful
   }
 });
 
-Deno.test("a value of an engine without a version is refused, because a write with it would replace any value", async () => {
+Deno.test("a value that the engine returns without a version is refused, because a write with this version would replace any value", async () => {
   const odd: readonly unknown[] = [
     "text",
     1,
@@ -155,7 +155,7 @@ Deno.test("a value of an engine without a version is refused, because a write wi
     [],
   ];
   for (const value of odd) {
-    const store = customStore(await spoil(() => ({ get: () => value as never }))); // The cast lets the mistake compile.
+    const store = customStore(await spoil(() => ({ get: () => value as never }))); // The cast makes the wrong return value compile.
     await assertRejects(
       async () => await store.get("key"),
       Error,
@@ -164,7 +164,7 @@ Deno.test("a value of an engine without a version is refused, because a write wi
     await store.close();
   }
   for (const absent of [undefined, null]) {
-    const store = customStore(await spoil(() => ({ get: () => absent as never }))); // Some clients return such a value.
+    const store = customStore(await spoil(() => ({ get: () => absent as never }))); // Some clients return this value for a missing key.
     assertEquals(await store.get("key"), undefined);
     await store.close();
   }
@@ -174,7 +174,7 @@ Deno.test("a value of an engine without a version is refused, because a write wi
 const MINUTE = { ttlMs: 60_000 };
 const LOG = { ttlMs: 60_000, max: 100 };
 
-/** An engine that fails while a flag is set. It counts how often it was created and closed. */
+/** Creates an engine that fails while a flag is set, and counts how many times the engine was created and closed. */
 function makeMortal(options?: Parameters<typeof customStore>[1]) {
   const memory = memoryStore();
   const mortal = { made: 0, closed: 0, commands: 0, isDead: false };
@@ -192,7 +192,7 @@ function makeMortal(options?: Parameters<typeof customStore>[1]) {
   return { mortal, store };
 }
 
-Deno.test("an engine that fails three times in a row is closed, and the function is called again", async () => {
+Deno.test("an engine that fails three times in a row is closed, and a new engine is created", async () => {
   const { mortal, store } = makeMortal();
   await store.set("key", "value", MINUTE);
   mortal.isDead = true;
@@ -226,7 +226,7 @@ Deno.test("while an engine is unavailable, one operation per second tests whethe
   await store.close();
 });
 
-Deno.test("a connection that is never established times out, and is attempted again", async () => {
+Deno.test("a connection attempt that never ends times out, and the store tries again", async () => {
   let made = 0;
   const signals: AbortSignal[] = [];
   const memory = memoryStore();
@@ -240,7 +240,7 @@ Deno.test("a connection that is never established times out, and is attempted ag
   await store.close();
 });
 
-Deno.test("an engine that connects after its timeout is closed", async () => {
+Deno.test("an engine that connects after the timeout is closed", async () => {
   let [made, closed] = [0, 0];
   const late = gate();
   const memory = memoryStore();
@@ -256,12 +256,12 @@ Deno.test("an engine that connects after its timeout is closed", async () => {
   await store.close();
 });
 
-Deno.test("subscribers of a replaced engine get the rings of the next engine", async () => {
+Deno.test("subscribers of a replaced engine are notified by the next engine", async () => {
   const { mortal, store } = makeMortal({ pollMs: 100 });
   const heard: string[] = [];
   await store.subscribe("topic", (text) => void heard.push(text));
   mortal.isDead = true;
-  await until(() => mortal.closed > 0, "the engine is replaced, without an operation of anybody");
+  await until(() => mortal.closed > 0, "the engine was replaced, although nobody used the store");
   mortal.isDead = false;
   await until(() => gets(store, "key"), "a new engine");
   await store.publish("topic", "text");
@@ -291,7 +291,7 @@ Deno.test("an operation that can never succeed is neither repeated nor counted a
   }
 });
 
-Deno.test("a value beyond the size that an engine states is refused, and the store stays usable", async () => {
+Deno.test("a value that exceeds the engine's stated maximum size is refused, and the store stays usable", async () => {
   let writes = 0;
   const engine = await spoil((engine) => ({
     valueBytes: 10,
@@ -321,7 +321,7 @@ Deno.test("an engine without a required method is refused, and the error names t
   }
 });
 
-Deno.test("a failed operation of a synchronous engine is retried, and the engine is replaced", async () => {
+Deno.test("if an operation of a synchronous engine fails, the store retries it, and later replaces the engine", async () => {
   let [left, made] = [2, 0];
   const engine = await spoil((engine) => ({
     get(...args) {
@@ -340,7 +340,7 @@ Deno.test("a failed operation of a synchronous engine is retried, and the engine
   await store.close();
 });
 
-Deno.test("a function that throws when it connects is called again", async () => {
+Deno.test("a connect function that throws is called again", async () => {
   let made = 0;
   const memory = memoryStore();
   const store = customStore(() => {
@@ -352,7 +352,7 @@ Deno.test("a function that throws when it connects is called again", async () =>
   await store.close();
 });
 
-Deno.test("an abandoned operation is aborted, and each operation has its own signal", async () => {
+Deno.test("an operation that times out is aborted, and each operation has its own signal", async () => {
   const signals: [string, AbortSignal][] = [];
   const memory = await memoryStore()[INTERNALS].connect();
   const engine = wrapEngine(memory, ({ name, args }) => {
@@ -384,7 +384,7 @@ Deno.test("an abandoned operation is aborted, and each operation has its own sig
   assertEquals(signals[7][1].aborted, true);
 });
 
-Deno.test("thousands of subscriptions are read in batches, and other operations run between the batches", async () => {
+Deno.test("thousands of subscribed topics are read in batches, and other operations run between the batches", async () => {
   const memory = await memoryStore()[INTERNALS].connect();
   let [reading, most] = [0, 0];
   const read = new Set<unknown>();
@@ -404,12 +404,12 @@ Deno.test("thousands of subscriptions are read in batches, and other operations 
   await until(async () => {
     for (let i = 0; i < 20; i++) assertEquals(await store.get("key"), undefined);
     return read.size === 3000;
-  }, "a read of each topic");
-  assert(most <= 32, `${most} reads at the same time`);
+  }, "each topic has been read");
+  assert(most <= 32, `${most} reads ran at the same time`);
   await store.close();
 });
 
-Deno.test("an engine that returns the states of all topics gets one request for all topics", async () => {
+Deno.test("an engine that can return the states of all topics gets a single request for all topics", async () => {
   const memory = await memoryStore()[INTERNALS].connect();
   const asked: number[] = [];
   let reads = 0;
@@ -429,7 +429,7 @@ Deno.test("an engine that returns the states of all topics gets one request for 
   await store.close();
 });
 
-Deno.test("a lost listener is started again, and topics are read more often until then", async () => {
+Deno.test("a listener that was lost is started again, and until then topics are read more often", async () => {
   const memory = memoryStore();
   const inner = await memory[INTERNALS].connect();
   const lost: ((error?: unknown) => void)[] = [];
@@ -461,8 +461,8 @@ Deno.test("a lost listener is started again, and topics are read more often unti
   const since = performance.now();
   await store.publish("topic", "1");
   await until(() => heard.length === 1, "the first text");
-  assert(performance.now() - since < 900, "topics are read as seldom as before");
-  await until(() => lost.length === 2, "the listener is started again");
+  assert(performance.now() - since < 900, "topics were not read more often");
+  await until(() => lost.length === 2, "the listener has started again");
   await until(() => events.length === 2, "the observer");
   assertEquals(events, ["degraded listen Error: the connection is gone", "recovered listen undefined"]);
   await store.publish("topic", "2");
@@ -470,9 +470,9 @@ Deno.test("a lost listener is started again, and topics are read more often unti
   await server.close();
 });
 
-Deno.test("a lost topic that has grown beyond a subscriber's position is reported as a gap", async () => {
+Deno.test("if a topic lost its data and has grown beyond a subscriber's position since, the subscriber gets a gap", async () => {
   let engine = await memoryStore()[INTERNALS].connect();
-  // An engine in memory that loses its data, behind the same connection.
+  // Simulates an engine in memory that loses its data while the connection stays open.
   const proxy = wrapEngine(engine, ({ name, args }) => Reflect.apply(Reflect.get(engine, name), engine, args), {
     listen: undefined,
   });
@@ -496,7 +496,7 @@ Deno.test("a lost topic that has grown beyond a subscriber's position is reporte
   await other.close();
 });
 
-Deno.test("a synchronous engine whose epoch changes with each read does not block the process", async () => {
+Deno.test("a synchronous engine whose epoch changes on each read does not block the process", async () => {
   const engine = await memoryStore()[INTERNALS].connect();
   let reads = 0;
   const store = customStore(
@@ -509,12 +509,12 @@ Deno.test("a synchronous engine whose epoch changes with each read does not bloc
   const gaps: number[] = [];
   await store.publish("topic", "a");
   await store.subscribe("topic", () => {}, { onGap: (last) => void gaps.push(last) });
-  await until(() => gaps.length > 3, "a gap at each interval");
+  await until(() => gaps.length > 3, "a gap was reported in each interval");
   assert(reads < 200, `${reads} reads`);
   await store.close();
 });
 
-Deno.test("a server without an observer prints that its store has failed, and that it has recovered", async () => {
+Deno.test("a server without an observer prints a message when its store fails, and another when its store recovers", async () => {
   const { mortal, store } = makeMortal();
   const printed: string[] = [];
   const { error } = console;
@@ -551,7 +551,7 @@ async function gets(store: Store, key: string): Promise<boolean> {
   return await failure(() => store.get(key)) === undefined;
 }
 
-/** Returns the error of an operation, if it fails. */
+/** Returns the error of an operation, or `undefined` if the operation succeeds. */
 async function failure(run: () => unknown): Promise<unknown> {
   try {
     await run();

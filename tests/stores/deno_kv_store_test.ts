@@ -1,4 +1,4 @@
-// `denoKvStore` on a real file satisfies the contract, also between processes. Only Deno has this database.
+// `denoKvStore` on a real file fulfils the contract of a store, also across processes. Only Deno has this database.
 import { assert, assertEquals } from "@std/assert";
 import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { testStore } from "../../src/testing/stores.ts";
 import { until } from "../support/behaviour.ts";
 import { assertKeptByLooks } from "../support/engines.ts";
 
-// Deno needs the flag for this API.
+// Deno has this API only with a flag.
 const { Deno: host } = globalThis as unknown as { readonly Deno?: { openKv?(path: string): Promise<DenoKv> } };
 const ignore = host?.openKv === undefined;
 const missing = ignore ? " (Deno.openKv is missing; use --unstable-kv)" : "";
@@ -54,7 +54,7 @@ test("all parts of long values are replaced and removed", async () => {
   kv.close();
 });
 
-test("a database in memory, and a database that the function returns each time, stay usable", async () => {
+test("a database in memory, and a database that the connect function returns repeatedly, stay usable", async () => {
   const shared = await openKv(`${folder}/same.db`);
   for (const opens of [() => openKv(":memory:"), () => shared]) {
     const store = denoKvStore(opens);
@@ -81,7 +81,7 @@ test("a file that was replaced is opened again", async () => {
   await other.close();
 });
 
-test("expired logs are removed from the file", async () => {
+test("expired logs are deleted from the file", async () => {
   const path = `${folder}/expired.db`;
   const store = denoKvStore(() => openKv(path));
   for (let i = 0; i < 20; i++) await store.append("again", `${i}`, { ttlMs: 1, max: 10 });
@@ -90,16 +90,17 @@ test("expired logs are removed from the file", async () => {
   const kv = await openKv(path);
   await until(async () => {
     const lives = new Set<unknown>();
-    await other.append("log", "x", { ttlMs, max: 1 }); // Each write is retried if the file was locked.
+    await other.append("log", "x", { ttlMs, max: 1 }); // A write is retried if the file is locked.
     for await (const { key } of kv.list({ start: ["mcp", "entry"], end: ["mcp", "entry~"] })) lives.add(key[2]);
-    // The last epoch of the log, which expired less than a minute ago, and the epoch of the other log.
+    // Two epochs remain: the last epoch of the log, which expired less than a minute ago, and the epoch of the other
+    // log.
     return lives.size <= 2;
-  }, "the entries of earlier lives are gone");
+  }, "the entries of earlier epochs are deleted");
   kv.close();
   await other.close();
 });
 
-/** A process that appends until it is killed. */
+/** The program of a process that appends entries until it is killed. */
 const WORKER = `
 import { denoKvStore } from ${JSON.stringify(new URL("../../src/stores/deno_kv.ts", import.meta.url).href)};
 const [path, name, count] = Deno.args;
@@ -129,7 +130,7 @@ function work(path: string, name: string, count: number) {
   return { child, acknowledged, reading };
 }
 
-test("concurrent writes of several processes, of which one is killed, lose and double no entry", async () => {
+test("if several processes write concurrently and one of them is killed, no entry is lost or doubled", async () => {
   writeFileSync(`${folder}/worker.js`, WORKER);
   const path = `${folder}/shared.db`;
   const store = denoKvStore(() => openKv(path));
@@ -141,11 +142,11 @@ test("concurrent writes of several processes, of which one is killed, lose and d
   await Promise.all([a.reading, b.reading, c.reading]);
   const { entries } = await store.read("count", { limit: 1000 });
   const texts = entries.map(({ value }) => value);
-  assertEquals(new Set(texts).size, texts.length, "no entry is doubled");
+  assertEquals(new Set(texts).size, texts.length, "an entry is doubled");
   for (const text of [...a.acknowledged, ...b.acknowledged, ...c.acknowledged]) assert(texts.includes(text), text);
   await until(() => heard.length === texts.length, "each entry has been received");
   assertEquals(heard, texts);
   await store.close();
 });
 
-Deno.test("the files of Deno KV are removed", () => rmSync(folder, { recursive: true }));
+Deno.test("cleanup: the Deno KV files are deleted", () => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
-// A later version of the library, with another format of sealed values, next to this version: neither version changes
-// values of the other version, each version serves the sessions that it has opened, and refuses calls that the other
-// version has begun with an error.
+// This version of the library next to a later version that seals values in another format. Neither version changes
+// values of the other version. Each version serves the sessions that it has opened, and returns an error for calls that
+// the other version has begun.
 import { readFile, writeFile } from "node:fs/promises";
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
@@ -13,7 +13,7 @@ import { makeFolder, removeFolder } from "../support/copies.ts";
 import { wrapEngine } from "../support/engines.ts";
 
 const secret = "a secret of at least thirty-two characters";
-/** A server of one version of the library. */
+/** A server that runs one version of the library. */
 interface Version {
   readonly server: Server;
   /** The keys of the values that the server has written. */
@@ -107,7 +107,7 @@ async function text(version: Version, message: object, session: string): Promise
   return await response.text();
 }
 
-Deno.test("two versions of the format with one store do not change each other's values", async () => {
+Deno.test("two versions of the format that share a store do not change each other's values", async () => {
   const folder = await makeFolder();
   try {
     const file = new URL("src/core/call/versioned_seal.ts", folder);
@@ -129,7 +129,7 @@ Deno.test("two versions of the format with one store do not change each other's 
     for (const [one, other] of pairs) {
       const [session, ended] = [await open(one), await open(one)];
       assertEquals(await status(one, { method: "DELETE", session: ended }), 204);
-      // Ending a session at one version ends no session of the other version.
+      // Ending a session on one version does not end a session of the other version.
       for (const [version, expected] of [[one, 200], [other, 404]] as const) {
         assertEquals(await status(version, { message: ping, session }), expected);
         assertEquals(await status(version, { message: ping, session: ended }), 404);
@@ -138,14 +138,14 @@ Deno.test("two versions of the format with one store do not change each other's 
     const [mine, theirs] = [await open(now), await open(next)];
     const first = await text(now, call("pay"), mine);
     assertMatch(first, /paid 1/);
-    // Even with `rerun`, no instance runs a call that another version may be running.
+    // Even a tool with `rerun` does not run if another version may be running the call.
     assertMatch(await text(next, call("pay"), theirs), /another version/);
     assertEquals(await text(now, call("pay"), mine), first);
     const link = /result:[/\w-]+/.exec(await text(now, call("all"), mine))?.[0];
     const read = { method: "resources/read", params: { uri: link } };
     assertMatch(await text(now, read, mine), /line/);
     assertMatch(await text(next, read, theirs), /not found/);
-    // A change that a version announces reaches its own clients.
+    // A change that a version announces reaches that version's clients.
     for (const [one, session] of [[now, mine], [next, theirs]] as const) {
       await text(one, { method: "resources/subscribe", params: { uri: "note://1" } }, session);
       const reader = (await send(one, { method: "GET", session })).body?.pipeThrough(new TextDecoderStream())
@@ -166,13 +166,13 @@ Deno.test("two versions of the format with one store do not change each other's 
     assertEquals(runs, 1);
     await Promise.all([now.server.close(), next.server.close()]);
     const both = [...now.written].filter((key) => next.written.has(key));
-    assertEquals(both, [], "both have written the same value");
+    assertEquals(both, [], "a value was written by both versions");
   } finally {
     await removeFolder(folder);
   }
 });
 
-Deno.test("the state of a session in the format of a later version is refused, and is not overwritten", async () => {
+Deno.test("a session state in the format of a later version is refused, and is not overwritten", async () => {
   const shared = memoryStore();
   const library = { createServer, quota, resource, tool, customStore };
   const a = start(library, shared);

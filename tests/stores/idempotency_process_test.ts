@@ -1,4 +1,4 @@
-// Idempotency keys with several processes. One process is killed while its handler runs.
+// Idempotency keys across processes, one of which is killed while its handler runs.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { startCounter } from "../support/counter.ts";
 const folder = mkdtempSync(`${tmpdir()}/idempotency-`);
 const LEASE_MS = 500;
 
-/** A process with one instance, which calls both tools, and whose handlers never end. */
+/** The program of an instance that calls both tools, whose handlers never end. */
 const PROGRAM = `
 const path = process.argv.at(-1);
 const { sqliteStore } = await import(${JSON.stringify(new URL("../../src/stores/sqlite.ts", import.meta.url).href)});
@@ -30,7 +30,7 @@ const client = await connectTest(server, { principal: { id: "ada" }, timeoutMs: 
 for (const name of ["count", "once"]) client.callTool(name, { key: "a" }).catch(() => {});
 `;
 
-/** Starts the program on this runtime. */
+/** Starts the program on the current runtime. */
 function start(path: string) {
   const file = `${folder}/program.mjs`;
   writeFileSync(file, PROGRAM);
@@ -44,7 +44,7 @@ function start(path: string) {
   return { child, state, exited: new Promise((resolve) => child.once("close", resolve)) };
 }
 
-Deno.test("after a process is killed, the outcome is unknown, or a second run doubles no effect", async () => {
+Deno.test("after a process was killed, the outcome of a call is unknown, or the call runs again without doubling its effect", async () => {
   const path = `${folder}/shared.db`;
   const { child, state, exited } = start(path);
   const store = sqliteStore(() => new DatabaseSync(path), { leaseMs: LEASE_MS });
@@ -60,7 +60,7 @@ Deno.test("after a process is killed, the outcome is unknown, or a second run do
   child.kill("SIGKILL");
   const killed = performance.now();
   await exited;
-  // The effect of the killed process exists, and is not doubled.
+  // The killed process caused its effect, and the second run has not doubled it.
   assertEquals((await waiting).structuredContent, { count: 1 });
   assertEquals((await failing).code, -31409);
   assert(performance.now() - killed < 10_000);

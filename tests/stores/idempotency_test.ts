@@ -1,4 +1,4 @@
-// Idempotency keys with several instances: a key runs once, even if the store, the instance or the client fails.
+// Idempotency keys across instances. A call with a key runs once, even if the store, the instance or the client fails.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, McpError, type ServerOptions, tool, ToolError } from "../../mod.ts";
@@ -18,8 +18,7 @@ const input = z.object({ key: z.string(), amount: z.number().default(1) });
 type Run = (input: { readonly amount: number }, ctx: { readonly idempotencyToken?: string }) => unknown;
 
 /**
- * An instance. It can be killed, or disconnected from the store. After that, the other instances receive nothing from
- * it.
+ * Starts an instance. After it is killed or disconnected from the store, the other instances receive nothing from it.
  */
 function startInstance(
   shared: Store,
@@ -71,7 +70,7 @@ async function fails(call: Promise<unknown>): Promise<McpError> {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a key runs once across instances, even while the first call runs (${era})`, async () => {
+  Deno.test(`a call with a key runs once across instances, even if the first call is still running (${era})`, async () => {
     const shared = memoryStore();
     let runs = 0;
     const { pass, open } = gate();
@@ -96,7 +95,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("without a principal a key is valid for the session at all instances", async () => {
+Deno.test("without a principal, a key is valid within its session, on all instances", async () => {
   const shared = memoryStore();
   let runs = 0;
   const run = () => ({ run: ++runs });
@@ -135,7 +134,7 @@ Deno.test("without a principal a key is valid for the session at all instances",
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("after a crash the outcome is unknown, and stays unknown", async () => {
+Deno.test("after a crash, the outcome of a call is unknown and stays unknown", async () => {
   const shared = memoryStore();
   const runs: string[] = [];
   const a = startInstance(shared, () => (runs.push("a"), new Promise(() => {})), { limits: { calls: { closeMs: 1 } } });
@@ -160,7 +159,7 @@ Deno.test("after a crash the outcome is unknown, and stays unknown", async () =>
   await assertRejects(() => first);
 });
 
-Deno.test("after a crash a tool with rerun runs again, and its token makes the effect idempotent", async () => {
+Deno.test("after a crash, a tool with rerun runs again, and its token makes the effect idempotent", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -187,7 +186,7 @@ Deno.test("after a crash a tool with rerun runs again, and its token makes the e
     assertEquals(result.structuredContent, { count: 1 });
   }
   assertEquals(runs, 2);
-  // The instance was only disconnected. Both calls get its result.
+  // The instance was only disconnected, so its result is returned to both calls.
   a.state.isLost = false;
   open();
   assertEquals((await first).structuredContent, { count: 1 });
@@ -195,7 +194,7 @@ Deno.test("after a crash a tool with rerun runs again, and its token makes the e
   await Promise.all([a, b, c].map(({ server }) => server.close()));
 });
 
-Deno.test("two runs of one key give one result to all callers", async () => {
+Deno.test("two runs for the same key return one result to all callers", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -212,7 +211,7 @@ Deno.test("two runs of one key give one result to all callers", async () => {
   assertEquals((await there.callTool("pay", { key: "a" })).structuredContent, { run: 2 });
   a.state.isLost = false;
   open();
-  // The engine of the instance is connected again after at most a second.
+  // The instance connects to its engine again after at most a second.
   for (const client of [here, there]) {
     await until(async () => {
       const known = await client.callTool("pay", { key: "a" }).catch(() => undefined);
@@ -224,7 +223,7 @@ Deno.test("two runs of one key give one result to all callers", async () => {
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("while the store is unavailable, a call with a key fails, and other calls run", async () => {
+Deno.test("while the store is unavailable, calls with a key fail, and other calls run", async () => {
   const shared = memoryStore();
   let runs = 0;
   const free = tool({ name: "free", run: () => "free" });
@@ -243,13 +242,16 @@ Deno.test("while the store is unavailable, a call with a key fails, and other ca
   assertEquals(textOf(await client.callTool("free")), "free");
   assertEquals([runs, a.state.events], [1, ["degraded"]]);
   a.state.isLost = false;
-  await until(async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined), "the store is back");
+  await until(
+    async () => !!await client.callTool("pay", { key: "a" }).catch(() => undefined),
+    "the store is available again",
+  );
   assertEquals((await client.callTool("pay", { key: "b" })).structuredContent, { run: 2 });
   assertEquals(a.state.events, ["degraded", "recovered"]);
   await a.server.close();
 });
 
-Deno.test("a result that cannot be stored is returned, and stored once the store is available again", async () => {
+Deno.test("a result that cannot be stored is returned, and is stored once the store is available again", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -265,12 +267,12 @@ Deno.test("a result that cannot be stored is returned, and stored once the store
   await until(async () => {
     const known = await there.callTool("pay", { key: "a" }).catch((error) => error);
     return known.structuredContent?.run === 1;
-  }, "the result is kept");
+  }, "the result is stored");
   assertEquals(runs, 1);
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("after an error while the store is unavailable, the key is free once the store is available again", async () => {
+Deno.test("if a call fails while the store is unavailable, its key is free once the store is available again", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -292,7 +294,7 @@ Deno.test("after an error while the store is unavailable, the key is free once t
   await a.server.close();
 });
 
-Deno.test("a claim whose response is lost does not block its key", async () => {
+Deno.test("a claim does not block its key if the engine's response to the claim was lost", async () => {
   const shared = memoryStore();
   let runs = 0;
   const a = startInstance(shared, () => ({ run: ++runs }));
@@ -339,7 +341,7 @@ Deno.test("a result that is too large for the store is returned once, and the ca
   await server.close();
 });
 
-Deno.test("a record that this server cannot read is refused", async () => {
+Deno.test("a record that the server cannot read is refused", async () => {
   const shared = memoryStore();
   let runs = 0;
   const a = startInstance(shared, () => ({ run: ++runs }));
@@ -352,13 +354,13 @@ Deno.test("a record that this server cannot read is refused", async () => {
   assertEquals([error.code, error.data], [-31409, { idempotencyKey: "a", outcome: "unknown" }]);
   assertStringIncludes(error.message, "by another version of the library or with another secret");
   assertEquals(runs, 1);
-  // A server with both secrets can read the record.
+  // A server that has both secrets can read the record.
   const c = startInstance(shared, () => ({ run: ++runs }), { secret: [others.secret, SECRET] });
   assertEquals((await (await c.connect()).callTool("pay", { key: "a" })).structuredContent, { run: 1 });
   await Promise.all([a, b, c].map(({ server }) => server.close()));
 });
 
-Deno.test("a closing instance leaves no call of another instance waiting", async () => {
+Deno.test("an instance that is closing leaves no call of another instance waiting", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   const run: Run = async () => (await pass, { run: 1 });
@@ -378,14 +380,14 @@ Deno.test("a closing instance leaves no call of another instance waiting", async
   open();
 });
 
-Deno.test("a closing instance releases the claims of calls that have not finished", async () => {
+Deno.test("an instance that is closing releases the claims of unfinished calls", async () => {
   const shared = memoryStore();
   let runs = 0;
   const make = (turns: number) => {
     const store = customStore(async () =>
       wrapEngine(await shared[INTERNALS].connect(), async ({ args, run }) => {
         await turn(turns);
-        // The effect is the same as if the client's connection was closed.
+        // A closed connection has the same effect.
         if (Object(args.at(-1)).signal?.aborted) throw new Error("closed");
         return await run();
       })
@@ -413,7 +415,7 @@ Deno.test("a closing instance releases the claims of calls that have not finishe
   await b.close();
 });
 
-Deno.test("a call without a key uses no operation of the store, and a call with a key uses few", async () => {
+Deno.test("a call without a key causes no store operations, and a call with a key causes few", async () => {
   const shared = memoryStore();
   const free = tool({ name: "free", input, idempotencyKey: () => undefined, run: () => "free" });
   const a = startInstance(shared, () => ({ run: 1 }), { handlers: [free] });
@@ -421,15 +423,19 @@ Deno.test("a call without a key uses no operation of the store, and a call with 
   await client.callTool("free", { key: "a" });
   assertEquals(a.state.commands, []);
   await client.callTool("pay", { key: "a" });
-  assertEquals(a.state.commands.splice(0), ["set", "set", "set"], "the lease, the claim and the result");
+  assertEquals(
+    a.state.commands.splice(0),
+    ["set", "set", "set"],
+    "the operations are not the lease, the claim and the result",
+  );
   await client.callTool("pay", { key: "b" });
-  assertEquals(a.state.commands.splice(0), ["set", "set"], "the claim and the result");
+  assertEquals(a.state.commands.splice(0), ["set", "set"], "the operations are not the claim and the result");
   await client.callTool("pay", { key: "b" });
   assertEquals(a.state.commands.splice(0), ["set", "get"], "the result");
   await a.server.close();
 });
 
-Deno.test("a repeated call gets the handle of the first call while its handler continues, at any instance", async () => {
+Deno.test("while the handler of the first call continues, a repeated call gets the first call's handle on any instance", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let runs = 0;
@@ -456,7 +462,7 @@ Deno.test("a repeated call gets the handle of the first call while its handler c
   };
   const { result } = await call(a);
   assertEquals([result.resultType, result.status], ["task", "working"]);
-  // The elapsed time exceeds the time for which the key is remembered.
+  // Wait for longer than the time for which the key is remembered.
   const since = performance.now();
   while (performance.now() - since < 1500) {
     for (const instance of [a, b]) {
@@ -471,12 +477,12 @@ Deno.test("a repeated call gets the handle of the first call while its handler c
   await until(async () => {
     const { result: again } = await call(b);
     return again.taskId === result.taskId;
-  }, "the handle is kept");
+  }, "the handle is stored");
   assertEquals([runs, tasks.count(), others.count()], [1, 1, 0]);
   await Promise.all([a.server.close(), b.server.close()]);
 });
 
-Deno.test("a call whose task has failed gets another handle", async () => {
+Deno.test("after its task has failed, a repeated call gets a new handle", async () => {
   const tasks = createTasks();
   let runs = 0;
   const { pass, open } = gate();
@@ -505,7 +511,7 @@ Deno.test("a call whose task has failed gets another handle", async () => {
   await server.close();
 });
 
-Deno.test("tenants of one server have separate keys", async () => {
+Deno.test("tenants of one server have separate idempotency keys", async () => {
   const shared = memoryStore();
   for (const store of [undefined, shared]) {
     let runs = 0;

@@ -1,4 +1,4 @@
-// Two instances of a server that share a store and a secret behave like one instance.
+// Two instances that share a store and a secret behave like one instance.
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, type ServerOptions, tool } from "../../mod.ts";
 import type { StoreEvent } from "../../src/core/call/observer.ts";
@@ -12,10 +12,10 @@ import { type Faults, startStore, type StoreProcess } from "../support/store_cli
 
 const SECRET = "a secret of at least thirty-two characters";
 
-/** One instance of a server. */
+/** An instance of a server. */
 interface Instance extends AsyncDisposable {
   readonly server: Server;
-  /** Events of the store that were reported to the observer. */
+  /** The store events that were reported to the observer. */
   readonly events: StoreEvent[];
   /** Sends a message of revision 2025-11-25. */
   send(message: object | undefined, headers?: Record<string, string>): Promise<Response>;
@@ -101,13 +101,13 @@ async function toStatus(response: Promise<Response>): Promise<number> {
 }
 
 async function untilGone(instance: Instance, session: Record<string, string>): Promise<void> {
-  await until(async () => await toStatus(instance.send(ping, session)) === 404, "the session is gone");
+  await until(async () => await toStatus(instance.send(ping, session)) === 404, "the session has ended");
 }
 
-/** Reads the events of a response. */
+/** Reads the events in a response. */
 class Events implements AsyncDisposable {
   readonly status: number;
-  /** The id of the last event. */
+  /** The id of the last event so far. */
   id = "";
   readonly #reader?: ReadableStreamDefaultReader<string>;
   #text = "";
@@ -117,7 +117,7 @@ class Events implements AsyncDisposable {
     this.#reader = body?.pipeThrough(new TextDecoderStream()).getReader();
   }
 
-  /** Reads until the text has arrived, or to the end. Returns the text since the previous read. */
+  /** Reads until the text has arrived, or until the end. Returns the text since the previous read. */
   async read(text = "\u0000"): Promise<string> {
     const late = setTimeout(() => this.#reader?.cancel(), 10_000);
     let isOver = false;
@@ -141,7 +141,7 @@ class Events implements AsyncDisposable {
 let running: Promise<StoreProcess> | undefined;
 const memory = memoryStore();
 
-/** The stores. Each store is opened for one instance. */
+/** Functions that open a store, once per instance. */
 const stores: Readonly<Record<string, () => Store>> = {
   "memory": () => customStore(memory[INTERNALS].connect),
   "another process": () => openProcess({}),
@@ -156,7 +156,7 @@ function openProcess(faults: Faults): Store {
   });
 }
 
-/** Registers a test for two instances with each store. */
+/** Registers a test with two instances for each store. */
 function together(name: string, run: (a: Instance, b: Instance) => Promise<void>, options?: Partial<ServerOptions>) {
   for (const [title, open] of Object.entries(stores)) {
     Deno.test(`${name} (${title})`, async () => {
@@ -179,7 +179,7 @@ together("a session that is deleted at one instance is refused at the other inst
   assertEquals(await toStatus(a.send(undefined, { ...known, method: "DELETE" })), 204);
   assertEquals(await toStatus(a.send(undefined, { ...unknown, method: "DELETE" })), 204);
   assertEquals(await toStatus(b.send(ping, unknown)), 404);
-  await until(() => aborted > before, "the call at the other instance is cancelled");
+  await until(() => aborted > before, "the call on the other instance is cancelled");
   await untilGone(b, known);
   assertNotMatch(await running.read(), /"result"/);
 });
@@ -193,11 +193,11 @@ together("a log level that is set at one instance applies at the other instance"
   await until(() => logs(b), "the other instance");
   const other = await shake(b);
   assertEquals(await toStatus(b.send(request("logging/setLevel", { level: "debug" }), other)), 200);
-  // An instance that gets its first request of the session.
+  // This is the instance's first request in the session.
   assertStringIncludes(await (await a.send(call("log"), other)).text(), "quiet");
 });
 
-Deno.test("a change of a session is one write of its state and one entry for other instances, in any order of instances", async () => {
+Deno.test("changing a session writes its state once and one entry for other instances, whichever instances are used", async () => {
   const memory = memoryStore();
   const { connect } = memory[INTERNALS];
   const counted: string[] = [];
@@ -219,7 +219,7 @@ Deno.test("a change of a session is one write of its state and one entry for oth
     assertEquals(await toStatus(a.send(message, session)), 200);
     assertEquals(counted, ["set", "append"]);
   }
-  // An intermediate write of another instance is not overwritten.
+  // A write that another instance makes in between is not overwritten.
   assertEquals(await toStatus(b.send(request("resources/unsubscribe", { uri: "note://1" }), session)), 200);
   counted.length = 0;
   assertEquals(await toStatus(a.send(setLevel("debug"), session)), 200);
@@ -235,13 +235,13 @@ together("the subscriptions of a session have one limit, at whichever instances 
   for (const { send } of [a, b]) assertEquals(await toStatus(send(ping, session)), 200);
   const send = async ({ send }: Instance, uri: string, method = "subscribe") =>
     await (await send(request(`resources/${method}`, { uri }), session)).text();
-  // All requests are concurrent, so that no instance has the accepted subscriptions of the other instance yet.
+  // All requests run concurrently, so no instance knows yet which subscriptions the other instance has accepted.
   const uris = Array.from({ length: 12 }, (_, i) => `note://${i}`);
   const texts = await Promise.all(uris.map((uri, i) => send(i % 2 ? a : b, uri)));
   const accepted = uris.filter((_, i) => texts[i].includes('"result"'));
   assertEquals(accepted.length, 5);
   assertEquals(texts.filter((text) => text.includes("this session watches too many resources")).length, 7);
-  // Refused subscriptions do not occupy any room.
+  // Refused subscriptions do not take any room.
   assertStringIncludes(await send(b, accepted[0], "unsubscribe"), '"result"');
   assertStringIncludes(await send(b, "note://new"), '"result"');
   assertStringIncludes(await send(a, "note://newer"), "this session watches too many resources");
@@ -270,7 +270,7 @@ together(
     const watch = request("resources/subscribe", { uri: "note://1" });
     assertEquals(await toStatus(a.send(watch, session)), 200);
     const unwatch = request("resources/unsubscribe", { uri: "note://1" });
-    // The subscription applies immediately, because it was acknowledged.
+    // An acknowledged subscription applies immediately.
     a.server.resourceUpdated("note://1");
     assertStringIncludes(await stream.read("note://1"), "notifications/resources/updated");
     b.server.resourceUpdated("note://1");
@@ -300,7 +300,7 @@ together("changes reach subscribers of 2026-07-28 at the other instance, each ch
     "notifications/resources/updated",
     "notifications/tools/list_changed",
   ]);
-  // The list on the other instance has not changed.
+  // The instances' lists are separate, so the other list has not changed.
   a.server.handlers.add(tool({ name: "added", run: () => "" }));
   await settle();
   assertEquals(subscription.received.length, 2);
@@ -331,7 +331,7 @@ together("a stream that broke at one instance is resumed at the other instance, 
   assertMatch(await second.read(`"progress":3`), /"progress":3/);
   await second[Symbol.asyncDispose]();
   steps[2].open();
-  // The call has ended, and both instances have its result.
+  // The call has ended, and both instances can return its result.
   await settle();
   for (const instance of [b, a, b]) {
     await using third = new Events(await instance.send(undefined, { ...session, "last-event-id": second.id }));
@@ -380,7 +380,7 @@ together("an answer and a cancellation at one instance reach the call at the oth
   const answer = { id, result: { action: "accept", content: { name: "Ada" } } };
   assertEquals(await toStatus(b.send(answer, session)), 202);
   assertStringIncludes(await asking.read(), "Hello, Ada");
-  // An answer for which no call is waiting.
+  // No call is waiting for this answer.
   assertEquals(await toStatus(b.send(answer, session)), 202);
   steps = [gate()];
   await using running = new Events(await a.send(work, session));
@@ -391,7 +391,7 @@ together("an answer and a cancellation at one instance reach the call at the oth
   await until(() => aborted > before, "the call is cancelled");
 });
 
-Deno.test("while the store is unavailable, an answer for another instance is refused, and it is accepted afterwards", async () => {
+Deno.test("while the store is unavailable, an answer for another instance is refused; after the recovery, the answer is accepted", async () => {
   const store = createLosable({ pollMs: 50 });
   await using a = startInstance(store.open());
   await using b = startInstance(store.open());
@@ -412,7 +412,7 @@ Deno.test("while the store is unavailable, an answer for another instance is ref
     assertStringIncludes(await response.text(), "the store does not respond");
   }
   store.isLost = false;
-  await until(async () => await toStatus(b.send(answer, session)) === 202, "the store is back");
+  await until(async () => await toStatus(b.send(answer, session)) === 202, "the store is available again");
   assertStringIncludes(await asking.read(), "Hello, Ada");
   assertEquals(await toStatus(b.send(cancel, session)), 202);
   await until(() => aborted > before, "the call is cancelled");
@@ -432,13 +432,13 @@ together("the stream of a session moves between instances, and keeps the events 
     await stream.read("resources/list_changed");
     await stream[Symbol.asyncDispose]();
     last = stream.id;
-    // No client reads the stream now.
+    // Here no client is reading the stream.
     b.server.listChanged("tools");
     await settle();
   }
 });
 
-Deno.test("an instance that reads a session takes notice of changes that another instance makes meanwhile", async () => {
+Deno.test("an instance that is reading a session also gets changes that another instance makes at the same time", async () => {
   for (const change of ["subscribe", "end"]) {
     const shared = memoryStore();
     const { pass, open } = gate();
@@ -457,17 +457,17 @@ Deno.test("an instance that reads a session takes notice of changes that another
     const watcher = await shake(a);
     await using watched = new Events(await b.send(undefined, watcher));
     await toStatus(a.send(request("resources/subscribe", { uri: "note://2" }), watcher));
-    // The second instance must know of this subscription before its reads are held.
+    // The second instance must know this subscription before the test holds the instance's reads.
     a.server.resourceUpdated("note://2");
     assertStringIncludes(await watched.read("note://2"), "note://2");
     const session = await shake(a);
     isHolding = true;
     const opening = b.send(undefined, session);
-    await until(() => held > 0, "the second instance reads the session");
+    await until(() => held > 0, "the second instance is reading the session");
     if (change === "end") assertEquals(await toStatus(a.send(undefined, { ...session, method: "DELETE" })), 204);
     else await toStatus(a.send(request("resources/subscribe", { uri: "note://1" }), session));
-    // Notifications arrive in order. When this change arrives, the second instance has therefore received the earlier
-    // notifications of the session.
+    // Notifications arrive in order. Therefore, the second instance has also received the session's earlier
+    // notifications when this change arrives.
     a.server.resourceUpdated("note://2");
     assertStringIncludes(await watched.read("note://2"), "note://2");
     isHolding = false;
@@ -484,7 +484,7 @@ Deno.test("an instance that reads a session takes notice of changes that another
   }
 });
 
-Deno.test("a change reaches a client that subscribed at another instance before, although the news arrives later", async () => {
+Deno.test("a change reaches a client that has subscribed at another instance, even if the subscription becomes known only after the change", async () => {
   const shared = memoryStore();
   const { pass, open } = gate();
   let isHolding = false;
@@ -504,17 +504,17 @@ Deno.test("a change reaches a client that subscribed at another instance before,
   isHolding = true;
   assertEquals(await toStatus(a.send(subscribe, session)), 200);
   b.server.resourceUpdated("note://1");
-  // The instance has announced the change to the client that is connected to it.
+  // The instance has announced the change to its own client.
   assertStringIncludes(await first.read("note://1"), "note://1");
   isHolding = false;
   open();
   assertStringIncludes(await second.read("note://1"), "note://1");
-  // The change is announced once more only if a client has missed it.
+  // The change is announced again only if a client has missed it.
   b.server.resourceUpdated("note://1");
   assertEquals((await second.read("note://1")).match(/note:/g)?.length, 1);
 });
 
-Deno.test("a session is idle only if it is idle at all instances", async () => {
+Deno.test("a session is idle only if it is idle on all instances", async () => {
   const clocks = [fakeClock(), fakeClock()];
   const [first, second] = clocks;
   const limits = { connections: { sessionIdleMs: 100_000 } };
@@ -526,7 +526,7 @@ Deno.test("a session is idle only if it is idle at all instances", async () => {
     for (const clock of clocks) await clock.advance(ms);
     await settle();
   };
-  // Only the second instance is used, so the first instance forgets the session but does not end it.
+  // Only the second instance is used, so the first instance evicts the session from memory without ending it.
   for (let i = 0; i < 6; i++) {
     await pass(30_000);
     assertEquals(await toStatus(b.send(ping, session)), 200);
@@ -539,7 +539,7 @@ Deno.test("a session is idle only if it is idle at all instances", async () => {
   assertEquals([await toStatus(b.send(ping, session)), await toStatus(a.send(ping, session))], [404, 404]);
 });
 
-Deno.test("a session that one instance retires while another instance starts to use it continues", async () => {
+Deno.test("if one instance retires a session while another instance starts to use it, the session continues", async () => {
   const clock = fakeClock(Date.now());
   const limits = { connections: { sessionIdleMs: 100_000 } };
   let [isRetiring, used] = [false, 0];
@@ -550,7 +550,7 @@ Deno.test("a session that one instance retires while another instance starts to 
       isRetiring = false;
       const before = used;
       assertEquals(await toStatus(b.send(ping, session)), 200);
-      await until(() => used > before, "the other instance uses the session");
+      await until(() => used > before, "the other instance is using the session");
       return await run();
     })
   );
@@ -577,7 +577,7 @@ Deno.test("a session that one instance retires while another instance starts to 
   assertEquals(await toStatus(c.send(ping, session)), 200);
 });
 
-Deno.test("a retired session is refused by an instance that uses it before it is marked as ended", async () => {
+Deno.test("an instance refuses a retired session even before the session is marked as ended", async () => {
   const clock = fakeClock(Date.now());
   const limits = { connections: { sessionIdleMs: 100_000 } };
   const { connect } = memory[INTERNALS];
@@ -585,7 +585,7 @@ Deno.test("a retired session is refused by an instance that uses it before it is
   let sets = 0;
   const store = customStore(async () =>
     wrapEngine(await connect(), async ({ name, run }) => {
-      // The first write retires the session, and the second write marks its end.
+      // The first write retires the session, and the second write marks the session as ended.
       if (name === "set" && ++sets === 2) {
         const send = async () => [await toStatus(b.send(ping, session)), await toStatus(b.send(ping, session))];
         await (statuses = send());
@@ -604,7 +604,7 @@ Deno.test("a retired session is refused by an instance that uses it before it is
   assertEquals(await statuses, [404, 404]);
 });
 
-Deno.test("clocks that differ do not affect the end of a session", async () => {
+Deno.test("a difference between the instances' clocks does not affect when a session ends", async () => {
   const clock = fakeClock(Date.now() + 600_000);
   await using a = startInstance(stores.memory(), { clock });
   await using b = startInstance(stores.memory());
@@ -626,7 +626,7 @@ Deno.test("a store that does not respond affects only shared state, and the obse
   assertEquals(await toStatus(a.send(ping, session)), 200);
   faults.stalls = true;
   steps = [];
-  // The session is validated by its seal.
+  // The seal of the session id is enough to accept the session.
   assertEquals(await toStatus(b.send(ping, session)), 200);
   const text = await (await b.send(work, session)).text();
   assertStringIncludes(text, "done");
@@ -638,7 +638,7 @@ Deno.test("a store that does not respond affects only shared state, and the obse
   await using client = await connectTest(b.server);
   const since = performance.now();
   for (let i = 0; i < 20; i++) await client.callTool("work");
-  assert(performance.now() - since < 1000, "calls wait for the store");
+  assert(performance.now() - since < 1000, "calls waited for the store");
   const subscription = await client.subscribe({ toolsListChanged: true });
   b.server.listChanged("tools");
   await subscription.take(1);
@@ -650,7 +650,7 @@ Deno.test("a store that does not respond affects only shared state, and the obse
   await subscription.close();
 });
 
-Deno.test("a server closes while operations are pending, and an observer that throws affects no other code", async () => {
+Deno.test("a server can close while store operations are pending, and an observer that throws does not affect other code", async () => {
   const faults: Faults = {};
   const { connect } = openProcess({})[INTERNALS];
   const store = customStore(async () => faulty(await connect(), faults), { timeoutMs: 300 });
@@ -677,12 +677,12 @@ Deno.test("a server closes while operations are pending, and an observer that th
   const ms = performance.now() - since;
   assert(ms < 5000, `closing took ${ms} ms`);
   for (const status of await Promise.all(pending)) assert([200, 204, 404, 503].includes(status), `status ${status}`);
-  // Two events: the store is unavailable, and the end of the session was not written.
+  // The two events report that the store is unavailable, and that the end of the session was not written.
   assertEquals(heard, 2);
   await stream.read();
 });
 
-Deno.test("connecting to an unreachable store is retried later", async () => {
+Deno.test("the store keeps trying to connect to an unreachable engine", async () => {
   let attempts = 0;
   const { connect } = memory[INTERNALS];
   const store = customStore(() => ++attempts > 6 ? connect() : Promise.reject(new Error("no connection")));
@@ -693,7 +693,7 @@ Deno.test("connecting to an unreachable store is retried later", async () => {
   assertEquals(a.events.map(({ state }) => state), ["degraded", "recovered"]);
 });
 
-Deno.test("an event that is too long for the store is sent, and only its resumption at another instance fails", async () => {
+Deno.test("an event that is too long for the store is sent, but cannot be resumed on another instance", async () => {
   const open = () => customStore(memory[INTERNALS].connect, { valueBytes: 2000 });
   const handlers = [tool({ name: "long", run: async (_input, ctx) => (await ctx.progress(1), "x".repeat(10_000)) })];
   await using a = startInstance(open(), { handlers });
@@ -726,9 +726,9 @@ Deno.test("no session is lost when a store loses its data", async () => {
   }
 });
 
-Deno.test("keys are stored as hashes, and values are sealed", async () => {
+Deno.test("keys are stored as hashes, and values are stored sealed", async () => {
   const [engine] = [memory[INTERNALS].connect()];
-  if (engine instanceof Promise) throw new Error("it is not synchronous");
+  if (engine instanceof Promise) throw new Error("the store is not synchronous");
   const seen: string[] = [];
   const spied = wrapEngine(engine, ({ name, args, run }) => {
     seen.push(`${name} ${JSON.stringify(args)}`);
@@ -747,8 +747,8 @@ Deno.test("keys are stored as hashes, and values are sealed", async () => {
     assert(seen.length > 8, `${seen}`);
     for (const line of seen) {
       assertMatch(line, /^\w+ \["[\w-]{43}"/);
-      // The key contains a character that sealed values never contain: four letters alone occur in one of about ten
-      // thousand runs.
+      // Each word has a character that sealed values never contain. Four letters alone occur by chance in one of about
+      // ten thousand runs.
       for (const word of ["note:", '"debug', '"quiet', '"jsonrpc', '"isEnded', session["mcp-session-id"]]) {
         assert(!line.includes(word), line);
       }
@@ -764,10 +764,10 @@ Deno.test("a store that another process can reach requires a secret", () => {
   assertThrows(() => createServer({ ...options, store: Object({ get() {} }) }), TypeError, "customStore()");
 });
 
-Deno.test("a store connects once, on first use, and is closed with the last server", async () => {
+Deno.test("a store connects once, when it is first used, and closes with the last server", async () => {
   const calls: string[] = [];
   const engine = memory[INTERNALS].connect();
-  if (engine instanceof Promise) throw new Error("it is not synchronous");
+  if (engine instanceof Promise) throw new Error("the store is not synchronous");
   const store = customStore(() => {
     calls.push("connect");
     const close = () => void calls.push("close");
@@ -782,15 +782,15 @@ Deno.test("a store connects once, on first use, and is closed with the last serv
   assertEquals([await toStatus(b.send(ping, await shake(b))), calls.length], [200, 1]);
   await b.server.close();
   assertEquals(calls, ["connect", "close"]);
-  // A server that was never used does not open a connection.
+  // A server that is never used does not connect.
   await startInstance(customStore(() => Promise.reject(new Error("it connects")))).server.close();
 });
 
-Deno.test("the process ends", async () => {
+Deno.test("cleanup: the store process ends", async () => {
   await (await running)?.[Symbol.asyncDispose]();
 });
 
-/** The time within which changes reach the other instance. */
+/** Waits until changes have reached the other instance. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 300));
 }

@@ -1,5 +1,5 @@
-// A result behind a resource link can be read on any instance, by the caller that got the link, for as long as the
-// result is kept.
+// A large result behind a resource link. While the result is stored, the caller that got the link can read it on any
+// instance.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -40,7 +40,7 @@ async function keep(client: Connection): Promise<string> {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a link works at another instance, even after the instance that created it has ended (${era})`, async () => {
+  Deno.test(`a link works on another instance, even after the instance that created it has closed (${era})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
     const [a, b] = [start(customStore(connect)), start(customStore(connect))];
     const ada = { era, principal: { id: "ada" } };
@@ -59,7 +59,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("results without room and expired results are deleted from the store", async () => {
+Deno.test("the oldest results are deleted from the store when room is needed, and expired results are deleted too", async () => {
   const memory = memoryStore();
   const { connect } = memory[INTERNALS];
   const clock = fakeClock();
@@ -69,7 +69,7 @@ Deno.test("results without room and expired results are deleted from the store",
   const count = async () => (await memory.list("", { limit: 100 })).length;
   const before = await count();
   for (let i = 0; i < 10; i++) await keep(client);
-  await until(async () => await count() - before <= 3, "the oldest are gone");
+  await until(async () => await count() - before <= 3, "the oldest results are deleted");
   const link = await keep(client);
   const b = start(customStore(connect), options);
   await using there = await connectTest(b);
@@ -80,7 +80,7 @@ Deno.test("results without room and expired results are deleted from the store",
   await b.close();
 });
 
-Deno.test("without the store, a link works at its own instance, and other instances state why it does not work there", async () => {
+Deno.test("while the store is unavailable, a link works on its own instance, and other instances state why it does not work", async () => {
   const store = createLosable();
   const [a, b] = [start(store.open()), start(store.open())];
   await using here = await connectTest(a);
@@ -94,7 +94,7 @@ Deno.test("without the store, a link works at its own instance, and other instan
   const error = await assertRejects(() => there.readResource(known), McpError, "the store does not answer");
   assert(error.code === -31503, `${error.code}`);
   store.isLost = false;
-  await until(async () => await readAll(there, known).catch(() => "") === TEXT, "the store is back");
+  await until(async () => await readAll(there, known).catch(() => "") === TEXT, "the store is available again");
   await assertRejects(() => there.readResource(link), McpError, "not found");
   await a.close();
   await b.close();

@@ -1,4 +1,4 @@
-// The lease of a process. When a process has ended, other processes detect this soon.
+// The lease of a process, by which other processes soon detect that the process has ended.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -8,7 +8,7 @@ import { wrapEngine } from "../support/engines.ts";
 
 const LEASE_MS = 300;
 
-/** The store of a process that can be killed. After that, other processes receive nothing from the process. */
+/** Creates the store of a process. After the process is killed, other processes receive nothing from it. */
 function makeProcess(shared: Store) {
   const process = { isKilled: false, commands: [] as string[] };
   const store = customStore(async () =>
@@ -19,7 +19,7 @@ function makeProcess(shared: Store) {
   return { process, store };
 }
 
-Deno.test("a lease is held until its process ends, or its last user releases it", async () => {
+Deno.test("a lease is held until its process ends or its last user releases it", async () => {
   const shared = memoryStore();
   const [a, b] = [makeProcess(shared), makeProcess(shared)];
   assertEquals(await b.store.lease.isHeld(a.store.lease.id), false);
@@ -30,7 +30,7 @@ Deno.test("a lease is held until its process ends, or its last user releases it"
     await turn();
   }
   release();
-  await until(async () => !await b.store.lease.isHeld(a.store.lease.id), "the lease is over");
+  await until(async () => !await b.store.lease.isHeld(a.store.lease.id), "the lease has been released");
   await a.store.lease.hold();
   a.process.isKilled = true;
   const killed = performance.now();
@@ -49,7 +49,7 @@ Deno.test("a closed store releases its lease", async () => {
   assertEquals([memoryStore({ leaseMs: 70 }).lease.ms, memoryStore().lease.ms], [70, 5000]);
 });
 
-Deno.test("a lease is renewed once the store is available again", async () => {
+Deno.test("once the store is available again, a lease is renewed", async () => {
   const shared = memoryStore();
   const { process, store } = makeProcess(shared);
   await store.lease.hold();
@@ -60,7 +60,7 @@ Deno.test("a lease is renewed once the store is available again", async () => {
   await store.close();
 });
 
-/** An instance of a server with a tool that waits. */
+/** Starts an instance of a server with a tool that waits. */
 function startInstance(shared: Store, pass: Promise<void>) {
   const { process, store } = makeProcess(shared);
   const work = tool({
@@ -98,7 +98,7 @@ async function open(instance: ReturnType<typeof startInstance>): Promise<Record<
   return { "mcp-session-id": response.headers.get("mcp-session-id") ?? "" };
 }
 
-/** Reads until an event has arrived. Returns the id of the last event. */
+/** Reads until an event with `text` has arrived. Returns the id of the last event. */
 async function readTo(response: Response, text: string): Promise<string> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let read = "";
@@ -107,7 +107,7 @@ async function readTo(response: Response, text: string): Promise<string> {
   return [...read.matchAll(/^id: ?(.*)$/gm)].at(-1)?.[1] ?? "";
 }
 
-Deno.test("a stream whose instance was killed ends at the next instance, and cannot be resumed again", async () => {
+Deno.test("if its instance was killed, a stream ends on the next instance, and cannot be resumed again", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();
   const [a, b] = [startInstance(shared, pass), startInstance(shared, pass)];
@@ -115,12 +115,12 @@ Deno.test("a stream whose instance was killed ends at the next instance, and can
   const call = { id: 1, method: "tools/call", params: { name: "work", _meta: { progressToken: "p" } } };
   const first = await a.send(call, session);
   const id = await readTo(first, `"progress":1`);
-  await until(() => a.process.commands.filter((name) => name === "append").length > 0, "the stream is written");
+  await until(() => a.process.commands.filter((name) => name === "append").length > 0, "the stream is in the store");
   a.process.isKilled = true;
   const since = performance.now();
   const next = await b.send(undefined, { ...session, "last-event-id": id });
   assertEquals(next.status, 200);
-  // The call ends without a result.
+  // The stream ends without the result of the call.
   const text = await next.text();
   assert(!text.includes("result"), text);
   assert(performance.now() - since < 10_000);
@@ -134,7 +134,7 @@ Deno.test("a stream whose instance was killed ends at the next instance, and can
   for (const { server } of [a, b]) await server.close();
 });
 
-Deno.test("progress in quick succession is written to the store in batches, and the end of the call without delay", async () => {
+Deno.test("progress in quick succession is written to the store in batches, and the end of the call is written without delay", async () => {
   const shared = memoryStore();
   const { process, store } = makeProcess(shared);
   const work = tool({
@@ -167,7 +167,7 @@ Deno.test("progress in quick succession is written to the store in batches, and 
   assert(appends <= 3, `${appends} appends`);
 });
 
-Deno.test("further calls of a session use no operation of the store", async () => {
+Deno.test("further calls in a session cause no store operations", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();
   finish();
@@ -184,18 +184,18 @@ Deno.test("further calls of a session use no operation of the store", async () =
   await a.server.close();
 });
 
-Deno.test("a stream whose instance is running continues at the next instance, however long it is silent", async () => {
+Deno.test("a stream whose instance is still running continues on the next instance, however long the stream is silent", async () => {
   const shared = memoryStore();
   const { pass, open: finish } = gate();
   const [a, b] = [startInstance(shared, pass), startInstance(shared, pass)];
   const session = await open(a);
   const call = { id: 1, method: "tools/call", params: { name: "work", _meta: { progressToken: "p" } } };
   const id = await readTo(await a.send(call, session), `"progress":1`);
-  await until(() => a.process.commands.filter((name) => name === "append").length > 0, "the stream is written");
+  await until(() => a.process.commands.filter((name) => name === "append").length > 0, "the stream is in the store");
   const next = await b.send(undefined, { ...session, "last-event-id": id });
   const checks = () => b.process.commands.filter((name) => name === "get").length;
   const before = checks();
-  await until(() => checks() > before + 5, "the lease is checked");
+  await until(() => checks() > before + 5, "the lease was checked");
   finish();
   assertMatch(await next.text(), /"progress":2[^]*"text":"done"/);
   for (const { server } of [a, b]) await server.close();

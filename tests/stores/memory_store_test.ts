@@ -1,4 +1,4 @@
-// The store in memory satisfies the contract, responds synchronously, and is limited.
+// The store in memory fulfils the contract of a store, responds synchronously, and is limited in size.
 import { assertEquals, assertThrows } from "@std/assert";
 import { customStore, memoryStore } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -11,7 +11,7 @@ Deno.test("the store in memory responds synchronously", () => {
   const store = memoryStore();
   const heard: string[] = [];
   const version = store.set("key", "value", { ttlMs: 1000 });
-  if (typeof version !== "string") throw new Error("it is not synchronous");
+  if (typeof version !== "string") throw new Error("the store is not synchronous");
   assertEquals(store.get("key"), { value: "value", version });
   assertEquals(store.append("log", "entry", { ttlMs: 1000, max: 10 }), 1);
   const { epoch, ...page } = Object(store.read("log", { limit: 10 }));
@@ -21,7 +21,7 @@ Deno.test("the store in memory responds synchronously", () => {
   const stop = store.subscribe("topic", (text) => void heard.push(text));
   store.publish("topic", "text");
   assertEquals(heard, ["text"]);
-  if (stop instanceof Promise) throw new Error("it is not synchronous");
+  if (stop instanceof Promise) throw new Error("the store is not synchronous");
   stop();
   store.close();
 });
@@ -32,7 +32,7 @@ Deno.test("the store in memory is limited in bytes, and expired values free thei
   for (let i = 0; i < 10; i++) store.set(`key${i}`, "x".repeat(100), { ttlMs: 1000 });
   const full = () => store.set("large", "x".repeat(1500), { ttlMs: 1000 });
   assertThrows(full, Error, "bytes");
-  // A write that needs no additional bytes is not refused.
+  // A write that needs no additional bytes is accepted.
   store.set("key0", "y".repeat(100), { ttlMs: 1000 });
   await clock.advance(1000);
   full();
@@ -40,7 +40,7 @@ Deno.test("the store in memory is limited in bytes, and expired values free thei
   assertThrows(() => memoryStore({ bytes: NaN }), TypeError, "bytes");
 });
 
-Deno.test("a store returns only the fields of its contract, even if the rows of its engine have more fields", () => {
+Deno.test("a store returns only the fields of its contract, even if the engine returns more fields", () => {
   const row = { value: "value", version: "1", expires: 2 };
   const page = { entries: [{ id: 1, value: "entry", token: "2" }], first: 1, last: 1, epoch: "a", log: "log" };
   const unused = () => true;
@@ -63,7 +63,7 @@ Deno.test("a store returns only the fields of its contract, even if the rows of 
   });
 });
 
-Deno.test("invalid options of a store are refused", () => {
+Deno.test("a store refuses invalid options", () => {
   const engine = () => Promise.reject(new Error("never called"));
   assertThrows(() => customStore(engine, { timeoutMs: 0 }), TypeError, "timeoutMs");
   assertThrows(() => customStore(engine, Object({ timeout: 5 })), TypeError, "unknown option timeout");

@@ -1,4 +1,4 @@
-// The number of requests to the engine of a store, by the actions of a client.
+// How many requests the actions of a client send to the engine of a store.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -10,7 +10,7 @@ import { wrapEngine } from "../support/engines.ts";
 interface Counted {
   /** Creates an instance that counts the requests to its engine. */
   start(): Server;
-  /** The operations since the last call. */
+  /** Returns the operations since the last call of `take`. */
   take(): readonly string[];
 }
 
@@ -54,11 +54,12 @@ for (const era of ["modern", "legacy"] as const) {
     const { start, take } = createCounted();
     const server = start();
     await using client = await connectTest(server, { era });
-    // The first request of a session, and the first subscription of a process, read the data that other instances have
-    // written.
+    // The first request of a session and the first subscription of a process read data that other instances may have
+    // written, so they come before the measurement.
     await client.callTool("quick");
     await using subscription = await client.subscribe({ toolsListChanged: true });
-    // The stream of a session is opened concurrently with the requests, and claimed in the store.
+    // A session's stream is opened at the same time as these requests, and claimed in the store, so wait until this has
+    // ended.
     await until(async () => (await turn(50), take().length === 0), "everything before");
     for (let i = 0; i < 5; i++) {
       await client.callTool("quick");
@@ -72,7 +73,8 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals([take(), other.granted.resourceSubscriptions], [[], ["note://2"]]);
     } else {
       await client.request("resources/subscribe", { uri: "note://2" });
-      // The request waits for two operations. Then each instance reads the announcement, including this instance.
+      // The request waits for these two operations. After that, every instance reads the announcement, including this
+      // instance.
       assertEquals(take().filter((name) => name !== "read"), ["set", "append"]);
     }
     await subscription.close();
@@ -80,7 +82,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("a notification to many listeners on several instances is one append, and one read per instance", async () => {
+Deno.test("a notification to many listeners on several instances takes one append, and one read per instance", async () => {
   const { start, take } = createCounted();
   const servers = [start(), start(), start()];
   await using stack = new AsyncDisposableStack();
@@ -98,14 +100,14 @@ Deno.test("a notification to many listeners on several instances is one append, 
   assertEquals(asked.filter((name) => name === "append").length, 1);
   assert(asked.filter((name) => name === "read").length <= servers.length, asked.join());
   assertEquals(asked.filter((name) => !["append", "read"].includes(name)), []);
-  // A batch of changes of one resource is written once.
+  // Several changes to one resource within a batch are written once.
   for (let i = 0; i < 100; i++) servers[1].resourceUpdated("note://1");
   await Promise.all(subscriptions.map((each) => each.take(2)));
   assertEquals(take().filter((name) => name === "append").length, 1);
   for (const server of servers) await server.close();
 });
 
-Deno.test("the events of a stream are written at most four times a second, and once at its end", async () => {
+Deno.test("a stream's events are written at most four times a second, and once at its end", async () => {
   const { start, take } = createCounted();
   const server = start();
   await using client = await connectTest(server, { era: "legacy", transport: "http" });
@@ -118,6 +120,6 @@ Deno.test("the events of a stream are written at most four times a second, and o
   let appends = 0;
   await until(() => (appends += take().filter((name) => name === "append").length) > 0, "the events");
   const most = Math.ceil((performance.now() - began) / 250) + 1;
-  assert(appends <= most, `${appends} appends, at most ${most}`);
+  assert(appends <= most, `${appends} appends; at most ${most} are expected`);
   await server.close();
 });

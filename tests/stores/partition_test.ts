@@ -1,5 +1,5 @@
-// One of two instances cannot reach the store: calls that need the store are refused there, other calls run, and
-// afterwards both instances share state again.
+// One of two instances cannot reach the store. This instance refuses calls that need the store, and runs other calls.
+// After the recovery, both instances share state again.
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { memoryStore, type Store } from "../../src/stores/stores.ts";
@@ -9,9 +9,9 @@ import { createLosable, type Losable } from "../support/engines.ts";
 
 interface Side extends AsyncDisposable {
   readonly server: Server;
-  /** The connection of the instance to the store. */
+  /** The instance's connection to the store. */
   readonly link: Losable;
-  /** The events of the store that were reported to the observer. */
+  /** The store events that were reported to the observer. */
   readonly states: readonly string[];
 }
 
@@ -36,7 +36,7 @@ function start(shared: Store): Side {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`an instance that cannot reach the store refuses calls that need it, and recovers automatically (${era})`, async () => {
+  Deno.test(`an instance that cannot reach the store refuses calls that need the store, and recovers automatically (${era})`, async () => {
     runs = 0;
     const shared = memoryStore();
     await using a = start(shared);
@@ -53,11 +53,11 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(textOf(await client.callTool("quick")), "quick");
       assertEquals((await client.listTools()).length, 2);
     }
-    // The other instance has the key. This instance cannot read it, so it does not run the call.
+    // The other instance holds the key. This instance cannot read the key, so it does not run the call.
     assertEquals(textOf(await here.callTool("pay")), "paid 1");
     const error = await assertRejects(() => there.callTool("pay"), McpError, "the store does not answer");
     assertEquals([error.code, runs], [-31503, 1]);
-    // A change reaches the clients that are connected to the same instance.
+    // The change reaches the clients of this instance.
     a.server.resourceUpdated("note://1");
     await near.take(1);
     b.server.resourceUpdated("note://1");
@@ -72,17 +72,17 @@ for (const era of ["modern", "legacy"] as const) {
         assertStringIncludes(`${error}`, "the store does not answer");
         return false;
       }
-    }, "the store is back");
-    // Both instances share state again, in both directions.
+    }, "the store is available again");
+    // Changes reach the other instance again, in both directions.
     const [before, beforeFar] = [near.received.length, far.received.length];
     await until(() => {
       a.server.resourceUpdated("note://1");
       return far.received.length > beforeFar;
-    }, "a change of the first instance at the second instance");
+    }, "a change on the first instance has reached the second instance");
     await until(() => {
       b.server.resourceUpdated("note://1");
       return near.received.length > before + 1;
-    }, "a change of the second instance at the first instance");
+    }, "a change on the second instance has reached the first instance");
     assert(b.states.includes("recovered"), b.states.join());
     assertEquals(runs, 1);
   });

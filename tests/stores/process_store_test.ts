@@ -1,11 +1,11 @@
-// A store in another process satisfies the contract, even if commands are slow, repeated or lost.
+// A store in another process fulfils the contract of a store, even if commands are slow, repeated or lost.
 import { testStore } from "../../src/testing/stores.ts";
 import type { Store } from "../../src/stores/stores.ts";
 import { type Faults, startStore, type StoreProcess } from "../support/store_client.ts";
 
 let running: Promise<StoreProcess> | undefined;
 
-/** Ends the process with the last test. */
+/** Ends the store process after the last test. */
 let left = 0;
 
 function testWith(title: string, faults: Faults): void {

@@ -1,5 +1,5 @@
-// `redisStore` on a real Redis, with each client: it satisfies the contract, even if Redis is killed, paused and
-// flushed.
+// `redisStore` on a real Redis server, with each Redis client: it fulfils the contract of a store, even if the server
+// is killed, paused or flushed.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { redisStore, type RedisStoreOptions } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
@@ -9,7 +9,7 @@ import { type ClientKind, CLIENTS } from "../support/redis/clients.ts";
 import { missingRedis, type RedisServer, startRedis } from "../support/redis/server.ts";
 import { needs } from "../support/required.ts";
 
-/** The server for the contract, which the first test starts and the last test stops. */
+/** The server for the contract tests. The first test starts it, and the last test stops it. */
 let shared: RedisServer | undefined;
 let left = 0;
 
@@ -51,7 +51,7 @@ for (const { name, connect } of CLIENTS) {
   });
 }
 
-/** Runs a test with two stores of each client on a separate server. */
+/** Runs a test with two stores on a separate server, for each Redis client. */
 function each(name: string, run: (parts: Parts) => Promise<void>): void {
   for (const kind of CLIENTS) {
     Deno.test({
@@ -86,10 +86,10 @@ each("after a kill, subscribers are notified of the gap and of later entries", a
   await server.kill();
   await until(async () => !await isUp(store) && !await isUp(other), "the store is unavailable");
   server.start();
-  await until(async () => await isUp(store) && await isUp(other), "the store is back");
+  await until(async () => await isUp(store) && await isUp(other), "the store is available again");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);
   await until(() => heard.includes("3"), "the last text");
-  // The data is lost, so the topic has started again.
+  // The data was lost, so the topic starts again.
   assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
 });
 
@@ -98,9 +98,9 @@ each("while the server is paused, operations time out, and no operation runs twi
   server.pause();
   const start = performance.now();
   await assertRejects(async () => await store.append("log", "x", { ttlMs, max: 10, token: "one" }));
-  assert(performance.now() - start < 5000, "the operation times out");
+  assert(performance.now() - start < 5000, "the operation timed out too late");
   server.resume();
-  await until(async () => await isUp(store) && await isUp(other), "the store is back");
+  await until(async () => await isUp(store) && await isUp(other), "the store is available again");
   await store.append("log", "x", { ttlMs, max: 10, token: "one" });
   assertEquals((await other.read("log", { limit: 10 })).entries.map(({ value }) => value), ["x"]);
 });
@@ -113,7 +113,7 @@ each("servers with other prefixes do not see each other", async ({ store, open }
   await store.subscribe("log", (text) => void heard.push(text));
   await other.publish("log", "2");
   await store.publish("log", "3");
-  await until(() => heard.length > 0, "an entry of the log");
+  await until(() => heard.length > 0, "an entry has arrived");
   assertEquals([heard, await other.get("key"), await other.list("", { limit: 9 })], [["3"], undefined, []]);
   await other.close();
 });
@@ -133,7 +133,7 @@ each("deleted keys are removed from the index", async ({ store, other }) => {
   assertEquals(pages, Array.from({ length: 50 }, (_, i) => `k${6 * i + 3}`).sort());
 });
 
-Deno.test("redisStore refuses a value that is not a function, a prefix with braces, and an unknown client", async () => {
+Deno.test("redisStore refuses a value that is not a function, a prefix that contains braces, and an unknown client", async () => {
   // deno-lint-ignore no-explicit-any -- as from JavaScript
   const make = redisStore as any;
   for (
@@ -153,7 +153,11 @@ each(
     const client = await kind.connect(server.socket);
     const store = redisStore(() => client);
     await store.set("key", "1", { ttlMs });
-    await assertRejects(async () => await store.subscribe("topic", () => {}), Error, "return a new client on each call");
+    await assertRejects(
+      async () => await store.subscribe("topic", () => {}),
+      Error,
+      "return a new client on each call",
+    );
     assertEquals((await store.get("key"))?.value, "1");
     await store.close();
   },

@@ -1,4 +1,4 @@
-// `redisStore` on a real cluster of three nodes, with each client that supports clusters.
+// `redisStore` on a real cluster of three nodes, with each Redis client that supports clusters.
 import { assertEquals } from "@std/assert";
 import { type RedisClient, redisStore } from "../../src/stores/redis/redis.ts";
 import type { Store } from "../../src/stores/stores.ts";
@@ -24,14 +24,14 @@ const clients: Readonly<Record<string, (ports: readonly number[]) => Promise<Red
 };
 
 let cluster: RedisCluster | undefined;
-/** Tests that have not run. The last test stops the cluster. */
+/** Number of tests that have not ended. The last test stops the cluster. */
 let left = 0;
 
 function test(name: string, fn: () => Promise<void>): void {
   left++;
   Deno.test({
     ...needs(`cluster: ${name}`, missingRedis),
-    // Clients look for other nodes in the background.
+    // The clients look for other nodes in the background, so the test may end with open connections.
     sanitizeResources: false,
     sanitizeOps: false,
     async fn() {
@@ -61,7 +61,7 @@ async function open(connect: typeof clients[string]): Promise<Store> {
 for (const [name, connect] of Object.entries(clients)) {
   testStore(() => open(connect), { test: (rule, run) => test(`${name} ${rule}`, run) });
 
-  test(`${name}: values and logs of all nodes are listed and read`, async () => {
+  test(`${name}: values and logs on all nodes are listed and read`, async () => {
     const [store, other] = [await open(connect), await open(connect)];
     const ttlMs = 60_000;
     const keys = Array.from({ length: 40 }, (_, i) => `${name.replace("-", "")}${i}`).sort();

@@ -1,5 +1,5 @@
-// A store on a real Redis, built on public names only: it satisfies the contract, even if Redis is killed and
-// restarted.
+// A store on a real Redis server, built only on public exports of the library: it fulfils the contract of a store, even
+// if the server is killed and restarted.
 import { assertEquals } from "@std/assert";
 import { customStore, type Store, type StoreOptions } from "../../src/stores/stores.ts";
 import { testStore } from "../../src/testing/stores.ts";
@@ -24,7 +24,7 @@ async function isUp(store: Store): Promise<boolean> {
   }
 }
 
-/** Tests that have not run. The last test stops the server. */
+/** Number of tests that have not ended. The last test stops the server. */
 let left = 0;
 
 function test(name: string, fn: () => Promise<void>): void {
@@ -41,7 +41,7 @@ function test(name: string, fn: () => Promise<void>): void {
   });
 }
 
-test("is killed and comes back: the store works again, and subscribers are notified of the gap and of later entries", async () => {
+test("after Redis was killed and restarted, the store works again, and subscribers are notified of the gap and of later entries", async () => {
   const [store, other] = [open(), open()];
   await until(() => isUp(store), "the server has started");
   const heard: unknown[] = [];
@@ -51,15 +51,15 @@ test("is killed and comes back: the store works again, and subscribers are notif
   await server?.kill();
   await until(async () => !await isUp(store) && !await isUp(other), "the store is unavailable");
   server?.start();
-  await until(async () => await isUp(store) && await isUp(other), "the store is back");
+  await until(async () => await isUp(store) && await isUp(other), "the store is available again");
   for (const text of ["1", "2", "3"]) await other.publish("topic", text);
   await until(() => heard.includes("3"), "the last text");
-  // The data is lost, so the topic has started again.
+  // The data was lost, so the topic starts again.
   assertEquals([heard[0], typeof heard[1], heard.slice(2)], ["b", "number", ["1", "2", "3"]]);
   await store.set("key", "value", { ttlMs: 60_000 });
   assertEquals((await other.list("k", { limit: 1 }))[0].value, "value");
   await Promise.all([store.close(), other.close()]);
 });
 
-// The restarted server.
+// The contract tests run on the restarted server.
 testStore(() => open(), { test });

@@ -1,4 +1,4 @@
-// Three instances are restarted one after another with another secret, and no request of a client fails.
+// Three instances are restarted one after another with another secret, without a failed request.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -13,7 +13,7 @@ const NEW = "the new secret of at least thirty-two characters";
 const TEXT = "line\n".repeat(2000);
 const yes = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] } as const;
 
-/** Instances that share a store, each of which can be restarted with another secret. */
+/** Instances that share a store. Each instance can be restarted with another secret. */
 class Fleet {
   runs = 0;
   servers: Server[];
@@ -81,21 +81,24 @@ class Fleet {
 
 const asking = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
 
-/** Starts a call of 2026-07-28 that asks a question. Returns the state that the answer must contain. */
+/** Starts a 2026-07-28 call that asks a question. Returns the request state for the answer. */
 async function asks(fleet: Fleet, index: number): Promise<string> {
   const { resultType, requestState } = await call(fleet.servers[index], "tools/call", { name: "ask", _meta: asking });
   assertEquals(resultType, "input_required");
   return requestState;
 }
 
-/** Answers a question of 2026-07-28 on an instance. */
+/** Answers a question of a 2026-07-28 call on an instance. */
 async function answers(fleet: Fleet, index: number, requestState: string): Promise<string> {
   const inputResponses = { sure: { action: "accept", content: { ok: true } } };
   const params = { name: "ask", _meta: asking, requestState, inputResponses };
   return JSON.stringify(await call(fleet.servers[index], "tools/call", params));
 }
 
-/** Asks in a session on one instance, and answers on another instance. Returns the end of the call's stream. */
+/**
+ * Asks a question in a session on one instance, and answers it on another instance. Returns the end of the call's
+ * stream.
+ */
 async function asksInSession(fleet: Fleet, index: number, other: number, session: string): Promise<string> {
   const message = { method: "tools/call", params: { name: "ask" } };
   const { body } = await fleet.send(index, message, session);
@@ -113,7 +116,7 @@ async function asksInSession(fleet: Fleet, index: number, other: number, session
   }
 }
 
-/** Tests that the subscription of a session applies on an instance, whichever instance announces the change. */
+/** Asserts that a session's subscription applies on an instance, whichever instance announces the change. */
 async function hears(fleet: Fleet, index: number, session: string): Promise<void> {
   const { body } = await fleet.send(index, undefined, session, "GET");
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -126,12 +129,12 @@ async function hears(fleet: Fleet, index: number, session: string): Promise<void
     }
   })();
   fleet.servers[(index + 1) % 3].resourceUpdated("note://1");
-  await until(() => text.includes("resources/updated"), `instance ${index} hears the change`);
+  await until(() => text.includes("resources/updated"), `instance ${index} is notified of the change`);
   await reader?.cancel();
   await reading;
 }
 
-Deno.test("a secret is rotated in three rolling restarts, and all sessions, questions and links stay valid", async () => {
+Deno.test("a secret can be rotated in three rolling restarts, and all sessions, questions and links stay valid", async () => {
   const fleet = new Fleet([OLD]);
   const session = await fleet.open(0);
   const ended = await fleet.open(0);
@@ -160,18 +163,18 @@ Deno.test("a secret is rotated in three rolling restarts, and all sessions, ques
         assertMatch(await asksInSession(fleet, restarted, index, session), /"text":"accept"/, at);
         await hears(fleet, index, session);
       }
-      // A change of the state is sealed with the first secret of this instance.
+      // This instance seals changes of session state with its first secret.
       await fleet.text(restarted, "logging/setLevel", { level: "debug" }, session);
     }
   }
-  // The list of ended sessions is sealed again. Otherwise the list would have to expire first, because an instance that
-  // cannot read it refuses every session of its clients.
+  // Ending a session seals the list of ended sessions with the new secret. An instance that cannot read this list
+  // refuses every session of its clients, until the list expires.
   assertEquals((await fleet.send(0, undefined, await fleet.open(0), "DELETE")).status, 204);
   const last = await fleet.open(0);
   for (const restarted of [0, 1, 2]) {
     await fleet.restart(restarted, [NEW]);
     for (const index of [0, 1, 2]) assertEquals(await fleet.status(index, last), 200);
-    // Values that were sealed with the old secret are refused.
+    // Values that are sealed with the old secret are now refused.
     assertEquals(await fleet.status(restarted, session), 404);
   }
   assertEquals(fleet.runs, 1);

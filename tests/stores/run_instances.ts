@@ -1,8 +1,8 @@
-// Runs the behaviour suite over HTTP on three instances that share a store: each request goes to a random instance.
+// Runs the behaviour suite over HTTP on three instances that share a store. Each request goes to a random instance.
 //
-//   deno task test:instances [--store redis|sqlite] [--runtime deno|bun] [file...]
+// deno task test:instances [--store redis|sqlite] [--runtime deno|bun] [file...]
 //
-// SEED=n repeats the choices of an earlier run.
+// With SEED=N, the run makes the same random choices as an earlier run.
 import { missingRedis, startRedis } from "../support/redis/server.ts";
 import { hasWays, listTests } from "../support/tiers.ts";
 

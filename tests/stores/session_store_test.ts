@@ -1,4 +1,4 @@
-// The behaviour of sessions does not depend on the location of their state.
+// Sessions behave in the same way, whichever store contains their state.
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type Store } from "../../src/stores/stores.ts";
 import { testSessions } from "../eras/session_suite.ts";
@@ -14,11 +14,11 @@ const memory = memoryStore();
 testSessions("a store in memory", () => customStore(memory[INTERNALS].connect));
 testSessions("a store in another process", makeStore({}));
 testSessions(
-  "a slow store that repeats commands and loses rings",
+  "a slow store that repeats commands and loses notifications",
   makeStore({ delayMs: 5, repeats: true, isDeaf: true }),
 );
 testSessions("a store that loses responses", makeStore({ loses: 0.2 }));
 
-Deno.test("the process ends", async () => {
+Deno.test("cleanup: the store process ends", async () => {
   await (await running)?.[Symbol.asyncDispose]();
 });

@@ -1,4 +1,4 @@
-// A handler that one instance disables for all callers is disabled on all instances, even after a restart.
+// A handler that one instance disables for all callers is disabled on all instances, also after a restart.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -39,7 +39,7 @@ const file = resource({ uri: "disk://file", name: "file", tags: ["admin"], read:
 const notes = group("notes", [tool({ name: "add", run: () => "Added." })]);
 const HANDLERS = [read, wipe, ask, file, notes];
 
-/** Starts instances, and closes the instances and their clients at the end. */
+/** Starts instances. Disposing closes the instances and their clients. */
 class Fleet implements AsyncDisposable {
   readonly events: StoreEvent[] = [];
   readonly #open: () => Store;
@@ -73,7 +73,7 @@ class Fleet implements AsyncDisposable {
   }
 }
 
-/** Handles of one store in memory. Topics are read often, so that tests do not wait long. */
+/** Returns a function that opens one shared store in memory. Topics are read often, so that tests do not wait long. */
 function shareMemory(): () => Store {
   const memory = memoryStore();
   return () => customStore(memory[INTERNALS].connect, { pollMs: 50 });
@@ -93,7 +93,7 @@ const stores: Readonly<Record<string, () => () => Store>> = {
 const names = async (client: Connection) => (await client.listTools()).map(({ name }) => name).join();
 
 async function untilNames(client: Connection, wanted: string): Promise<void> {
-  await until(async () => await names(client) === wanted, `the tools are ${wanted}`);
+  await until(async () => await names(client) === wanted, `the client lists the tools ${wanted}`);
 }
 
 function listChanged({ received }: Connection): string[] {
@@ -114,7 +114,7 @@ async function isBusy(run: () => Promise<unknown>): Promise<boolean> {
 for (const [store, open] of Object.entries(stores)) {
   for (const era of ["modern", "legacy"] as const) {
     for (const transport of ["http", "pipe"] as const) {
-      Deno.test(`a handler that is disabled at one of three instances is hidden at all instances, and stays hidden after a restart (${store}, ${era} over ${transport})`, async () => {
+      Deno.test(`a handler that one of three instances disables is hidden on all instances, and stays hidden after a restart (${store}, ${era} over ${transport})`, async () => {
         await using fleet = new Fleet(open());
         const servers = [fleet.start(), fleet.start(), fleet.start()];
         const clients = await Promise.all(servers.map((server) => fleet.join(server, { era, transport })));
@@ -128,7 +128,7 @@ for (const [store, open] of Object.entries(stores)) {
           await untilNames(client, "read,notes_add");
           await until(
             () => listChanged(client).join() === "prompts,resources,tools",
-            "the client is notified of each list once",
+            "the client is notified once for each list",
           );
           await assertRejects(() => client.callTool("wipe"), Error, "Unknown tool");
           await assertRejects(() => client.getPrompt("ask"), Error, "Unknown prompt");
@@ -136,7 +136,7 @@ for (const [store, open] of Object.entries(stores)) {
           assertEquals([await client.listPrompts(), await client.listResources()], [[], []]);
           assertEquals(textOf(await client.callTool("read")), "Read.");
         }
-        // A later rule of another instance takes precedence.
+        // A later rule from another instance takes precedence.
         servers[1].handlers.enable(wipe);
         servers[2].handlers.disable({ group: "notes" });
         for (const client of clients) await untilNames(client, "read,wipe");
@@ -149,14 +149,14 @@ for (const [store, open] of Object.entries(stores)) {
     }
   }
 
-  Deno.test(`rules that instances make concurrently all apply, and the last rule for a handler decides (${store})`, async () => {
+  Deno.test(`concurrent rules of several instances all apply, and the last rule for a handler decides (${store})`, async () => {
     await using fleet = new Fleet(open());
     const tools = Array.from({ length: 12 }, (_, i) => tool({ name: `t${i}`, run: () => "" }));
     const servers = [0, 1, 2].map(() => fleet.start({ handlers: tools }));
     const clients = await Promise.all(servers.map((server) => fleet.join(server)));
     for (const [i, each] of tools.entries()) if (i > 2) servers[i % 3].handlers.disable(each);
     for (const client of clients) await untilNames(client, "t0,t1,t2");
-    // With concurrent rules for one handler, all instances converge, including instances that start later.
+    // After concurrent rules for one handler, all instances converge, including instances that start later.
     for (let round = 0; round < 5; round++) {
       servers[round % 3].handlers.disable({ tool: "t0" });
       servers[(round + 1) % 3].handlers.enable({ tool: "t0" });
@@ -191,17 +191,17 @@ Deno.test("instances converge after concurrent rules, including instances that s
       else handlers.enable(selected);
       if (!below(4)) await turn(below(3));
     }
-    // Pending rules are written before a server closes.
+    // A server writes its pending rules before it closes.
     await servers[0].close();
     const last = await fleet.join(fleet.start({ handlers: tools }));
     await until(async () => {
       const seen = await Promise.all([...clients.slice(1), last].map(names));
       return new Set(seen).size === 1;
-    }, `all agree (seed ${seed}, round ${round})`);
+    }, `all instances agree (seed ${seed}, round ${round})`);
   }
 });
 
-Deno.test("a sequence of rules has the same effect at every instance as without a store", async () => {
+Deno.test("a sequence of rules has the same effect on every instance as on a server without a store", async () => {
   const { below } = random(7);
   const tools = Array.from({ length: 4 }, (_, i) => tool({ name: `t${i}`, tags: [`even${i % 2}`], run: () => "" }));
   const bundle = group("g", [tool({ name: "x", tags: ["even0"], run: () => "" })]);
@@ -219,7 +219,7 @@ Deno.test("a sequence of rules has the same effect at every instance as without 
   for (let step = 0; step < 60; step++) {
     const selected = selectors[below(selectors.length)];
     const change = below(2) ? "disable" as const : "enable" as const;
-    // Rules that arrive with the marker have arrived before it too.
+    // The marker is written last, so the other rules have arrived when the marker has arrived.
     const mark = step % 2 ? "enable" as const : "disable" as const;
     for (const { handlers } of [alone, servers[below(2)]]) {
       handlers[change](selected);
@@ -230,7 +230,7 @@ Deno.test("a sequence of rules has the same effect at every instance as without 
   await alone.close();
 });
 
-Deno.test("rules with a function of callers stay at their instance, and reveal no handler that all instances hide", async () => {
+Deno.test("rules that select callers with a function apply only on their own instance, and reveal no handler that is hidden on all instances", async () => {
   await using fleet = new Fleet(shareMemory());
   const [a, b] = [fleet.start(), fleet.start()];
   const ada = { principal: { id: "ada" } };
@@ -248,7 +248,7 @@ Deno.test("rules with a function of callers stay at their instance, and reveal n
   assertEquals([await names(there), await names(bob)], ["read,wipe,notes_add", "read,wipe,notes_add"]);
 });
 
-Deno.test("a resource that is disabled at another instance sends no updates, and a new matching handler is hidden immediately", async () => {
+Deno.test("if another instance disables a resource, its updates are no longer sent, and a new handler that matches the rule is hidden immediately", async () => {
   await using fleet = new Fleet(shareMemory());
   const handlers = [...HANDLERS, fenced];
   const [a, b] = [fleet.start({ handlers }), fleet.start({ handlers })];
@@ -261,7 +261,7 @@ Deno.test("a resource that is disabled at another instance sends no updates, and
   b.resourceUpdated("disk://file");
   for (const server of [a, b]) await fence(server, changes);
   a.handlers.enable({ resource: "disk://file" });
-  await until(async () => (await there.listResources()).length === 2, "the rule is removed");
+  await until(async () => (await there.listResources()).length === 2, "the rule has been removed");
   a.resourceUpdated("disk://file");
   await fence(a, changes);
   assertEquals(withoutFences(changes).map(({ params }) => params.uri), ["disk://file"]);
@@ -269,7 +269,7 @@ Deno.test("a resource that is disabled at another instance sends no updates, and
   assertEquals(await names(there), "read,wipe,notes_add");
 });
 
-Deno.test("a handler that is disabled while the store is unavailable is hidden here immediately, and at other instances once the store is available", async () => {
+Deno.test("if a handler is disabled while the store is unavailable, this instance hides it immediately, and other instances hide it after the recovery", async () => {
   const losable = createLosable({ pollMs: 50 });
   let isCut = false;
   const cut = customStore(async () =>
@@ -287,16 +287,16 @@ Deno.test("a handler that is disabled while the store is unavailable is hidden h
   a.handlers.enable(read);
   b.handlers.disable({ group: "notes" });
   assertEquals(await names(here), "read,notes_add");
-  await until(() => fleet.events.some(({ state }) => state === "degraded"), "the observer is informed");
+  await until(() => fleet.events.some(({ state }) => state === "degraded"), "the observer is notified");
   assertEquals([await names(here), await names(there)], ["read,notes_add", "read,wipe"]);
   const since = performance.now();
   isCut = false;
   for (const client of [here, there]) await untilNames(client, "read");
-  assert(performance.now() - since < 5000, "the store recovers automatically");
-  await until(() => fleet.events.some(({ state }) => state === "recovered"), "the observer is informed");
+  assert(performance.now() - since < 5000, "the store did not recover automatically");
+  await until(() => fleet.events.some(({ state }) => state === "recovered"), "the observer is notified");
 });
 
-Deno.test("an instance whose write succeeded without a response informs other instances", async () => {
+Deno.test("an instance informs other instances of a write whose response was lost", async () => {
   const { connect } = memoryStore()[INTERNALS];
   let fails = false;
   const open = () =>
@@ -319,7 +319,7 @@ Deno.test("an instance whose write succeeded without a response informs other in
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "pipe"] as const) {
-    Deno.test(`an instance whose store is unavailable at its start shows no handler, returns an error with the reason, and recovers (${era} over ${transport})`, async () => {
+    Deno.test(`an instance that starts while the store is unavailable shows no handlers, returns an error that states why, and recovers (${era} over ${transport})`, async () => {
       const losable = createLosable({ pollMs: 50 });
       await using fleet = new Fleet(losable.open);
       const first = fleet.start();
@@ -327,7 +327,7 @@ for (const era of ["modern", "legacy"] as const) {
       await first.close();
       losable.isLost = true;
       const server = fleet.start();
-      // The handshake and pings need no rules.
+      // The handshake and pings do not need the rules.
       const client = await fleet.join(server, { era, transport });
       if (era === "legacy") await client.request("ping", {});
       assert(await isBusy(() => client.listTools()));
@@ -338,19 +338,19 @@ for (const era of ["modern", "legacy"] as const) {
       if (era === "modern") assert(await isBusy(() => client.subscribe({ toolsListChanged: true })));
       else assert(await isBusy(() => client.request("resources/subscribe", { uri: "disk://file" })));
       assert(fleet.events.some(({ state }) => state === "degraded"));
-      // Rules that are made at the same time are not lost.
+      // Rules that are made at the same time are kept.
       server.handlers.disable({ group: "notes" });
       const since = performance.now();
       losable.isLost = false;
-      await until(async () => !await isBusy(() => client.listTools()), "the store is back");
-      assert(performance.now() - since < 5000, "the store recovers automatically");
+      await until(async () => !await isBusy(() => client.listTools()), "the store is available again");
+      assert(performance.now() - since < 5000, "the store did not recover automatically");
       assertEquals([await names(client), await client.listPrompts()], ["read", []]);
       if (era === "legacy" && transport === "pipe") {
-        await until(() => listChanged(client).includes("tools"), "a session that was refused is notified");
+        await until(() => listChanged(client).includes("tools"), "a session whose requests were refused is notified");
       }
       const other = await fleet.join(fleet.start(), { era, transport });
       await untilNames(other, "read");
-      // From now on, calls do not need the store.
+      // From here on, calls do not need the store.
       losable.isLost = true;
       for (const each of [client, other]) {
         assertEquals([await names(each), textOf(await each.callTool("read"))], ["read", "Read."]);
@@ -360,7 +360,7 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-Deno.test("a rule that another instance cannot compile hides all handlers there, until the instance can compile it", async () => {
+Deno.test("an instance hides all handlers while it cannot compile a rule from another instance", async () => {
   let isBroken = false;
   const views = extension({ id: "com.example/views" });
   const check = () => {
@@ -385,7 +385,7 @@ Deno.test("a rule that another instance cannot compile hides all handlers there,
   assertEquals([await names(here), await names(there)], ["read,notes_add", "viewed,read,notes_add"]);
 });
 
-Deno.test("requests that arrive while the rules are read wait for them", async () => {
+Deno.test("a request that arrives while the server is reading the rules waits until the rules are read", async () => {
   const { connect } = memoryStore()[INTERNALS];
   const waits: Promise<void>[] = [];
   const open = () =>
@@ -409,7 +409,7 @@ Deno.test("requests that arrive while the rules are read wait for them", async (
   assertStringIncludes(await called, "Unknown tool");
 });
 
-Deno.test("disabled handlers stay disabled when the store is emptied, and the rules are written to it again", async () => {
+Deno.test("if the store loses its data, disabled handlers stay disabled, and the rules are written to the store again", async () => {
   let engine: StoreEngine = await memoryStore()[INTERNALS].connect();
   const open = () =>
     customStore(
@@ -425,7 +425,7 @@ Deno.test("disabled handlers stay disabled when the store is emptied, and the ru
   a.handlers.disable(wipe);
   b.handlers.disable(read);
   for (const client of [here, there]) await untilNames(client, "notes_add");
-  // Both instances have received entries, so they detect that the store has lost them.
+  // Both instances have received entries, so they can detect that the store has lost them.
   for (const [client, other] of [[here, b], [there, a]] as const) {
     await using changes = await client.subscribe({ resourceSubscriptions: [FENCE] });
     await fence(other, changes);
@@ -451,12 +451,12 @@ Deno.test({
     await until(async () => !await isBusy(() => clients[0].listTools()), "the server has started");
     a.handlers.disable(wipe);
     for (const client of clients) {
-      await until(async () => !await isBusy(() => client.listTools()), "the rules are read");
+      await until(async () => !await isBusy(() => client.listTools()), "the rules have been read");
       await untilNames(client, "read,notes_add");
     }
     await redis.kill();
     b.handlers.disable({ group: "notes" });
-    await until(() => fleet.events.some(({ state }) => state === "degraded"), "the loss is noticed");
+    await until(() => fleet.events.some(({ state }) => state === "degraded"), "the instance has detected the loss");
     assertEquals([await names(clients[0]), await names(clients[1])], ["read,notes_add", "read"]);
     assertEquals(textOf(await clients[0].callTool("read")), "Read.");
     const late = await fleet.join(fleet.start());
@@ -468,7 +468,7 @@ Deno.test({
   },
 });
 
-/** Finds the value with the rules. */
+/** Finds the value that contains the rules. */
 async function findRules(store: Store): Promise<{ key: string; opened: unknown; text: string }> {
   const sealer = new Sealer({ secret: SECRET, realm: REALM });
   for (const { key, value } of await store.list("", { limit: 100 })) {
@@ -522,7 +522,7 @@ Deno.test("a new instance seals the rules with its newest secret", async () => {
   }
 });
 
-Deno.test("instances with different handlers keep the rules of all instances", async () => {
+Deno.test("instances with different handlers keep the rules for handlers that they do not have", async () => {
   await using fleet = new Fleet(shareMemory());
   const old = fleet.start();
   const before = await fleet.join(old);
@@ -535,11 +535,11 @@ Deno.test("instances with different handlers keep the rules of all instances", a
   await untilNames(before, "notes_add");
   assertEquals(await names(after), "");
   await Promise.all([old.close(), newer.close()]);
-  // Returning to the old version shows no handler that was disabled.
+  // After a rollback to the old version, disabled handlers are still hidden.
   assertEquals(await names(await fleet.join(fleet.start())), "notes_add");
 });
 
-Deno.test("rules without an effect are not stored, and stored rules are bounded in bytes", async () => {
+Deno.test("rules without an effect are not stored, and the size of the stored rules is limited", async () => {
   const memory = memoryStore();
   await using fleet = new Fleet(() => customStore(memory[INTERNALS].connect));
   const server = fleet.start();
@@ -549,7 +549,7 @@ Deno.test("rules without an effect are not stored, and stored rules are bounded 
     server.handlers.disable({ tool: marker });
     await until(
       async () => await findRules(memory).then(({ text }) => text.includes(marker), () => false),
-      "the changes before the marker are written",
+      "the changes before the marker have been written",
     );
     server.handlers.enable({ tool: marker });
   };
@@ -582,7 +582,7 @@ Deno.test("rules without an effect are not stored, and stored rules are bounded 
   assertStringIncludes(error.message, 'enable tool "gone0", because this server does not have this handler');
   assert(added > 500, `${added}`);
   assertThrows(() => server.handlers.disable({ tag: "x".repeat(100_000) }), RangeError, "32768 bytes");
-  // The rules have not changed, and there is room again.
+  // The refused rule has changed nothing, and there is room again.
   server.handlers.enable({ tool: "gone0" });
   server.handlers.disable(read);
   assertEquals(await names(client), "notes_add");
@@ -599,7 +599,7 @@ Deno.test("rules without an effect are not stored, and stored rules are bounded 
   assertEquals(Object((await findRules(memory)).opened)[1].rules, []);
 });
 
-Deno.test("an instance whose rules do not fit applies the rules of other instances, and writes its own rules once there is room", async () => {
+Deno.test("an instance whose rules exceed the limit applies rules from other instances, and writes its own rules once there is room", async () => {
   const memory = memoryStore();
   const { connect } = memory[INTERNALS];
   let isCut = false;
@@ -618,17 +618,17 @@ Deno.test("an instance whose rules do not fit applies the rules of other instanc
   for (let i = 0; i < 500; i++) b.handlers.disable({ tool: `of-b-${i}` });
   b.handlers.disable(read);
   const isWritten = async () => await findRules(memory).then(({ text }) => text.includes("read"), () => false);
-  await until(isWritten, "the rules of the other instance are written");
+  await until(isWritten, "the other instance's rules have been written");
   isCut = false;
   await untilNames(here, "notes_add");
-  await until(() => fleet.events.some(({ state }) => state === "refused"), "the observer is informed");
+  await until(() => fleet.events.some(({ state }) => state === "refused"), "the observer is notified");
   assertEquals(await names(there), "wipe,notes_add");
   // Rules that exceed the limit can be revoked.
   for (let i = 0; i < 500; i++) a.handlers.enable({ tool: `of-b-${i}` });
   await untilNames(there, "notes_add");
 });
 
-Deno.test("a rule of a path that shows handlers that all paths hide is kept while the rules for all paths are unreadable", async () => {
+Deno.test("while the rules for all paths are unreadable, a path's rule is kept that shows handlers which all paths hide", async () => {
   const { connect } = memoryStore()[INTERNALS];
   let lost: unknown;
   let isCut = false;
@@ -636,7 +636,7 @@ Deno.test("a rule of a path that shows handlers that all paths hide is kept whil
     customStore(async () =>
       wrapEngine(await connect(), ({ name, args, run }) => {
         if (!isCut || name !== "get") return run();
-        // The rules for all paths are read first.
+        // The server reads the rules for all paths first.
         lost ??= args[0];
         if (args[0] === lost) throw new Error("this value is lost");
         return run();
@@ -654,12 +654,12 @@ Deno.test("a rule of a path that shows handlers that all paths hide is kept whil
   const client = await fleet.join(start(), acme);
   assert(await isBusy(() => client.listTools()));
   isCut = false;
-  await until(async () => !await isBusy(() => client.listTools()), "the value is back");
+  await until(async () => !await isBusy(() => client.listTools()), "the value is readable again");
   assertEquals(await names(client), "read,wipe,reveal");
 });
 
 for (const [title, era] of [["2026-07-28", "modern"], ["a session", "legacy"]] as const) {
-  Deno.test(`calls and lists send no requests for shared rules to the engine, and a rule costs three operations (${title})`, async () => {
+  Deno.test(`calls and lists send no requests for shared rules to the engine, and a rule takes three operations (${title})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
     const asked: string[] = [];
     const counted = customStore(async () =>
@@ -681,12 +681,12 @@ for (const [title, era] of [["2026-07-28", "modern"], ["a session", "legacy"]] a
     assertEquals(asked, []);
     server.handlers.disable(wipe);
     await untilNames(client, "read,notes_add");
-    await until(() => asked.includes("append"), "the rule is written");
+    await until(() => asked.includes("append"), "the rule has been written");
     assertEquals(asked.filter((name) => name !== "read"), ["get", "set", "append"]);
     await until(() => asked.splice(0).length === 0, "the rule");
-    // A state that all instances already have is not written again.
+    // A rule that changes nothing on any instance is not written again.
     server.handlers.disable(wipe);
-    await until(() => asked.includes("get"), "the rules are read");
+    await until(() => asked.includes("get"), "the rules have been read");
     assertEquals(asked.filter((name) => name !== "get"), []);
   });
 }
@@ -708,7 +708,7 @@ const reveal = tool({
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "pipe"] as const) {
-    Deno.test(`a rule of a server with paths applies at all paths of all instances, and a rule of a path only at its path (${era} over ${transport})`, async () => {
+    Deno.test(`on a server with paths, a rule for the server applies to all paths on all instances, and a rule for a path applies only to this path (${era} over ${transport})`, async () => {
       const toTenant = (tenant: string) => ({ params: { tenant }, era, transport });
       const path = "/tenants/:tenant/mcp";
       await using fleet = new Fleet(shareMemory());
@@ -735,14 +735,14 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals(await names(await fleet.join(later, toTenant("other"))), all);
       assertEquals(await names(await fleet.join(later, toTenant("acme"))), hidden);
       assertEquals(await names(await fleet.join(later, toTenant("new"))), hidden);
-      // A path in use and an unused path, on an instance that has just started.
+      // Check a path in use and an unused path on an instance that has just started.
       later.handlers.enable(wipe);
       const last = await fleet.join(start(), toTenant("new"));
       await untilNames(last, all);
       assertEquals(fleet.events, []);
     });
 
-    Deno.test(`the last rule decides if the clocks of two instances differ (${era} over ${transport})`, async () => {
+    Deno.test(`the last rule decides even if the clocks of the two instances differ (${era} over ${transport})`, async () => {
       const { now } = Date;
       let ahead = 0;
       Date.now = () => 1_800_000_000_000 + ahead;
@@ -763,7 +763,7 @@ for (const era of ["modern", "legacy"] as const) {
         ahead = 0;
         a.handlers.disable(wipe);
         for (const each of [client, other]) await untilNames(each, "read,reset,reveal");
-        // The rule is made once more. The rule already exists, but it is now newer than the rule of the path.
+        // The rule is made a second time, so it is now newer than the path's rule.
         ahead = 2000;
         await other.callTool("reveal");
         await untilNames(client, "read,wipe,reset,reveal");
@@ -775,7 +775,7 @@ for (const era of ["modern", "legacy"] as const) {
       }
     });
 
-    Deno.test(`with a store that is unavailable at the start of an instance, no path shows a handler (${era} over ${transport})`, async () => {
+    Deno.test(`while the store is unavailable at the startup of an instance, no path shows a handler (${era} over ${transport})`, async () => {
       const losable = createLosable({ pollMs: 50 });
       await using fleet = new Fleet(losable.open);
       const start = () => fleet.start({ path: "/tenants/:tenant/mcp", handlers: [read, wipe, reset] });
@@ -790,7 +790,7 @@ for (const era of ["modern", "legacy"] as const) {
       assert(await isBusy(() => client.listTools()));
       assert(await isBusy(() => client.callTool("wipe")));
       losable.isLost = false;
-      await until(async () => !await isBusy(() => client.listTools()), "the store is back");
+      await until(async () => !await isBusy(() => client.listTools()), "the store is available again");
       assertEquals(await names(client), "reset");
     });
   }
@@ -817,4 +817,4 @@ Deno.test("a server that closes while the store is unavailable reports the rules
   assertStringIncludes(String(fleet.events.at(-1)?.error), "Cannot write 2 rules of enable and disable");
 });
 
-Deno.test("the process ends", () => rmSync(folder, { recursive: true, force: true }));
+Deno.test("cleanup: the store process ends", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-// A rate that is shared by all instances together.
+// A rate limit that all instances share.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -39,7 +39,7 @@ async function isRefused(run: () => Promise<unknown>): Promise<boolean> {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`the calls of a client at all instances count once each, and a refused client causes no store operations (${era})`, async () => {
+  Deno.test(`each call of a client counts once, on whichever instance, and a refused client causes no store operations (${era})`, async () => {
     const { connect } = memoryStore()[INTERNALS];
     let appends = 0;
     const open = () =>
@@ -68,8 +68,8 @@ for (const era of ["modern", "legacy"] as const) {
     for (let i = 0; i < 20; i++) {
       for (const client of [here, there]) assert(await isRefused(() => client.callTool("t")));
     }
-    assertEquals(appends, known, "refused calls reach the store");
-    // Another client has its own rate, and tokens are refilled with time.
+    assertEquals(appends, known, "refused calls reached the store");
+    // Another client has its own rate, and its tokens are refilled over time.
     const eve = await join(b, { era, principal: { id: "eve" } });
     assertEquals(textOf(await eve.callTool("t")), "t");
     await clock.advance(PERIOD);
@@ -79,7 +79,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("over HTTP the response is 429, and without the store the rate applies at each instance", async () => {
+Deno.test("over HTTP the response has the status 429, and without the store each instance applies the rate separately", async () => {
   const store = createLosable();
   const [a, b] = [start(store.open()), start(store.open())];
   await using here = await connectTest(a, { transport: "http", principal: { id: "ada" } });
@@ -99,11 +99,11 @@ Deno.test("over HTTP the response is 429, and without the store the rate applies
   await b.close();
 });
 
-Deno.test("shared is supported only for a rate without burst", () => {
+Deno.test("`shared` is supported only for a rate without a burst", () => {
   for (const wrong of [{ shared: true }, { shared: true, rate: { calls: 1, perMs: 1, burst: 2 } }]) {
     assertThrows(() => quota(wrong), TypeError, "shared needs a rate without burst");
   }
-  // Without a store, the rate applies to the single process.
+  // Without a store, the rate applies to this process alone.
   createServer({
     name: "polite",
     version: "1.0.0",

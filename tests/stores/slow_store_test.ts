@@ -1,5 +1,5 @@
-// Every operation of the store takes a third of its timeout: calls without the store are not affected, other calls are
-// late but neither lost nor refused, and no instance treats the store as unavailable.
+// Every operation of the store takes a third of its timeout. Calls that do not need the store are not affected. Other
+// calls are slow, but are neither lost nor refused, and no instance treats the store as unavailable.
 import { assertEquals } from "@std/assert";
 import { createServer, resource, type Server, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -17,9 +17,9 @@ let runs = 0;
 /** An instance with a slow store. */
 interface Slow extends AsyncDisposable {
   readonly server: Server;
-  /** The operations that the store has started, except reads for changes. */
+  /** The store operations that have started, except polling for changes. */
   readonly operations: string[];
-  /** The events of the store that were reported to the observer. */
+  /** The store events that were reported to the observer. */
   readonly states: string[];
 }
 
@@ -49,7 +49,7 @@ function start(shared: Store): Slow {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a slow store delays only calls that need it (${era})`, async () => {
+  Deno.test(`a slow store delays only calls that need the store (${era})`, async () => {
     runs = 0;
     const shared = memoryStore();
     await using a = start(shared);
@@ -58,7 +58,7 @@ for (const era of ["modern", "legacy"] as const) {
     await using here = await connectTest(a.server, ada);
     await using there = await connectTest(b.server, ada);
     await using far = await there.subscribe({ resourceSubscriptions: ["note://1"] });
-    // The first call of a session may mark the session as used.
+    // The first call in a session may mark the session as used, so it comes before the measurement.
     await here.callTool("quick");
     const before = a.operations.length;
     for (let i = 0; i < 100; i++) {
@@ -66,13 +66,13 @@ for (const era of ["modern", "legacy"] as const) {
       assertEquals((await here.listTools()).length, 3);
     }
     assertEquals(a.operations.slice(before), []);
-    // The same call on both instances runs once.
+    // The same call on both instances runs the handler once.
     const both = await Promise.all([here, there].map((client) => client.callTool("pay")));
     assertEquals([...both.map(textOf), runs], ["paid 1", "paid 1", 1]);
     const { content } = await here.callTool("all");
     const { contents } = await there.readResource(String(Object(content[1]).uri));
     assertEquals(String(Object(contents[0]).text).startsWith("line\n"), true);
-    // Changes arrive, each change once.
+    // Each change arrives once.
     for (let count = 1; count <= 3; count++) {
       a.server.resourceUpdated("note://1");
       await far.take(1);

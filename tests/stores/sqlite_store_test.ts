@@ -1,4 +1,5 @@
-// `sqliteStore` on real files, with each database of the runtime: it satisfies the contract, also between processes.
+// `sqliteStore` on real files, with each of the runtime's databases: it fulfils the contract of a store, also across
+// processes.
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -15,7 +16,7 @@ const databases: Record<string, (path: string) => SqliteDatabase> = {
   "node:sqlite": (path) => new DatabaseSync(path),
 };
 if ("Bun" in globalThis) {
-  const name = "bun:sqlite"; // Deno, which checks this file, has no such module.
+  const name = "bun:sqlite"; // The specifier is in a variable, because Deno type-checks this file and has no such module.
   const { Database } = await import(name);
   databases[name] = (path) => new Database(path);
 }
@@ -29,13 +30,13 @@ for (const [name, open] of Object.entries(databases)) {
     test: (rule, run) => void Deno.test(`${name} ${rule}`, run),
   });
 
-  Deno.test(`${name}: expired values and logs are removed from the file`, async () => {
+  Deno.test(`${name}: expired values and logs are deleted from the file`, async () => {
     const file = `${path}-swept.db`;
     const store = sqliteStore(() => open(file));
     for (let i = 0; i < 500; i++) await store.set(`k${i}`, "x".repeat(1000), { ttlMs: 1 });
     for (let i = 0; i < 20; i++) await store.append(`log${i}`, "x", { ttlMs: 1, max: 10 });
     await until(async () => !await store.get("k499"), "the last value has expired");
-    // A newly opened store sweeps with its first writes.
+    // A store that has just been opened deletes expired data with its first writes.
     const other = sqliteStore(() => open(file));
     for (let i = 0; i < 30; i++) await other.set("key", "", { ttlMs });
     const db = open(file);
@@ -46,7 +47,7 @@ for (const [name, open] of Object.entries(databases)) {
     await other.close();
   });
 
-  Deno.test(`${name}: while another process holds the lock, a write fails soon, reads succeed, and afterwards all operations work`, async () => {
+  Deno.test(`${name}: while another process holds the lock, a write fails soon and reads succeed; after the lock is released, all operations work`, async () => {
     const file = `${path}-locked.db`;
     const store = sqliteStore(() => open(file));
     await store.set("key", "1", { ttlMs });
@@ -54,7 +55,7 @@ for (const [name, open] of Object.entries(databases)) {
     db.exec("begin immediate");
     const start = performance.now();
     await assertRejects(async () => await store.set("key", "2", { ttlMs }), Error, "Cannot set");
-    assert(performance.now() - start < 5000, "the write fails soon");
+    assert(performance.now() - start < 5000, "the write failed too late");
     assertEquals((await store.get("key"))?.value, "1");
     db.exec("rollback");
     await until(async () => {
@@ -69,7 +70,7 @@ for (const [name, open] of Object.entries(databases)) {
     await store.close();
   });
 
-  Deno.test(`${name}: a database in memory, and a database that the function returns each time, are not shared with other stores`, async () => {
+  Deno.test(`${name}: a database in memory, and a database that the connect function returns repeatedly, are not shared with other stores`, async () => {
     const shared = open(`${path}-same.db`);
     for (const opens of [() => open(":memory:"), () => shared]) {
       let calls = 0;
@@ -106,7 +107,7 @@ for (const [name, open] of Object.entries(databases)) {
   });
 }
 
-/** A process that increments a counter and publishes each number, until it is killed. */
+/** The program of a process that increments a counter, and publishes each number, until it is killed. */
 const WORKER = `
 const [path, name, count] = process.argv.slice(-3);
 const { sqliteStore } = await import(${JSON.stringify(new URL("../../src/stores/sqlite.ts", import.meta.url).href)});
@@ -123,7 +124,7 @@ for (let i = 1; i <= Number(count);) {
 await store.close();
 `;
 
-/** Starts a process on this runtime. */
+/** Starts a process on the current runtime. */
 function work(path: string, name: string, count: number) {
   const file = `${folder}/worker.mjs`;
   const isBun = "Bun" in globalThis;
@@ -142,7 +143,7 @@ function work(path: string, name: string, count: number) {
   return { child, acknowledged, exited };
 }
 
-Deno.test("concurrent writes of several processes, of which one is killed, lose and double no entry", async () => {
+Deno.test("if several processes write concurrently and one of them is killed, no entry is lost or doubled", async () => {
   const { writeFileSync } = await import("node:fs");
   writeFileSync(`${folder}/worker.mjs`, WORKER);
   const path = `${folder}/shared.db`;
@@ -160,7 +161,7 @@ Deno.test("concurrent writes of several processes, of which one is killed, lose 
     texts.push(...entries.map(({ value }) => value));
     after = entries[entries.length - 1].id;
   }
-  assertEquals(new Set(texts).size, texts.length, "no entry is doubled");
+  assertEquals(new Set(texts).size, texts.length, "an entry is doubled");
   const kept = new Set(texts);
   for (const text of [...a.acknowledged, ...b.acknowledged, ...c.acknowledged]) assert(kept.has(text), text);
   await until(() => heard.length === texts.length, "each entry has been received");
@@ -168,4 +169,4 @@ Deno.test("concurrent writes of several processes, of which one is killed, lose 
   await store.close();
 });
 
-Deno.test("the files are removed", () => rmSync(folder, { recursive: true }));
+Deno.test("cleanup: the files are deleted", () => rmSync(folder, { recursive: true }));

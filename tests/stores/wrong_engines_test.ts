@@ -1,17 +1,17 @@
-// The test kit rejects engines that only seem to work, each engine by the rule that it breaks.
+// `testStore` rejects engines that work only apparently. Each engine breaks one rule.
 import { assertMatch } from "@std/assert";
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { customStore, memoryStore, type StoreEngine } from "../../src/stores/stores.ts";
 import { listStoreCases } from "../../src/testing/stores.ts";
 import { wrapEngine } from "../support/engines.ts";
 
-/** A mistake in an engine. */
+/** An engine with a mistake. */
 interface Mistake {
-  /** The rule that it breaks. */
+  /** The name of the rule that the engine breaks. */
   readonly rule: string;
-  /** The message of the failed test. */
+  /** The message with which the rule's test fails. */
   readonly message: RegExp;
-  /** Returns the engine of a process. `engine` satisfies the rules, and all processes share it. */
+  /** Returns one process's engine. `engine` fulfils all rules, and all processes share it. */
   readonly spoil: (engine: StoreEngine) => StoreEngine;
 }
 
@@ -155,17 +155,17 @@ function replaceEpoch(change: (epoch: string, last: number) => string) {
 }
 
 for (const [title, { rule, message, spoil }] of Object.entries(mistakes)) {
-  Deno.test(`the test kit rejects an engine: ${title}`, async () => {
+  Deno.test(`testStore rejects an engine: ${title}`, async () => {
     const engine = await memoryStore()[INTERNALS].connect();
     const spoiled = spoil(engine);
     const found = listStoreCases(() => customStore(() => spoiled)).find(({ name }) => name === rule);
-    if (!found) throw new Error(`There is no rule "${rule}"`);
+    if (!found) throw new Error(`there is no rule "${rule}"`);
     const { error } = await found.run().then(() => ({ error: "it passes" }), (error) => ({ error }));
     assertMatch(String(error), message);
   });
 }
 
-Deno.test("each rule of the test kit has a unique name", () => {
+Deno.test("each rule of testStore has a unique name", () => {
   const names = listStoreCases(() => memoryStore()).map(({ name }) => name);
   const twice = names.filter((name, index) => names.indexOf(name) !== index);
   assertMatch(String(twice.length), /^0$/, twice.join(", "));

@@ -1,4 +1,4 @@
-// Access by address, Host and Origin, with the connection that the runtime or a router reports.
+// Access by address, Host and Origin, with the connection info that the runtime or a router provides.
 import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { isJsonType, readAccept } from "../../src/transports/http/accept.ts";
@@ -28,7 +28,7 @@ interface Caller {
   readonly options?: Partial<ServerOptions>;
 }
 
-/** The status, and the reason for a refusal. */
+/** Returns the status, and the reason if the request is refused. */
 async function visit({ url, host, origin, info, options }: Caller): Promise<readonly [status: number, text: string]> {
   const who = tool({ name: "who", run: (_input, { principal }) => JSON.stringify(principal ?? null) });
   const server = createServer({ name: "gate", version: "1.0.0", handlers: [who], ...options });
@@ -56,7 +56,7 @@ const bun = (address: string | null) => ({ requestIP: () => address && { address
 const far = ["192.168.1.5", "8.8.8.8", "::2", "2001:db8::1", "::ffff:10.0.0.1", "1127.0.0.1", "127", "::1:127.0.0.1"];
 const near = ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1", "::FFFF:127.0.0.1", "localhost"];
 
-Deno.test("a caller on this machine must use a loopback Host, and a remote caller may use any Host", async () => {
+Deno.test("a caller on this machine must use a loopback Host, and a remote caller can use any Host", async () => {
   for (const to of [deno, bun]) {
     for (const address of near) {
       assertEquals((await visit({ host: "evil.example", info: to(address) }))[0], 403, address);
@@ -68,7 +68,7 @@ Deno.test("a caller on this machine must use a loopback Host, and a remote calle
   }
 });
 
-Deno.test("a caller without a known address counts as a caller on this machine", async () => {
+Deno.test("a caller whose address is unknown counts as a caller on this machine", async () => {
   const infos: readonly (ConnectionInfo | undefined)[] = [
     undefined,
     {},
@@ -83,7 +83,7 @@ Deno.test("a caller without a known address counts as a caller on this machine",
   for (const info of infos) assertEquals((await visit({ host: "evil.example", info }))[0], 403, JSON.stringify(info));
 });
 
-Deno.test("without a Host header, as in HTTP/2, the host of the URL is used", async () => {
+Deno.test("the host in the URL is used if there is no Host header, as in HTTP/2", async () => {
   for (const info of [undefined, {}, deno("127.0.0.1"), bun("127.0.0.1")]) {
     assertEquals((await visit({ url: "http://localhost/mcp", info }))[0], 200);
     assertEquals((await visit({ url: "http://evil.example/mcp", info }))[0], 403);
@@ -93,7 +93,7 @@ Deno.test("without a Host header, as in HTTP/2, the host of the URL is used", as
   assertEquals((await visit({ url: "https://mcp.example.com/mcp", info: deno("8.8.8.8") }))[0], 200);
 });
 
-Deno.test("the host of the URL and the Host must match", async () => {
+Deno.test("the host in the URL must match the Host header", async () => {
   const near = deno("127.0.0.1");
   assertEquals((await visit({ url: "http://evil.example/mcp", host: "localhost", info: near }))[0], 403);
   assertEquals((await visit({ url: "http://localhost:1/mcp", host: "localhost:2", info: near }))[0], 200);
@@ -104,7 +104,7 @@ Deno.test("the host of the URL and the Host must match", async () => {
   );
 });
 
-Deno.test("a refusal names the refused value and the option that allows it", async () => {
+Deno.test("the error names the refused value and the option that allows it", async () => {
   const [, host] = await visit({ host: "box.local:80", info: deno("127.0.0.1") });
   assertStringIncludes(host, '"box.local:80"');
   assertStringIncludes(host, 'hosts: ["box.local"]');
@@ -112,7 +112,7 @@ Deno.test("a refusal names the refused value and the option that allows it", asy
   assertStringIncludes(origin, 'origins: ["https://app.example.com"]');
 });
 
-Deno.test("listed hosts are allowed by name or with their port", async () => {
+Deno.test("hosts can be listed by name, or with their port", async () => {
   const options = { hosts: ["box.local", "other.example:8080"] };
   for (
     const [host, status] of [
@@ -128,7 +128,7 @@ Deno.test("listed hosts are allowed by name or with their port", async () => {
   }
 });
 
-Deno.test("a page must come from the host that it calls, over http or, for a public host, over https", async () => {
+Deno.test("a page can call only the host that it comes from, over http or, for a public host, over https", async () => {
   type Row = readonly [host: string, origin: string, status: number, url?: string, options?: Partial<ServerOptions>];
   const rows: readonly Row[] = [
     ["localhost:80", "http://localhost", 200],
@@ -147,11 +147,15 @@ Deno.test("a page must come from the host that it calls, over http or, for a pub
   ];
   for (const [host, origin, status, url, options] of rows) {
     const info = deno(host.startsWith("localhost") ? "127.0.0.1" : "8.8.8.8");
-    assertEquals((await visit({ host, origin, info, url, options }))[0], status, `${origin} calls ${url ?? host}`);
+    assertEquals(
+      (await visit({ host, origin, info, url, options }))[0],
+      status,
+      `a page of ${origin} calls ${url ?? host}`,
+    );
   }
 });
 
-Deno.test("listed hosts apply to every caller, wherever it is and whether or not a page sent the request", async () => {
+Deno.test("listed hosts apply to every caller, whatever its address is, and whether or not a page sent the request", async () => {
   const options = { hosts: ["mcp.example.com"] };
   for (const to of [deno, bun]) {
     for (const address of [...near, ...far]) {
@@ -170,7 +174,7 @@ Deno.test("listed hosts apply to every caller, wherever it is and whether or not
   }
 });
 
-Deno.test("without listed hosts a page is same-origin only under a host that DNS cannot point elsewhere", async () => {
+Deno.test("without listed hosts, a page counts as same-origin only under a host that DNS cannot point elsewhere", async () => {
   const names = [
     "evil.example",
     "rebind.network",
@@ -186,7 +190,7 @@ Deno.test("without listed hosts a page is same-origin only under a host that DNS
       for (const host of names.flatMap((name) => [name, `${name}:8000`])) {
         const [status, text] = await visit({ host, origin: `http://${host}`, info: to(address) });
         assertEquals(status, 403, `${host} from ${address}`);
-        // A URL parser turns some of these hosts into addresses, so that they differ from the Host.
+        // A URL parser turns some of these hosts into IP addresses, which then differ from the Host header.
         if (/[a-w]/.test(host)) {
           assertStringIncludes(text, /^\d/.test(host) ? "but its Host header is" : "set hosts: [");
         }
@@ -198,7 +202,7 @@ Deno.test("without listed hosts a page is same-origin only under a host that DNS
   }
 });
 
-Deno.test("a page of another origin must be listed, or be allowed by cors", async () => {
+Deno.test("a page of another origin must be listed or be allowed by `cors`", async () => {
   const origin = "https://app.example.com";
   const host = "localhost";
   assertEquals((await visit({ host, origin }))[0], 403);
@@ -208,7 +212,7 @@ Deno.test("a page of another origin must be listed, or be allowed by cors", asyn
   assertEquals((await visit({ host, origin, options: { cors: { origins: [origin] } } }))[0], 200);
 });
 
-Deno.test("an invalid host is refused before the address is parsed", async () => {
+Deno.test("a request with an invalid host is refused before its address is parsed", async () => {
   for (
     const host of [
       "",
@@ -238,7 +242,7 @@ Deno.test("an invalid host is refused before the address is parsed", async () =>
   assertEquals(status, 400);
 });
 
-Deno.test("a principal that is passed to fetch is accepted only if it is valid", async () => {
+Deno.test("a principal that is passed to fetch must be valid", async () => {
   const info = { ...deno("127.0.0.1"), principal: { id: "ada", role: "admin" } };
   assertEquals(await visit({ host: "localhost", info }), [200, '{"role":"admin","id":"ada"}']);
   assertEquals(await visit({ host: "localhost", info: { principal: undefined } }), [200, "null"]);
@@ -248,7 +252,7 @@ Deno.test("a principal that is passed to fetch is accepted only if it is valid",
   }
 });
 
-Deno.test("only application/json in UTF-8 is JSON", () => {
+Deno.test("only application/json in UTF-8 is accepted as JSON", () => {
   for (
     const type of [
       "application/json",
@@ -271,7 +275,7 @@ Deno.test("only application/json in UTF-8 is JSON", () => {
   ) assert(!isJsonType(type), String(type));
 });
 
-Deno.test("the most specific of several ranges in Accept decides, at any position", () => {
+Deno.test("the most specific of several ranges in Accept decides, wherever the range stands", () => {
   const rows: readonly (readonly [accept: string | null, json: boolean, stream: boolean])[] = [
     [null, true, true],
     ["", true, true],
@@ -321,7 +325,7 @@ Deno.test("the cached result for one Accept header is not used for another Accep
     "application/json",
     "*/*;q=0",
   ];
-  // Each header twice in a row, and after each of the other headers.
+  // Each header is used twice in a row, and after each of the other headers.
   for (const [at, accept] of [...accepts, ...accepts].flatMap((accept) => [accept, accept]).entries()) {
     const response = await server.fetch(toRequest("server/discover", {}, { accept }));
     const type = accept === "text/event-stream" ? accept : "application/json";
@@ -336,7 +340,7 @@ Deno.test("the cached result for one Accept header is not used for another Accep
   await server.close();
 });
 
-Deno.test("a stream is opened only for an Accept that names text/event-stream", async () => {
+Deno.test("a stream is opened only if Accept names text/event-stream", async () => {
   const server = createServer({ name: "gate", version: "1.0.0" });
   for (
     const [accept, status] of [
@@ -349,14 +353,14 @@ Deno.test("a stream is opened only for an Accept that names text/event-stream", 
       ["application/json", 406],
     ] as const
   ) {
-    // 405 shows that the Accept check passed: without a session there is no stream to open.
+    // The status 405 shows that the Accept header was accepted: without a session, there is no stream to open.
     const response = await server.fetch(new Request("http://localhost/mcp", { headers: { accept } }));
     assertEquals([response.status, (await response.json()).error.code], [status, -32600], accept);
   }
   await server.close();
 });
 
-/** Runs with globals that other platforms have. */
+/** Runs a function with globals of another platform. */
 async function withGlobals<T>(globals: Readonly<Record<string, unknown>>, run: () => Promise<T>): Promise<T> {
   const kept = Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
   for (const [name, value] of Object.entries(globals)) {
@@ -372,11 +376,11 @@ async function withGlobals<T>(globals: Readonly<Record<string, unknown>>, run: (
   }
 }
 
-Deno.test("on a platform where no caller is on the same machine, unknown callers may use any Host", async () => {
+Deno.test("on a platform where callers are never on the same machine, callers with an unknown address can use any Host", async () => {
   const request = new Request("http://mcp.example.com/mcp", { headers: { host: "mcp.example.com" } });
   const options = { hosts: [], origins: [], allows: () => undefined };
   let copies = 0;
-  // The platform is detected once and cached, so each attempt needs its own copy of the module.
+  // The platform is detected once per copy of the module, so each attempt loads a new copy.
   const isLetIn = async (globals: Readonly<Record<string, unknown>>) => {
     const copy = `../../src/transports/http/access.ts?copy=${++copies}`;
     const gate: typeof import("../../src/transports/http/access.ts") = await import(copy);
@@ -399,7 +403,7 @@ Deno.test("on a platform where no caller is on the same machine, unknown callers
   assertEquals(await isLetIn({ Deno: undefined, navigator: undefined }), false);
 });
 
-Deno.test("hosts and origins that could never match are refused when the server is created", () => {
+Deno.test("hosts and origins that can never match are refused when the server is created", () => {
   const make = (options: Partial<ServerOptions>) => () => createServer({ name: "x", version: "1", ...options });
   const wrong: readonly Partial<ServerOptions>[] = [
     { hosts: ["https://mcp.example.com"] },
@@ -431,7 +435,7 @@ Deno.test("listed hosts and origins are compared as a whole, in any spelling", a
   }
 });
 
-Deno.test("a host is valid for every caller if it is loopback or listed", () => {
+Deno.test("a host is valid for every caller if the host is loopback or listed", () => {
   const options = { hosts: ["box.local"], origins: [], allows: () => undefined };
   for (
     const [host, isLoopback, isKnown] of [
@@ -446,7 +450,7 @@ Deno.test("a host is valid for every caller if it is loopback or listed", () => 
   }
 });
 
-Deno.test("a path that no request can have throws at the creation of the server", async () => {
+Deno.test("creating a server throws for a path that no request can have", async () => {
   const make = (path: string) => createServer({ name: "s", version: "1", path });
   const bad = [
     "",

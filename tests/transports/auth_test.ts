@@ -20,7 +20,7 @@ function start(options: Partial<ServerOptions> = {}): Server {
   return createServer({ name: "me", version: "1.0.0", auth, handlers: [whoami], observer: { fault() {} }, ...options });
 }
 
-/** A request of revision 2025-11-25. */
+/** Returns a request of revision 2025-11-25. */
 function toLegacy(method: string, message: object | undefined, headers: Record<string, string> = {}): Request {
   return new Request("http://localhost/mcp", {
     method,
@@ -38,7 +38,7 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "c", version: "1" } },
 };
 
-Deno.test("every method of the endpoint needs credentials, before its body is read", async () => {
+Deno.test("every HTTP method of the endpoint requires credentials, which are checked before the body is read", async () => {
   const server = start();
   const requests = [
     toRequest("tools/call", { name: "whoami" }),
@@ -87,7 +87,7 @@ Deno.test("a session belongs to the caller that opened it", async () => {
   await server.close();
 });
 
-Deno.test("a caller is authenticated after the check of Host and Origin, and before any other check", async () => {
+Deno.test("a caller is authenticated after the checks of Host and Origin, and before any other check", async () => {
   let asked = 0;
   const server = start({ auth: () => void asked++ });
   const foreign = toRequest("ping", {}, { origin: "https://evil.example" });
@@ -98,7 +98,7 @@ Deno.test("a caller is authenticated after the check of Host and Origin, and bef
   await server.close();
 });
 
-Deno.test("a principal that is passed to fetch takes precedence, and no credentials are read", async () => {
+Deno.test("a principal that is passed to fetch takes precedence, and the credentials are ignored", async () => {
   const show = tool({
     name: "show",
     run: (_, { principal, http }) => `${principal?.id} ${http?.headers.get("authorization")}`,
@@ -113,7 +113,7 @@ Deno.test("a principal that is passed to fetch takes precedence, and no credenti
   await server.close();
 });
 
-Deno.test("a bare function authenticates, synchronously or asynchronously", async () => {
+Deno.test("a plain function can authenticate, synchronously or asynchronously", async () => {
   const check = ({ headers }: Request) => headers.get("authorization") === "Bearer right" ? { id: "ada" } : undefined;
   for (const auth of [check, async (request: Request) => await check(request)]) {
     const server = start({ auth });
@@ -125,7 +125,7 @@ Deno.test("a bare function authenticates, synchronously or asynchronously", asyn
   }
 });
 
-Deno.test("a refusal has its status, its challenges and its reason", async () => {
+Deno.test("a refusal has its own status, challenges and reason", async () => {
   const cases: readonly [ReturnType<typeof refuseRequest>, number, string | null, RegExp][] = [
     [refuseRequest(401), 401, "Bearer", /valid credentials are required/],
     [refuseRequest(403), 403, null, /the caller is not allowed/],
@@ -152,7 +152,7 @@ Deno.test("a refusal has its status, its challenges and its reason", async () =>
   await busy.close();
 });
 
-Deno.test("an error of an authentication is reported, and the client gets only its id", async () => {
+Deno.test("an error that an authentication throws is reported, and the client gets only the error's id", async () => {
   const failures = [
     () => {
       throw new Error("secret detail");
@@ -175,7 +175,7 @@ Deno.test("an error of an authentication is reported, and the client gets only i
   }
 });
 
-Deno.test("asynchronous authentications are limited in number per peer, in total, and in time", async () => {
+Deno.test("concurrent asynchronous authentications are limited per peer and in total, and each authentication has a timeout", async () => {
   const clock = fakeClock();
   const signals: AbortSignal[] = [];
   const faults: unknown[] = [];
@@ -196,7 +196,7 @@ Deno.test("asynchronous authentications are limited in number per peer, in total
   assertEquals([full.status, full.headers.get("retry-after")], [503, "1"]);
   waiting.push(from("127.0.0.3"));
   assertEquals((await from("127.0.0.4")).status, 503);
-  // Refused requests are authenticated too, because a synchronous authentication needs no place.
+  // Requests beyond the limit are authenticated too, because a synchronous authentication needs no place.
   assertEquals(signals.length, 7);
   await clock.advance(1001);
   for (const response of await Promise.all(waiting)) assertEquals(response.status, 503);
@@ -209,7 +209,7 @@ Deno.test("asynchronous authentications are limited in number per peer, in total
   await server.close();
 });
 
-Deno.test("expired credentials are refused, by the clock of the server", async () => {
+Deno.test("credentials that have expired, by the server's clock, are refused", async () => {
   const clock = fakeClock(1000);
   const server = start({ auth: (_, { now }) => ({ id: `at ${now}`, expiresAt: 2000 }), clock });
   assertMatch(await (await server.fetch(toRequest("tools/call", { name: "whoami" }))).text(), /you are at 1000/);
@@ -219,7 +219,7 @@ Deno.test("expired credentials are refused, by the clock of the server", async (
   await server.close();
 });
 
-Deno.test("a subscription and a stream end when their credentials expire", async () => {
+Deno.test("subscriptions and streams end when their credentials expire", async () => {
   const clock = fakeClock();
   const server = start({ auth: (_, { now }) => ({ id: "ada", expiresAt: now + 5000 }), clock });
   const listen = await server.fetch(toRequest("subscriptions/listen", { notifications: { toolsListChanged: true } }));
@@ -233,8 +233,8 @@ Deno.test("a subscription and a stream end when their credentials expire", async
   await clock.advance(4999);
   assertEquals(ended, false);
   await clock.advance(2);
-  assert(!(await texts)[0].includes("resultType"), "a result would say that the end is final");
-  // The client may connect again with newer credentials.
+  assert(!(await texts)[0].includes("resultType"), "the stream ended with a result, which would be final");
+  // The client can connect again with new credentials.
   assertEquals((await server.fetch(toLegacy("POST", { method: "ping" }, session))).status, 200);
   await server.close();
 });
@@ -274,7 +274,7 @@ Deno.test("the HTTP+SSE transport authenticates its stream and its messages", as
   await server.close();
 });
 
-Deno.test("a WebSocket upgrade is authenticated, and its socket ends when the credentials expire", async () => {
+Deno.test("a WebSocket upgrade is authenticated, and the WebSocket closes when the credentials expire", async () => {
   for (const isAsync of [false, true]) {
     const expiring = customAuth((request, facts) => {
       const found = new URL(request.url).searchParams.get("key") === ADA && facts.transport === "websocket"
@@ -312,7 +312,7 @@ Deno.test("a WebSocket upgrade is authenticated, and its socket ends when the cr
   }
 });
 
-Deno.test("the routes of an authentication need no credentials, and pages of every origin may read them", async () => {
+Deno.test("the routes of an authentication require no credentials, and pages of every origin can read them", async () => {
   const metadata = "/.well-known/oauth-protected-resource/mcp";
   let closed = 0;
   const routed: Authentication = {
@@ -352,14 +352,14 @@ Deno.test("pages of other origins can read the challenge", async () => {
   await server.close();
 });
 
-Deno.test("caches treat lists of a server with authentication as private", async () => {
+Deno.test("on a server with authentication, lists are marked as private for caches", async () => {
   const server = start();
   const response = await server.fetch(toRequest("tools/list", {}, signed));
   assertEquals((await response.json()).result.cacheScope, "private");
   await server.close();
 });
 
-Deno.test("an observer gets decisions about callers, and no credentials", async () => {
+Deno.test("an observer gets the decisions about callers, but no credentials", async () => {
   const heard: unknown[] = [];
   const observer = { auth: (event: unknown) => void heard.push(event) };
   const server = start({ observer });
@@ -375,7 +375,7 @@ Deno.test("an observer gets decisions about callers, and no credentials", async 
   ]);
 });
 
-Deno.test("stdio has the principal that it is served with, in both eras, until it expires", async () => {
+Deno.test("over stdio, calls have the principal that was passed to serveStdio, in both eras, until the principal expires", async () => {
   const clock = fakeClock();
   for (const isLegacy of [false, true]) {
     const server = start({ clock });

@@ -1,5 +1,5 @@
-// Programs that have finished, or that await a timer. exit_test.ts starts them as processes; the argument selects a
-// program. No program calls `exit`.
+// Programs that should exit by themselves, now or after a timer. exit_test.ts starts them as processes, and selects a
+// program with the argument. No program calls `exit`.
 import { createServer, tool } from "../../mod.ts";
 import { connect as connectClient } from "../../src/client/client.ts";
 import { connectTest, fakeClock } from "../../src/testing/testing.ts";
@@ -30,7 +30,7 @@ const args = deno?.args ?? bun?.argv.slice(2) ?? [];
 const [what, era, transport] = args;
 
 const programs: Readonly<Record<string, () => Promise<unknown>>> = {
-  // The session ends with the client; the server is not closed.
+  // The client is closed, which ends the session. The server is not closed.
   async closed() {
     if (era !== "legacy" && era !== "modern") return;
     if (transport !== "memory" && transport !== "http" && transport !== "pipe") return;
@@ -39,7 +39,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("later");
     if (transport !== "pipe") await client.subscribe({ toolsListChanged: true });
   },
-  // The session is still open when the program has finished.
+  // The session is still open at the end of the program.
   async open() {
     if (era !== "legacy" && era !== "modern") return;
     if (transport !== "memory" && transport !== "pipe") return;
@@ -48,7 +48,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("later");
     await client.subscribe({ toolsListChanged: true });
   },
-  // The published client, with a server in the same process.
+  // Uses the published client with a server in the same process.
   async client() {
     await using client = await connectClient(makeServer(), { revisions: [era] });
     await client.callTool("later");
@@ -57,7 +57,7 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     const client = await connectClient(makeServer(), { revisions: [era] });
     await client.callTool("later");
   },
-  // The published client, with a server behind a port.
+  // Uses the published client with a server on a port.
   async port() {
     const server = makeServer();
     const listening = deno?.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, server.fetch) ??
@@ -77,13 +77,13 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     await client.callTool("hello");
     await clock.advance(60_000);
   },
-  // Only the server's own timer can settle this promise.
+  // Only the server's timer can settle this promise.
   async timeout() {
     const server = makeServer(300);
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log((await response.text()).includes("calls.timeoutMs"));
   },
-  // A sweep has set the timer before the call needs it.
+  // A sweep has set the timer before this call needs it.
   async timeoutLater() {
     const server = makeServer(300);
     await using _client = await connectTest(server, { era: "legacy" });
@@ -91,13 +91,13 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log((await response.text()).includes("calls.timeoutMs"));
   },
-  // The call never ends, but becomes a stream, which only a sweep of the server does.
+  // The call never ends, but its response becomes a stream. Only a sweep of the server opens this stream.
   async stream() {
     const server = makeServer(Infinity);
     const response = await server.fetch(toRequest("tools/call", { name: "hang" }));
     console.log(response.headers.get("content-type"));
   },
-  // The first sweep has already ended.
+  // Wait until the first sweep has ended.
   async streamLater() {
     const server = makeServer(Infinity);
     for (let i = 0; i < 2; i++) {
@@ -107,22 +107,22 @@ const programs: Readonly<Record<string, () => Promise<unknown>>> = {
       await new Promise((resolve) => setTimeout(resolve, 250));
     }
   },
-  // Only the client's own timer can settle this promise.
+  // Only the client's timer can settle this promise.
   async clientTimeout() {
     const client = await connectClient(makeServer(), { timeoutMs: 300 });
     console.log(await client.callTool("hang").catch((error) => error.name));
   },
-  // The input has ended, and a call never ends.
+  // The input ends while a call is still running.
   async grace() {
     const line = JSON.stringify(await toRequest("tools/call", { name: "hang" }).json());
     const input = new Blob([`${line}\n`]).stream();
     await serveStdio(makeServer(), { input, output: () => Promise.resolve(), drainMs: 300 });
     console.log("served");
   },
-  // A socket that never accepts a message.
+  // Uses a WebSocket that never accepts a message.
   async socket() {
     const socket = Object.assign(new EventTarget(), { bufferedAmount: 1e9, send() {}, close() {} });
-    attachSocket(makeServer(), socket as unknown as WebSocket); // These are the members in use.
+    attachSocket(makeServer(), socket as unknown as WebSocket); // The cast is safe, because attachSocket uses only these members.
     const data = JSON.stringify(await toRequest("tools/call", { name: "slow", _meta: { progressToken: 1 } }).json());
     socket.dispatchEvent(new MessageEvent("message", { data }));
     await new Promise((resolve) => setTimeout(resolve, 100));

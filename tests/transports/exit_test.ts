@@ -1,5 +1,4 @@
-// A program that has finished exits by itself, and a program that awaits a timer of the library does not exit before
-// the timer.
+// A program exits when it has finished, but not while it awaits a timer of the library.
 import { assert, assertEquals } from "@std/assert";
 import { startChild } from "../../src/client/child_process.ts";
 import { bun, deno } from "../../src/runtime.ts";
@@ -7,7 +6,10 @@ import { bun, deno } from "../../src/runtime.ts";
 const program = decodeURIComponent(new URL("exit_program.ts", import.meta.url).pathname);
 const words = deno ? [deno.execPath(), "run", "--quiet", "--no-check", "-A"] : [bun?.argv[0] ?? "bun"];
 
-/** The milliseconds between the last line of a program and its exit; a leaked timer takes longer. */
+/**
+ * Maximum time in milliseconds between a program's last line and its exit. A leaked timer would delay the exit for
+ * longer.
+ */
 const MOST_MS = 1500;
 
 async function runProgram(
@@ -51,6 +53,6 @@ for (const { args, lines = [] } of cases) {
   Deno.test(`a program exits by itself when it has finished: ${args.join(" ")}`, async () => {
     const found = await runProgram(args);
     assertEquals(found.lines, [...lines, "done"]);
-    assert(found.ms < MOST_MS, `it took ${found.ms} ms after its last line`);
+    assert(found.ms < MOST_MS, `the program exited ${found.ms} ms after its last line`);
   });
 }

@@ -1,5 +1,4 @@
-// Bad input over HTTP: each case has its status, its code and its id if an id can be read, and the server stays
-// healthy.
+// Invalid input over HTTP. Each case has an expected status, error code and id, and the server keeps working.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, tool } from "../../mod.ts";
@@ -16,14 +15,14 @@ type Body = string | Uint8Array<ArrayBuffer> | (() => ReadableStream<Uint8Array>
 interface Row {
   readonly name: string;
   readonly method?: string;
-  /** Appended to the endpoint. A value that begins with a slash replaces the path of the endpoint. */
+  /** Appended to the endpoint's URL. A value that begins with a slash replaces the path. */
   readonly path?: string;
-  /** Merged into the headers of a valid request; `null` removes a header. */
+  /** Headers to merge into the headers of a valid request; `null` removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
   readonly body?: Body;
   readonly status: number;
   readonly code?: number;
-  /** The id of the response; `undefined` if there is no id. */
+  /** The id in the response; `undefined` if the response has no id. */
   readonly id?: string | number | null;
   /** Text that the error must contain. */
   readonly says?: string;
@@ -75,7 +74,7 @@ const goodHeaders = {
   "mcp-name": "good",
 };
 
-/** Runs with a server that is called through `fetch`, and then with a server behind a socket. */
+/** Runs with a server that is called through `fetch`, and then with a server on a port. */
 async function withServers(run: (send: Send, server: Server) => Promise<void>): Promise<void> {
   for (const isReal of [false, true]) {
     const server = createServer({
@@ -91,7 +90,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
       await run(({ method = "POST", path = "", headers = {}, body = goodBody }) => {
         const all = new Headers(goodHeaders);
         for (const [name, value] of Object.entries(headers)) value === null ? all.delete(name) : all.set(name, value);
-        // The body is sent as bytes, because a string would add its own content type.
+        // The body is sent as bytes, because a string body would set its own Content-Type.
         const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
         const request = new Request(path.startsWith("/") ? origin + path : `${origin}/mcp${path}`, {
           method,
@@ -111,7 +110,7 @@ async function withServers(run: (send: Send, server: Server) => Promise<void>): 
   }
 }
 
-/** The single JSON-RPC message of a response, or `undefined`. */
+/** Returns the single JSON-RPC message in a response, or `undefined`. */
 async function readAnswer(response: Response): Promise<Json | undefined> {
   const text = await response.text();
   if (!text) return;
@@ -123,12 +122,12 @@ async function check(send: Send, row: Row): Promise<void> {
   const { name, status, code, id, says, header } = row;
   const response = await send(row);
   const answer = await readAnswer(response);
-  const error = answer?.error as { readonly code: number; readonly message: string } | undefined; // a JSON-RPC response
+  const error = answer?.error as { readonly code: number; readonly message: string } | undefined; // the response is a JSON-RPC response
   assertEquals([response.status, error?.code], [status, code], `${name}: ${JSON.stringify(answer)?.slice(0, 500)}`);
   if (code !== undefined) {
     assertEquals(answer?.id, id, name);
     assertEquals(response.headers.get("content-type"), "application/json", name);
-    assert(JSON.stringify(answer).length < 1000, `${name}: the response echoes the input`);
+    assert(JSON.stringify(answer).length < 1000, `${name}: the response repeats the input`);
     assert(!/\bat \S+ \(|\.ts:\d/.test(JSON.stringify(answer)), `${name}: the response shows internals`);
   }
   if (says) assertStringIncludes(error?.message ?? "", says, name);
@@ -137,7 +136,7 @@ async function check(send: Send, row: Row): Promise<void> {
   assertEquals(
     Object(good?.result).content,
     [{ type: "text", text: "good" }],
-    `${name}: the server is not healthy afterwards`,
+    `${name}: the server no longer works`,
   );
 }
 
@@ -391,7 +390,7 @@ table("only the endpoint responds, only to known methods, and only to allowed pa
     code: -32600,
     header: ["allow", "GET, POST, DELETE"] as const,
   })),
-  // Modern clients have no streams to open and no sessions to end.
+  // 2026-07-28 clients have no streams to open and no sessions to end.
   { name: "GET", method: "GET", status: 405, header: ["allow", "POST"] },
   { name: "DELETE", method: "DELETE", status: 405, header: ["allow", "POST"] },
   ...[
@@ -551,7 +550,7 @@ table("headers repeat the body, or the request is refused with -32020", [
   { name: "a header that no schema names", ...region({}, { "mcp-param-other": "x" }), status: 200 },
 ]);
 
-/** Faults of a request, in the order in which a server must check them. */
+/** Faults in a request, in the order in which a server must check for them. */
 const faults: readonly {
   readonly name: string;
   readonly headers?: Row["headers"];
@@ -588,7 +587,8 @@ const faults: readonly {
 
 table("the error names the first of several faults in the order of the specification", [
   ...faults.map((fault, at) => {
-    // This fault and the later faults. If two faults set the version differently, the earlier fault takes precedence.
+    // The request has this fault and all later faults. If two faults set different versions, the earlier fault takes
+    // precedence.
     const later = faults.slice(at).toReversed();
     const params = {
       name: "region",
@@ -621,7 +621,7 @@ table("the error names the first of several faults in the order of the specifica
   },
 ]);
 
-Deno.test("an unsupported version is refused with the list of supported versions", () =>
+Deno.test("a request with an unsupported version is refused with the list of supported versions", () =>
   withServers(async (send) => {
     const body = message({ params: { name: "good", _meta: meta({ [META + "protocolVersion"]: "v999.0.0" }) } });
     const answer = await readAnswer(await send({ headers: { "mcp-protocol-version": "v999.0.0" }, body }));
@@ -642,7 +642,7 @@ Deno.test("HEAD is refused with 405", () =>
     await response.body?.cancel();
   }));
 
-Deno.test("the headers of a stream keep proxies from buffering it", () =>
+Deno.test("the headers of a stream prevent proxies from buffering it", () =>
   withServers(async (send) => {
     const response = await send({ headers: { accept: "text/event-stream" } });
     assertEquals(response.headers.get("x-accel-buffering"), "no");
@@ -651,7 +651,7 @@ Deno.test("the headers of a stream keep proxies from buffering it", () =>
     assertEquals(text.match(/^data: /gm)?.length, 1);
   }));
 
-Deno.test("a foreign origin is refused before the body is read", async () => {
+Deno.test("a request from a foreign origin is refused before its body is read", async () => {
   const server = createServer({ name: "wire", version: "1.0.0", handlers });
   let pulled = 0;
   const body = new ReadableStream<Uint8Array>({ pull: () => void pulled++ }, { highWaterMark: 0 });
@@ -670,7 +670,7 @@ const initialize = JSON.stringify({
 });
 const OLD = { "mcp-protocol-version": "2025-11-25", "mcp-method": null, "mcp-name": null };
 
-/** Performs the handshake of a legacy session. Returns the session's id. */
+/** Opens a legacy session, and returns its id. */
 async function shake(send: Send, version = "2025-11-25"): Promise<string> {
   const response = await send({
     headers: { ...OLD, "mcp-protocol-version": null },
@@ -683,7 +683,7 @@ async function shake(send: Send, version = "2025-11-25"): Promise<string> {
   return id;
 }
 
-Deno.test("a session responds to bad input according to its own revision", () =>
+Deno.test("a session responds to invalid input as its revision defines", () =>
   withServers(async (send) => {
     const session = await shake(send);
     const headers = { ...OLD, "mcp-session-id": session };
@@ -785,7 +785,7 @@ Deno.test("a session responds to bad input according to its own revision", () =>
       },
       { name: "the session stays open", headers, body: list, status: 200 },
     ];
-    // Calls in a session have no envelope.
+    // Calls in a session have no `_meta` envelope.
     for (const row of rows) {
       await check(send, { ...row, body: row.body === undefined ? undefined : withoutMeta(row.body) });
     }
@@ -795,12 +795,12 @@ function withoutMeta(body: Body): Body {
   return typeof body === "string" ? body.replace(/,"_meta":\{.*?\{.*?\}.*?\}\}/, "") : body;
 }
 
-Deno.test("a session has its own stream, and an ended session stays ended", () =>
+Deno.test("a session has its own stream, and a session that has ended stays ended", () =>
   withServers(async (send) => {
     const headers = { ...OLD, "mcp-session-id": await shake(send) };
     const stream = await send({ method: "GET", headers });
     assertEquals([stream.status, stream.headers.get("content-type")], [200, "text/event-stream"]);
-    // A client that lost its stream opens another stream, possibly before the server detects the loss.
+    // A client that has lost its stream opens another stream, possibly before the server detects the loss.
     const second = await send({ method: "GET", headers });
     assertEquals([second.status, second.headers.get("content-type")], [200, "text/event-stream"]);
     await stream.text();
@@ -814,7 +814,7 @@ Deno.test("a session has its own stream, and an ended session stays ended", () =
     await check(send, { name: "ending it again", method: "DELETE", headers, status: 404, code: -32600 });
   }));
 
-Deno.test("a session of 2025-03-26 may send batches", () =>
+Deno.test("a session of revision 2025-03-26 can send batches", () =>
   withServers(async (send) => {
     const headers = { ...OLD, "mcp-protocol-version": null, "mcp-session-id": await shake(send, "2025-03-26") };
     const one = (id: unknown, method = "ping") => JSON.stringify({ jsonrpc: "2.0", id, method });

@@ -1,4 +1,4 @@
-// A server as one route of a larger program.
+// A server as one route of a larger application.
 import { assertEquals, assertMatch } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Hono } from "hono";
@@ -13,7 +13,7 @@ const whoami = tool({
   },
 });
 
-/** A program with other routes, which authenticates its callers. */
+/** Creates an application with other routes that authenticates its callers. */
 function createApp(path: string) {
   const mcp = createServer({ name: "mounted", version: "1.0.0", path, handlers: [whoami] });
   const app = new Hono<{ Variables: { user: string } }>();
@@ -30,7 +30,7 @@ function createApp(path: string) {
 const eras = [["modern", { pin: "2026-07-28" }], ["legacy", "legacy"]] as const;
 for (const [era, mode] of eras) {
   for (const path of ["/mcp", "/tools/v1/mcp"]) {
-    Deno.test(`a client of the ${era} era calls a server that Hono mounts at ${path}`, async () => {
+    Deno.test(`a client in the ${era} era can call a server that Hono mounts at ${path}`, async () => {
       await using stack = new AsyncDisposableStack();
       const { app, close } = createApp(path);
       const { host } = stack.use(serve({ fetch: async (request, info) => await app.fetch(request, info) }));
@@ -53,7 +53,7 @@ const initialize = JSON.stringify({
 });
 const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-Deno.test("the surrounding program keeps its own routes, and may change the server's responses", async () => {
+Deno.test("the application keeps its other routes, and can change the server's responses", async () => {
   const { app, close } = createApp("/mcp");
   assertEquals(await (await app.request("/")).text(), "Hello");
   assertEquals((await app.request("/mcp/more", { method: "POST", headers, body: initialize })).status, 404);
@@ -63,7 +63,7 @@ Deno.test("the surrounding program keeps its own routes, and may change the serv
   await close();
 });
 
-Deno.test("a stream passes the program's middleware without buffering", async () => {
+Deno.test("a stream passes through the application's middleware without being buffered", async () => {
   const { promise: opened, resolve: open } = Promise.withResolvers<void>();
   const wait = tool({
     name: "wait",
@@ -102,11 +102,11 @@ Deno.test("a stream passes the program's middleware without buffering", async ()
   await mcp.close();
 });
 
-Deno.test("a server mounted with the connection's info serves a caller on this machine", async () => {
+Deno.test("a server that gets the connection info accepts a caller on this machine", async () => {
   await using stack = new AsyncDisposableStack();
   const mcp = createServer({ name: "mounted", version: "1.0.0" });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
-  // Both runtimes pass their connection info, and Hono exposes it as the environment.
+  // Both runtimes pass the connection info to Hono, which exposes it as `c.env`.
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));
   const { host } = stack.use(serve({ fetch: async (request, info) => await app.fetch(request, info) }));
   stack.defer(() => mcp.close());
@@ -115,7 +115,7 @@ Deno.test("a server mounted with the connection's info serves a caller on this m
   assertMatch(await response.text(), /"name":"mounted"/);
 });
 
-Deno.test("a server mounted without the connection's info treats its callers as callers on this machine", async () => {
+Deno.test("without the connection info, a mounted server treats all callers as callers on this machine", async () => {
   const mcp = createServer({ name: "mounted", version: "1.0.0", hosts: ["mcp.example.com"] });
   const app = new Hono<{ Bindings: ConnectionInfo }>();
   app.all("/mcp", (c) => mcp.fetch(c.req.raw, c.env));

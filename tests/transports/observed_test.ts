@@ -1,4 +1,4 @@
-// The events of sockets, of the HTTP+SSE transport, and of sessions over HTTP.
+// Observer events for WebSockets, for the HTTP+SSE transport, and for sessions over HTTP.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Observer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -7,7 +7,7 @@ import { attachSocket, webSocket } from "../../src/transports/websocket.ts";
 import { until } from "../support/behaviour.ts";
 
 // deno-lint-ignore no-explicit-any
-type Heard = any; // The tests read fields of all kinds of events.
+type Heard = any; // The tests read the fields of every kind of event.
 
 function start(limits = {}) {
   const heard: Heard[] = [];
@@ -33,11 +33,11 @@ const initialize = {
 };
 const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "quick" } };
 
-Deno.test("a socket is reported as a stream, and its calls name their transport", async () => {
+Deno.test("a WebSocket is reported as a stream, and its calls have its transport", async () => {
   const { server, only } = start();
   const target = new EventTarget();
   const sent: string[] = [];
-  // The parts of a WebSocket that the server uses.
+  // The members of a WebSocket that the server uses.
   const socket = Object.assign(target, { send: (text: string) => sent.push(text), close() {}, bufferedAmount: 0 });
   attachSocket(server, socket as unknown as WebSocket);
   for (const message of [initialize, call]) {
@@ -61,7 +61,7 @@ Deno.test("a socket is reported as a stream, and its calls name their transport"
   ]]);
 });
 
-Deno.test("rejected upgrades are reported to the observer", async () => {
+Deno.test("refused upgrades are reported to the observer", async () => {
   const { server, only } = start();
   const { fetch } = webSocket(server);
   const headers = { upgrade: "websocket", host: "localhost" };
@@ -78,7 +78,7 @@ Deno.test("rejected upgrades are reported to the observer", async () => {
   ]);
 });
 
-Deno.test("a route of the authentication is not reported as a refusal, at any Host", async () => {
+Deno.test("a request to an authentication's route is not reported as a refusal, whatever its Host is", async () => {
   const heard: unknown[] = [];
   const auth = { authenticate: () => undefined, routes: [{ path: "/about", fetch: () => new Response("open") }] };
   const observer: Observer = { refused: ({ reason }) => heard.push(reason) };
@@ -120,7 +120,7 @@ Deno.test("streams, calls and refusals of HTTP+SSE are reported to the observer"
   ]);
 });
 
-Deno.test("a session whose state is evicted is reported as ended, and is resumed by its next request", async () => {
+Deno.test("a session whose state is evicted is reported as ended, and the next request resumes the session", async () => {
   const { server, only } = start({ connections: { sessions: 1 } });
   await using first = await connectTest(server, { era: "legacy" });
   await first.callTool("quick");

@@ -1,4 +1,4 @@
-// Custom authentication on paths with parameters, and the limits on work before the caller is known.
+// Custom authentication on paths with parameters, and the limits on work before the caller is authenticated.
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { type Authentication, createServer, McpError, mount, type RouteServerOptions, tool } from "../../mod.ts";
 import { customAuth, refuseRequest } from "../../src/auth/auth.ts";
@@ -25,7 +25,7 @@ function at(pathname: string, headers: Record<string, string> = {}, name = "whoa
   return new Request(`http://localhost${pathname}`, toRequest("tools/call", { name }, headers));
 }
 
-/** The key of a caller consists of the name of the tenant and the next floor. */
+/** A caller's key consists of the tenant's name and the next floor. */
 const own: Authentication = {
   authenticate({ headers }, { route }) {
     const { tenant, floor } = route(params);
@@ -39,7 +39,7 @@ const own: Authentication = {
   ],
 };
 
-Deno.test("an authentication gets the converted parameters, for its callers, challenges and routes", async () => {
+Deno.test("an authentication gets the converted path parameters, for its callers, challenges and routes", async () => {
   const read = tool({ name: "read", scopes: ["read"], run: () => "" });
   const server = start({ auth: own, handlers: [whoami, read] });
   const app = mount([server]);
@@ -61,7 +61,7 @@ Deno.test("an authentication gets the converted parameters, for its callers, cha
   await app.close();
 });
 
-Deno.test("sockets and streams are authenticated by the parameters of their path", async () => {
+Deno.test("WebSockets and streams are authenticated with the parameters of their path", async () => {
   const seen: string[] = [];
   const auth = customAuth((_request, { route, transport }) => {
     seen.push(`${transport} ${JSON.stringify(route(params))}`);
@@ -85,7 +85,7 @@ Deno.test("sockets and streams are authenticated by the parameters of their path
   await server.close();
 });
 
-Deno.test("a function of routes gets the path of the server, with or without parameters", async () => {
+Deno.test("a `routes` function gets the path of the server, with or without parameters", async () => {
   const auth: Authentication = {
     authenticate: () => undefined,
     routes: (path) => [{ path: `/about${path}`, fetch: () => new Response(path) }],
@@ -103,7 +103,7 @@ Deno.test("a function of routes gets the path of the server, with or without par
   await app.close();
 });
 
-Deno.test("a fixed route takes precedence over a path with parameters that it would match", async () => {
+Deno.test("a fixed route takes precedence over a path with parameters that also matches", async () => {
   const auth: Authentication = {
     authenticate: () => undefined,
     routes: [{ path: "/.well-known/facts/mcp", fetch: () => new Response("facts") }],
@@ -115,7 +115,7 @@ Deno.test("a fixed route takes precedence over a path with parameters that it wo
   await server.close();
 });
 
-Deno.test("the path of sockets must contain the parameters of the server", async () => {
+Deno.test("the WebSocket path must contain the server's path parameters", async () => {
   const server = start();
   for (const path of [undefined, "/ws", "/ws/:tenant", "/:tenant/:floor/:more/ws", "/:tenant/:room/ws"]) {
     const wanted = "the path of the server has the parameters tenant, floor";
@@ -124,7 +124,7 @@ Deno.test("the path of sockets must contain the parameters of the server", async
   await server.close();
 });
 
-Deno.test("an authentication with a mistake refuses every request with a reason", async () => {
+Deno.test("an authentication with a mistake refuses every request and states why", async () => {
   const fetch = () => new Response("");
   const authenticate = () => undefined;
   const wrong: readonly (readonly [Authentication, string])[] = [
@@ -146,7 +146,7 @@ Deno.test("an authentication with a mistake refuses every request with a reason"
   await plain.close();
 });
 
-Deno.test("an invalid challenge and missing parameters are reported as faults", async () => {
+Deno.test("an invalid challenge, and missing path parameters, are reported as faults", async () => {
   const faults: unknown[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(error) };
   const principal = { id: "ada", scopes: [] };
@@ -166,7 +166,7 @@ Deno.test("an invalid challenge and missing parameters are reported as faults", 
     const server = start({ auth, observer, handlers: [read] });
     assertEquals((await server.fetch(at("/tenants/acme/1/mcp"))).status, 500);
     assertMatch(String(faults.splice(0)), /challenge is/);
-    // The challenge names the scopes in either case.
+    // The challenge names the scopes in both cases.
     const few = await server.fetch(at("/tenants/acme/1/mcp", { "x-key": "" }, "read"));
     const wanted = 'Bearer error="insufficient_scope", scope="read"';
     assertEquals([few.status, few.headers.get("www-authenticate")], [403, wanted]);
@@ -180,14 +180,14 @@ Deno.test("an invalid challenge and missing parameters are reported as faults", 
   await plain.close();
 });
 
-Deno.test("a principal that is passed to fetch needs no authentication at a tenant either", async () => {
+Deno.test("a principal that is passed to fetch needs no authentication on a tenant's path either", async () => {
   const server = start({ auth: { ...own, authenticate: () => refuseRequest(403) } });
   const response = await server.fetch(at("/tenants/acme/1/mcp"), { principal: { id: "front" } });
   assertMatch(await response.text(), /front/);
   await server.close();
 });
 
-Deno.test("asynchronous checks of parameters are limited in number per peer, in total, and in time", async () => {
+Deno.test("concurrent asynchronous checks of parameters are limited per peer and in total, and each check has a timeout", async () => {
   const clock = fakeClock();
   const faults: unknown[] = [];
   let checks = 0;
@@ -234,13 +234,13 @@ Deno.test("asynchronous checks of parameters are limited in number per peer, in 
   assertEquals([authentications, faults.length], [0, 5]);
   assertMatch(String(faults[0]), /its params took longer than 1000 ms \(auth.timeoutMs\)/);
   const later = server.fetch(at("/tenants/acme/1/mcp"), from("127.0.0.1"));
-  await until(() => checks === 6, "a check after the other checks");
+  await until(() => checks === 6, "a further check has started after the other checks");
   await clock.advance(1001);
   assertEquals((await later).status, 503);
   await server.close();
 });
 
-Deno.test("many concurrent checks of a synchronous schema are not limited", async () => {
+Deno.test("concurrent checks with a synchronous schema are not limited in number", async () => {
   const server = start({ limits: testLimits({ auth: { running: 1, runningPerPeer: 1 } }) });
   const info = { remoteAddr: { hostname: "127.0.0.1" } };
   const all = Array.from({ length: 50 }, (_, i) => server.fetch(at(`/tenants/acme/${i}/mcp`), info));
@@ -248,7 +248,7 @@ Deno.test("many concurrent checks of a synchronous schema are not limited", asyn
   await server.close();
 });
 
-Deno.test("an error of the schema or of the handlers is not reported as a busy server", async () => {
+Deno.test("an error in the schema or in the handlers function is not reported as a busy server", async () => {
   for (const error of [new Error("broken"), McpError.internalError("broken")]) {
     const broken = params.refine((): boolean => {
       throw error;

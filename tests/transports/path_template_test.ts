@@ -1,4 +1,4 @@
-// Paths with parameters: the paths that match, and the single spelling of each value.
+// Paths with parameters: which paths match, and the only accepted spelling of each value.
 import { assertEquals, assertThrows } from "@std/assert";
 import { PathTemplate } from "../../src/transports/http/path_template.ts";
 import { random } from "../support/random.ts";
@@ -28,7 +28,7 @@ for (
   Deno.test(`${path} ${values ? "matches" : "does not match"}`, () => assertEquals(template.match(path), values));
 }
 
-Deno.test("parsing a built path returns its values, and every spelling builds the same path", () => {
+Deno.test("parsing a built path returns its values, and building from the values of any spelling returns the same path", () => {
   const { pick, below } = random(7);
   const letters = ["a", "Z", "0", "-", "~", "'", "!", "%", "?", "#", "é", "😀", " ", ":", "*", "+", "&", "."];
   const word = () => Array.from({ length: 1 + below(4) }, () => pick(letters)).join("") + "x";
@@ -44,7 +44,7 @@ Deno.test("parsing a built path returns its values, and every spelling builds th
   }
 });
 
-Deno.test("build refuses missing and unknown parameters, and values that are not one segment", () => {
+Deno.test("build refuses missing and unknown parameters, and values that are not exactly one path segment", () => {
   assertThrows(
     () => template.build({ b: "1" }),
     TypeError,

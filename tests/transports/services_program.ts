@@ -1,5 +1,5 @@
-// A stdio server with services, which tests/cli/services_process_test.ts starts as a process. The argument selects its
-// behaviour.
+// A stdio server with services. tests/cli/services_process_test.ts starts it as a process, and selects its behaviour
+// with the argument.
 import { createServer, service, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import { bun, deno } from "../../src/runtime.ts";
@@ -14,7 +14,7 @@ const db = service("db", async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
     console.error("make was aborted");
   }
-  // Keeps the process alive, as a connection does.
+  // The timer keeps the process alive, as a connection would.
   const timer = setInterval(() => {}, 1000);
   console.error("made db");
   return { timer };
@@ -42,7 +42,7 @@ const server = createServer({
   handlers: [hang],
   limits: { calls: { closeMs: 100 } },
 });
-// Bun would start a server for a default export.
+// The default export depends on the argument, because Bun starts a server for a default export.
 export default what === "export" ? server : undefined;
 
 if (what !== "export") {

@@ -1,4 +1,4 @@
-// The HTTP+SSE transport of 2024-11-05 on the wire.
+// The HTTP+SSE transport of revision 2024-11-05, as bytes on a connection.
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { createServer, type RouteServerOptions, type ServerOptions, tool } from "../../mod.ts";
 import { customAuth } from "../../src/auth/auth.ts";
@@ -17,7 +17,7 @@ const initialize = {
 
 type Info = { principal: { id: string } };
 
-/** Reads one event after another. */
+/** Reads events one by one. */
 function readEvents(response: Response): { next(): Promise<string | undefined>; leave(): Promise<void> } {
   const reader = (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -74,7 +74,7 @@ Deno.test("the stream announces the URL for messages, and contains the server's 
   await server.close();
 });
 
-Deno.test("both paths can be configured, and other requests go to the server", async () => {
+Deno.test("both paths can be configured, and requests to other paths go to the server", async () => {
   const { server, service, post, open } = setUp({}, { path: "/old/stream", messages: "/old/post" });
   const { events, path } = await open();
   assertMatch(path, /^\/old\/post\?sessionId=/);
@@ -119,7 +119,7 @@ Deno.test("the server does not wait for a message that stops in the middle", asy
   await server.close();
 });
 
-Deno.test("a page of another origin, and a request with a foreign Host, can use neither path", async () => {
+Deno.test("a page of another origin, or a request with a foreign Host, can use neither path", async () => {
   const { server, service, post, open } = setUp();
   const { events, path } = await open();
   for (const name of ["origin", "host"]) {
@@ -149,7 +149,7 @@ Deno.test("a caller cannot post to the stream of another caller", async () => {
   await server.close();
 });
 
-Deno.test("the calls of a client that disconnects are cancelled, and its URL for messages is unknown", async () => {
+Deno.test("when a client disconnects, its calls are cancelled, and its URL for messages becomes unknown", async () => {
   const begun = Promise.withResolvers<AbortSignal>();
   const wait = tool({
     name: "wait",
@@ -181,7 +181,7 @@ Deno.test("streams end with the server", async () => {
   assertEquals((await service.fetch(new Request(`${origin}/sse`))).status, 503);
 });
 
-Deno.test("no more streams are opened than the limit allows", async () => {
+Deno.test("the number of streams is limited", async () => {
   const { server, service, open } = setUp({ limits: { connections: { streams: 2 } } });
   const first = await open();
   const second = await open();
@@ -221,7 +221,7 @@ function setUpTenants(options: Partial<RouteServerOptions> = {}) {
 
 const callWhoami = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "whoami" } };
 
-Deno.test("each tenant has a separate stream, and its sessions are refused at another tenant", async () => {
+Deno.test("each tenant has separate streams, and its sessions are refused on another tenant's path", async () => {
   const { server, open, post } = setUpTenants();
   const ada = { principal: { id: "ada" } };
   for (const [spelling, tenant] of [["acme", "acme"], ["%61cme", "acme"], ["a%20b%3F", "a b?"]]) {
@@ -243,7 +243,7 @@ Deno.test("each tenant has a separate stream, and its sessions are refused at an
   await server.close();
 });
 
-Deno.test("a tenant that does not exist has no stream, and messages never create handlers", async () => {
+Deno.test("a tenant that does not exist has no stream, and posting messages never creates handlers", async () => {
   const made: unknown[] = [];
   const params = z.object({ tenant: z.string().regex(/^[a-z]+$/) });
   const limits = testLimits({ endpoints: { open: 1 } });
@@ -270,11 +270,11 @@ Deno.test("a tenant that does not exist has no stream, and messages never create
   assertEquals([busy.status, busy.headers.get("retry-after")], [503, "1"]);
   assertMatch(await busy.text(), /endpoints.open/);
   await stream.body?.cancel();
-  await until(async () => (await ask("bee")).status === 200, "room for a path");
+  await until(async () => (await ask("bee")).status === 200, "there is room for another path");
   await server.close();
 });
 
-Deno.test("the paths of streams and messages must contain the parameters of the server", async () => {
+Deno.test("the paths for streams and messages must contain the server's path parameters", async () => {
   const { server, fetch } = setUpTenants();
   const wrong: readonly HttpSseOptions[] = [
     {},
@@ -295,14 +295,14 @@ Deno.test("the paths of streams and messages must contain the parameters of the 
   await server.close();
 });
 
-Deno.test("streams of tenants end with the server", async () => {
+Deno.test("streams of tenants end when the server closes", async () => {
   const { server, open } = setUpTenants();
   const streams = [await open("acme"), await open("bee")];
   await server.close();
   for (const { events } of streams) assertEquals(await events.next(), undefined);
 });
 
-Deno.test("a stream request with cookies needs an Origin, or a browser that states the same origin", async () => {
+Deno.test("a stream request with cookies must have an Origin, or must be marked as same-origin by the browser", async () => {
   const whoami = tool({ name: "whoami", run: (_, { principal }) => String(principal?.id) });
   const auth = customAuth(() => ({ id: "site:ada" }), { cookies: ["sid"] });
   const server = createServer({ name: "x", version: "1.0.0", auth, handlers: [whoami] });
@@ -315,7 +315,7 @@ Deno.test("a stream request with cookies needs an Origin, or a browser that stat
     [{ cookie: "sid=1", origin: "https://evil.example" }, 403],
     [{ cookie: "sid=1", "sec-fetch-site": "same-origin" }, 200],
     [{ cookie: "sid=1", origin: "http://localhost" }, 200],
-    // A browser also sends the password that its user has entered before.
+    // A browser also sends a password that its user has entered before.
     [{ authorization: "Basic YTpi", "sec-fetch-site": "cross-site" }, 403],
     [{ authorization: "Basic YTpi", "sec-fetch-site": "same-site" }, 403],
     [{ authorization: "Basic YTpi", "sec-fetch-site": "none" }, 200],

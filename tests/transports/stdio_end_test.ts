@@ -1,10 +1,10 @@
-// A process that serves stdio exits when its input ends: a leaked timer would keep it alive. Deno's test runner fails a
-// test that leaks a timer.
+// A process that serves stdio exits when its input ends. A leaked timer would keep the process alive; Deno's test
+// runner fails a test that leaks a timer.
 import { assertEquals } from "@std/assert";
 import { createServer, type Handler, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 
-/** Serves `first`, then the messages that `answer` creates from the output, until it returns "end". */
+/** Serves the line `first`, and then each line that `answer` returns for the output, until `answer` returns "end". */
 async function serveLines(
   handlers: readonly Handler[],
   first: readonly unknown[],
@@ -19,13 +19,13 @@ async function serveLines(
       await (message === undefined ? undefined : message === "end" ? writer.close() : write(message));
     }
   };
-  // The sweep for the default timeout continues in the background, where it does not keep the process alive.
+  // Without a timeout, no sweep runs in the background.
   const limits = { calls: { timeoutMs: Infinity } };
   const server = createServer({ name: "short", version: "1.0.0", handlers, limits });
   const serving = serveStdio(server, { input: readable, output });
   for (const message of first) await write(message);
   await serving;
-  // The server's only timer stops shortly after its last user.
+  // The server's timer stops shortly after it is no longer used.
   await new Promise((resolve) => setTimeout(resolve, 300));
 }
 

@@ -1,4 +1,4 @@
-// Stdio: every request gets one response, on one line, whatever the input is, and the process ends.
+// Stdio: every request gets one response on one line, whatever the input is, and the process exits.
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
@@ -19,14 +19,14 @@ function call(id: unknown, name: string, args: Json = {}): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args, _meta: meta } });
 }
 
-/** The relevant parts of a response: its id, and its text or code. */
+/** Returns the parts of a response that are compared: its id, and its text or code. */
 function digest(line: string): readonly [id: unknown, outcome: unknown] {
   const { jsonrpc, id, result, error } = JSON.parse(line);
   assertEquals(jsonrpc, "2.0");
   return [id, error ? error.code : textOf(result)];
 }
 
-/** Serves the bytes of `chunks` in this process. Returns the lines of output. */
+/** Serves the bytes in `chunks` in this process. Returns the lines of output. */
 async function serveChunks(chunks: readonly Uint8Array[], handlers = [echo]): Promise<string[]> {
   const server = createServer({ name: "here", version: "1.0.0", handlers });
   let text = "";
@@ -52,7 +52,7 @@ const echo = tool({
 
 const odd = "é😀\u2028\u2029\r\n\0";
 
-Deno.test("lines may be split at every byte", async () => {
+Deno.test("a line can be split at every byte", async () => {
   const bytes = utf8.encode(`${call(1, "echo", { text: odd })}\r\n${call("b", "echo", { text: "two" })}\n`);
   for (let at = 0; at <= bytes.length; at++) {
     const lines = await serveChunks([bytes.subarray(0, at), bytes.subarray(at)]);
@@ -62,7 +62,7 @@ Deno.test("lines may be split at every byte", async () => {
   assertEquals(single.map(digest), [[1, odd], ["b", "two"]]);
 });
 
-// The bytes of a line, and the error codes in the response lines.
+// The bytes of a line, and the expected error codes in the responses.
 const lines: readonly {
   readonly what: string;
   readonly line: string | Uint8Array;
@@ -107,14 +107,15 @@ Deno.test("an invalid line gets an error response or no response, and the next l
       const good = [...toBytes(call("good", "echo", { text: "ok" }))];
       const first = await serveChunks([...toBytes(line), ...good]);
       assertEquals(toOutcomes(first), [...answers, "ok"]);
-      // The response need not be the first: responses come in any order, and a call takes longer than a refusal.
+      // The error response can come at any position, because responses arrive in any order, and a call takes longer
+      // than a refusal.
       const second = await serveChunks([...good, ...toBytes(line), ...good]);
       assertEquals(toOutcomes(second), [...answers, "ok", "ok"]);
     });
   }
 });
 
-Deno.test("the last line may lack its line break", async () => {
+Deno.test("the line break after the last line is optional", async () => {
   const [line] = await serveChunks([utf8.encode(call(1, "echo", { text: "last" }))]);
   assertEquals(digest(line), [1, "last"]);
 });
@@ -139,7 +140,7 @@ Deno.test("the server stops reading from a client that does not read its respons
   });
   await until(() => asked > 0, "requests are read");
   await turn(50);
-  assert(asked < 100, `${asked} requests were read though no response was`);
+  assert(asked < 100, `${asked} requests were read, although no response was read`);
   read();
   await serving;
   await server.close();
@@ -147,7 +148,7 @@ Deno.test("the server stops reading from a client that does not read its respons
 });
 
 for (const turns of [0, 200]) {
-  Deno.test(`only some of many calls in one chunk start before a reader that stalls, after ${turns} microtasks`, () =>
+  Deno.test(`if a reader stalls, only some of many calls in one chunk start (after ${turns} microtasks)`, () =>
     stall(turns));
 }
 
@@ -179,7 +180,7 @@ async function stall(turns: number): Promise<void> {
   await server.close();
 }
 
-Deno.test("messages that wait for later messages do not block the reader", async () => {
+Deno.test("messages that wait for later messages do not stop the server from reading", async () => {
   const { pass, open } = gate();
   let running = 0;
   const wait = tool({ name: "wait", run: () => pass.then(() => void running++) });
@@ -264,21 +265,21 @@ Deno.test("a subscription that its client cancels gets no result", async () => {
   await writer.write(utf8.encode(`${lines[0]}\n`));
   await until(() => written.includes("acknowledged"), "the subscription is open");
   await writer.write(utf8.encode(`${lines[1]}\n{"jsonrpc":"2.0","id":"p","method":"ping"}\n`));
-  await until(() => written.includes('"p"'), "the messages before the ping were read");
+  await until(() => written.includes('"p"'), "the messages before the ping have been read");
   await writer.close();
   await serving;
   assertEquals(written.trim().split("\n").length, 2);
   await server.close();
 });
 
-Deno.test("serving ends immediately on a signal that is already aborted", async () => {
+Deno.test("with a signal that is already aborted, serving ends immediately", async () => {
   const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const input = new ReadableStream<Uint8Array>();
   await serveStdio(server, { input, output: () => Promise.resolve(), signal: AbortSignal.abort() });
   await server.close();
 });
 
-Deno.test("serving ends on a signal", async () => {
+Deno.test("aborting the signal ends serving", async () => {
   const server = createServer({ name: "here", version: "1.0.0", handlers: [echo] });
   const stop = new AbortController();
   const { readable, writable } = new TransformStream<Uint8Array>();
@@ -297,7 +298,7 @@ Deno.test("serving ends on a signal", async () => {
   await server.close();
 });
 
-Deno.test("a process writes responses byte by byte, and no other text to its standard output", async () => {
+Deno.test("a process writes each response completely, and writes no other text to its standard output", async () => {
   await using talk = startTalk(toServer());
   for (const byte of utf8.encode(`${call(1, "echo", { text: odd })}\r\n`)) await talk.write(Uint8Array.of(byte));
   assertEquals(digest(await talk.read()), [1, odd]);
@@ -317,7 +318,7 @@ Deno.test("a process writes responses byte by byte, and no other text to its sta
   for (const said of ["log", "info 1", "debug", "warn"]) assertStringIncludes(stderr, said);
 });
 
-Deno.test("direct output of a handler is redirected to standard error, and its prompts read no message", async () => {
+Deno.test("direct output of a handler is redirected to standard error, and a handler's prompts do not read messages", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(1, "direct")}\n`);
   assertEquals(digest(await talk.read()), [1, "quiet"]);
@@ -329,7 +330,7 @@ Deno.test("direct output of a handler is redirected to standard error, and its p
   for (const said of [...own, "written by the process\n"]) assertStringIncludes(stderr, said);
 });
 
-Deno.test("a process whose standard error is closed continues, however much it writes there", async () => {
+Deno.test("a process continues if its standard error is closed, however much it writes there", async () => {
   await using talk = startTalk(["sh", "-c", 'exec "$@" 2>&-', "sh", ...toServer()]);
   await talk.write(`${call(1, "loud")}\n`);
   assertEquals(digest(await talk.read()), [1, "loud"]);
@@ -337,8 +338,8 @@ Deno.test("a process whose standard error is closed continues, however much it w
   assertEquals(digest(await talk.read()), [2, "x"]);
 });
 
-Deno.test("a process whose parent has exited continues, uses no CPU time when idle, and exits at the end of its input", async () => {
-  // The shell that started the process exits immediately; another process waits for the end of its output.
+Deno.test("if its parent has exited, a process continues, uses no CPU time while idle, and exits when its input ends", async () => {
+  // The shell that starts the process exits immediately. `cat` waits for the end of the process's output.
   await using talk = startTalk(["sh", "-c", '(exec 3<&0; "$@" <&3 &) | cat', "sh", ...toServer()]);
   const ask = async (id: number) => {
     await talk.write(`${call(id, "cpu")}\n`);
@@ -350,7 +351,7 @@ Deno.test("a process whose parent has exited continues, uses no CPU time when id
   const before = await ask(2);
   await new Promise((resolve) => setTimeout(resolve, 500));
   const used = await ask(3) - before;
-  assert(used < 250_000, `${used} µs of processor time in half a second without input`);
+  assert(used < 250_000, `${used} µs of CPU time in half a second without input`);
   const { code, lines } = await talk.end();
   assertEquals([code, lines], [0, []]);
 });
@@ -411,7 +412,7 @@ Deno.test("when the input ends, running calls have some time to finish", async (
   assertStringIncludes(stderr, "slow is done");
 });
 
-Deno.test("when the input ends, a call that runs too long is cancelled", async () => {
+Deno.test("when the input ends, a call that takes too long is cancelled", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(1, "slow", { ms: 600_000 })}\n${call(2, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [2, "x"]);
@@ -420,7 +421,7 @@ Deno.test("when the input ends, a call that runs too long is cancelled", async (
   assertStringIncludes(stderr, "slow was cancelled");
 });
 
-Deno.test("a process exits when its output is closed", async () => {
+Deno.test("a process exits when its standard output is closed", async () => {
   await using talk = startTalk(toServer());
   await talk.write(`${call(0, "echo", { text: "x" })}\n`);
   assertEquals(digest(await talk.read()), [0, "x"]);
@@ -430,7 +431,7 @@ Deno.test("a process exits when its output is closed", async () => {
 });
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a ${era} client communicates with a process`, async () => {
+  Deno.test(`a client in the ${era} era can use a server process`, async () => {
     const client = await connectTest(file, {
       era,
       transport: "stdio",

@@ -1,11 +1,11 @@
-// Guards standard output, calls every function of every console, and then writes its own line.
+// Guards standard output, calls every function of every console, and then writes a line of its own.
 import { guardConsole } from "../../src/transports/stdio/stdout_guard.ts";
 
 const FORGED = '{"jsonrpc":"2.0","id":1,"result":{"forged":true}}';
 
 type Consoles = Readonly<Record<string, unknown>>;
 
-/** All names of an object and its prototypes, except those of Object.prototype. */
+/** Returns the property names of an object and its prototypes, except the names in Object.prototype. */
 function listNames(object: object): string[] {
   const next: unknown = Object.getPrototypeOf(object);
   const inherited = typeof next === "object" && next !== null && next !== Object.prototype ? listNames(next) : [];
@@ -13,9 +13,9 @@ function listNames(object: object): string[] {
 }
 
 function callAll(given: object): void {
-  const found = given as Consoles; // The members are tested one by one.
+  const found = given as Consoles; // The cast is safe, because each member is tested before it is used.
   for (const name of listNames(given)) {
-    // Skip constructors, whose names begin with an upper-case letter, and heap snapshots, which write a file.
+    // Skip constructors, whose names begin with an upper-case letter, and heap snapshots, which would write a file.
     if (/^[A-Z_]/.test(name) || name === "takeHeapSnapshot" || name === "screenshot") continue;
     const value = found[name];
     if (typeof value !== "function") continue;
@@ -31,7 +31,7 @@ function callAll(given: object): void {
 
 const restore = guardConsole();
 callAll(console);
-// Functions that are taken out of the console work too.
+// Console functions must also work after they are destructured.
 const { log, count, trace, timeEnd } = console;
 for (const each of [log, count, trace, timeEnd]) each(FORGED);
 callAll(globalThis.process.getBuiltinModule("console"));

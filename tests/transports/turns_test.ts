@@ -1,5 +1,5 @@
-// Large requests of several clients are processed in turns. `load:worst --survive` measures the effect on small
-// requests.
+// The server processes large requests of several clients in rotation. `load:worst --survive` measures the effect on
+// small requests.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { readAnswer, toRequest } from "../support/requests.ts";
@@ -13,14 +13,14 @@ function createEcho() {
   return createServer({ name: "turns", version: "1.0.0", handlers: [count] });
 }
 
-/** A request with a body of several KiB of small values. */
+/** Returns a request whose body consists of many small values, and has a size of `kib` KiB. */
 function ask(kib: number): Request {
   const request = { name: "count", arguments: { list: Array.from({ length: kib * 341 }, () => ({})) } };
   return toRequest("tools/call", request);
 }
 
 for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 200]] as const) {
-  Deno.test(`large requests ${size} of several clients take turns`, async () => {
+  Deno.test(`large requests ${size} of several clients are processed in rotation`, async () => {
     const server = createEcho();
     const order: string[] = [];
     const send = async (id: string) => {
@@ -31,17 +31,17 @@ for (const [size, kib] of [["of a known size", 60], ["that are read in pieces", 
     await send("warm");
     order.length = 0;
     await Promise.all([...Array.from({ length: COUNT }, () => send("greedy")), send("other")]);
-    assertEquals(order.length, COUNT + 1, "no request is lost");
+    assertEquals(order.length, COUNT + 1, "a request got no response");
     assert(order.indexOf("other") < COUNT / 2, order.join());
     await server.close();
   });
 }
 
-Deno.test("a queued body that is evicted for room is refused, and does not run", async () => {
+Deno.test("a queued body that is evicted is refused, and its call does not run", async () => {
   let ran = 0;
   const run = () => {
     ran++;
-    // A long turn, so that later bodies are queued.
+    // Block the event loop, so that later bodies are queued.
     for (const end = performance.now() + 20; performance.now() < end;);
   };
   const mark = tool({ name: "mark", input: { type: "object" }, run });
@@ -67,7 +67,7 @@ Deno.test("a queued body that is evicted for room is refused, and does not run",
   await server.close();
 });
 
-Deno.test("bodies of any size are charged to their client while they are queued", async () => {
+Deno.test("queued bodies of any size are charged to their client", async () => {
   const run = () => {
     for (const end = performance.now() + 20; performance.now() < end;);
   };
@@ -76,7 +76,7 @@ Deno.test("bodies of any size are charged to their client while they are queued"
   const server = createServer({ name: "turns", version: "1.0.0", handlers: [block], limits });
   const send = async () => {
     const request = toRequest("tools/call", { name: "block", arguments: { text: "x".repeat(60_000) } });
-    // Without a length, the body is read in pieces.
+    // A body without a Content-Length is read in pieces.
     const streamed = { method: "POST", headers: request.headers, body: request.body, duplex: "half" };
     const response = await server.fetch(new Request(request.url, streamed), { principal: { id: "ada" } });
     await response.text();
@@ -93,7 +93,7 @@ Deno.test("bodies of any size are charged to their client while they are queued"
   await server.close();
 });
 
-Deno.test("a small request that arrives while a large request is parsed gets its response before the large request runs", async () => {
+Deno.test("a small request that arrives while a large request is being parsed gets its response before the large request runs", async () => {
   const order: string[] = [];
   const note = tool({
     name: "note",
@@ -113,7 +113,7 @@ Deno.test("a small request that arrives while a large request is parsed gets its
   let small: Promise<void> | undefined;
   let isWarm = false;
   const observer = {
-    // Called right before a message is parsed.
+    // The observer is called immediately before a message is parsed.
     message({ direction, text }: { readonly direction: string; readonly text: string }) {
       if (!isWarm || direction !== "in" || !text.includes("large")) return;
       setTimeout(() => small = send("small", []));
@@ -131,7 +131,7 @@ Deno.test("a small request that arrives while a large request is parsed gets its
   await server.close();
 });
 
-Deno.test("large requests of many clients all get responses, whether their turns are short, long or abandoned", async () => {
+Deno.test("large requests of many clients all get responses, whether their processing is short, long or aborted", async () => {
   const server = createEcho();
   const send = async (kib: number, isBroken: boolean) => {
     const { url, headers, body } = ask(kib);
@@ -148,7 +148,7 @@ Deno.test("large requests of many clients all get responses, whether their turns
   await server.close();
 });
 
-Deno.test("a large body that is not UTF-8 does not block the turns of other bodies while small bodies arrive", async () => {
+Deno.test("while small bodies arrive, a large body that is not UTF-8 does not block the parsing of other bodies", async () => {
   const server = createEcho();
   const post = (body: BodyInit, length: number) => {
     const { url, headers } = ask(1);
@@ -168,7 +168,7 @@ Deno.test("a large body that is not UTF-8 does not block the turns of other bodi
     isAnswered = true;
     for (const response of responses) await response.text();
   });
-  await until(() => isAnswered, "the other large request, which may not wait as long as small bodies arrive")
+  await until(() => isAnswered, "the other large request is processed while small bodies keep arriving")
     .finally(() => clearInterval(drip));
   slow.forEach((controller) => controller.close());
   await large;
@@ -176,7 +176,7 @@ Deno.test("a large body that is not UTF-8 does not block the turns of other bodi
   await server.close();
 });
 
-Deno.test("a large message whose length was understated does not take the place of a message that waits to run", async () => {
+Deno.test("a large message with an understated length does not take the place of a message that waits to run", async () => {
   const big = { list: Array.from({ length: 15_000 }, (_, i) => ({ [`key ${i}`]: {} })) };
   const count = tool({ name: "count", input: { type: "object" }, run: ({ list }) => Object(list).length });
   let understated: Promise<number> | undefined;

@@ -1,4 +1,4 @@
-// WebSockets as both runtimes open them. A test with a socket needs a server on a port, because only a runtime can
+// WebSockets as both runtimes open them. Tests with a WebSocket use a server on a port, because only a runtime can
 // upgrade a request.
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
@@ -18,7 +18,7 @@ function toCall(id: number, name: string): object {
   return { jsonrpc: "2.0", id, method: "tools/call", params: { name } };
 }
 
-/** A handler that runs until the test releases it, or its call is cancelled. */
+/** Creates a handler that runs until the test releases it or its call is cancelled. */
 function createGate() {
   const { promise: begun, resolve: begin } = Promise.withResolvers<AbortSignal>();
   const { promise: opened, resolve: open } = Promise.withResolvers<string>();
@@ -33,7 +33,10 @@ function createGate() {
   return { handler, begun, open: () => open("opened") };
 }
 
-/** Connection info as an object that can be spread, because Bun's own object is an instance of a class. */
+/**
+ * Copies connection info into a plain object, because spreading Bun's own object, which is a class instance, would lose
+ * its members.
+ */
 function toMembers(info: object = {}): object {
   const names = ["remoteAddr", "requestIP", "upgrade"];
   const members = names.map((name) => [name, Reflect.get(info, name)]);
@@ -48,8 +51,7 @@ class Client {
   #heard = () => {};
 
   constructor(url: string, options?: { headers?: Record<string, string>; protocols?: string[] }) {
-    // The cast is safe, because both runtimes also accept headers, whereas the standard allows only a list of
-    // protocols.
+    // The cast is safe. The types allow only a list of protocols, but both runtimes also accept headers.
     this.socket = new WebSocket(url, options as unknown as string[]);
     const { promise: opened, resolve: setOpened } = Promise.withResolvers<boolean>();
     const { promise: closed, resolve: setClosed } = Promise.withResolvers<{ readonly code: number }>();
@@ -78,7 +80,7 @@ class Client {
     while (!this.#texts.length) {
       const heard = new Promise<void>((resolve) => this.#heard = resolve);
       const end = await Promise.race([heard, this.closed]);
-      if (end && !this.#texts.length) throw new Error(`The socket was closed with code ${end.code}`);
+      if (end && !this.#texts.length) throw new Error(`The WebSocket was closed with code ${end.code}`);
     }
     return this.#texts.shift() ?? "";
   }
@@ -99,7 +101,7 @@ function setUp(stack: AsyncDisposableStack, options: Partial<ServerOptions> = {}
   return { server, service, host, join };
 }
 
-Deno.test("clients of every revision are served over the same kind of socket", async () => {
+Deno.test("clients of every revision can use a WebSocket", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { handlers: [tool({ name: "hello", run: () => "hello" })] });
   const old = join();
@@ -130,7 +132,7 @@ Deno.test("the subprotocol is returned to clients that request it", async () => 
   }
 });
 
-Deno.test("sockets are opened only at their path, and other requests go to the server", async () => {
+Deno.test("WebSockets are opened only at their path, and requests to other paths go to the server", async () => {
   await using stack = new AsyncDisposableStack();
   const { join, host } = setUp(stack, {}, { path: "/socket" });
   assertEquals(await join().opened, false);
@@ -141,14 +143,14 @@ Deno.test("sockets are opened only at their path, and other requests go to the s
   assertEquals([response.status, (await response.json()).result.serverInfo.name], [200, "sockets"]);
 });
 
-Deno.test("a page of another origin gets no socket", async () => {
+Deno.test("a page of another origin cannot open a WebSocket", async () => {
   await using stack = new AsyncDisposableStack();
   const { join, host } = setUp(stack);
   assertEquals(await join({ headers: { origin: "https://evil.example" } }).opened, false);
   assertEquals(await join({ headers: { origin: `http://${host}` } }).opened, true);
 });
 
-Deno.test("a page that may call without credentials gets no socket, because a browser sends cookies with every socket", async () => {
+Deno.test("a page that is allowed to call without credentials cannot open a WebSocket, because a browser sends cookies with every WebSocket request", async () => {
   const page = "https://app.example.com";
   const rows: readonly (readonly [options: Partial<ServerOptions>, opens: boolean])[] = [
     [{ cors: { origins: "*" } }, false],
@@ -168,11 +170,11 @@ Deno.test("a page that may call without credentials gets no socket, because a br
   }
 });
 
-Deno.test("handlers get the principal that opened the socket", async () => {
+Deno.test("handlers get the principal that opened the WebSocket", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => ctx.principal?.id ?? "nobody" });
   const server = createServer({ name: "sockets", version: "1.0.0", handlers: [whoami] });
   const service = webSocket(server);
-  // The calling code authenticates the caller, as it does for requests.
+  // The application authenticates the caller, as it does for requests.
   const front: typeof service = {
     ...service,
     fetch: (request, info) => service.fetch(request, { ...toMembers(info), principal: { id: "ada" } }),
@@ -188,7 +190,7 @@ Deno.test("handlers get the principal that opened the socket", async () => {
   assertMatch(await client.next(), /"text":"ada"/);
 });
 
-Deno.test("a socket that another function has upgraded is closed, whatever its data is", async () => {
+Deno.test("a WebSocket that another function has upgraded is closed, whatever its data is", async () => {
   let runs = 0;
   const faults: string[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(`${error}`) };
@@ -201,7 +203,7 @@ Deno.test("a socket that another function has upgraded is closed, whatever its d
   for (const data of odd) {
     const sent: string[] = [];
     const codes: unknown[] = [];
-    // The value that Bun passes to the functions of `websocket`.
+    // The value that Bun passes to the callbacks in `websocket`.
     const socket = {
       data,
       bufferedAmount: 0,
@@ -220,7 +222,7 @@ Deno.test("a socket that another function has upgraded is closed, whatever its d
   assertMatch(faults[0], /Cannot serve a socket: .*; pass the request to fetch\(\) of webSocket\(\)/);
 });
 
-Deno.test("a frame that is not text closes the socket, and so does a frame that is too long", async () => {
+Deno.test("a frame that is not text, or that is too long, closes the WebSocket", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { limits: { request: { lineBytes: 1000 } } });
   const client = join();
@@ -235,7 +237,7 @@ Deno.test("a frame that is not text closes the socket, and so does a frame that 
   assertEquals((await client.closed).code, 1003);
 });
 
-Deno.test("the calls of a client that disconnects are cancelled", async () => {
+Deno.test("when a client disconnects, its calls are cancelled", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { join } = setUp(stack, { handlers: [gate.handler] });
@@ -253,7 +255,8 @@ Deno.test("messages that arrive too fast are queued in order, up to a limit", as
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const now = tool({ name: "now", run: () => "now" });
-  // A queue of two: if messages were read before there is room, most messages would be refused.
+  // The queue has room for two messages. If the server read messages before there is room, it would refuse most of
+  // them.
   const { join } = setUp(stack, {
     handlers: [gate.handler, now],
     limits: testLimits({ calls: { runningPerClient: 1, waiting: 2 } }),
@@ -272,7 +275,7 @@ Deno.test("messages that arrive too fast are queued in order, up to a limit", as
   assertEquals(answers.filter(({ error }) => error), []);
 });
 
-Deno.test("a client that sends without end while the server is busy is disconnected", async () => {
+Deno.test("a client that keeps sending while the server is busy is disconnected", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { join } = setUp(stack, { handlers: [gate.handler], limits: { calls: { runningPerClient: 1 } } });
@@ -281,13 +284,13 @@ Deno.test("a client that sends without end while the server is busy is disconnec
   client.send(initialize);
   await client.next();
   for (let id = 0; id < 1100; id++) client.send(toCall(id, "gate"));
-  // The close code depends on the client's writes at that moment.
+  // The close code depends on what the client is writing when the WebSocket closes.
   await client.closed;
   const signal = await gate.begun;
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("a client that sends much while the server is busy is disconnected before it reaches the limit on messages", async () => {
+Deno.test("a client that sends a large amount while the server is busy is disconnected before it reaches the limit on messages", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const limits = { calls: { runningPerClient: 1 }, request: { lineBytes: 100_000 } };
@@ -298,14 +301,14 @@ Deno.test("a client that sends much while the server is busy is disconnected bef
   await client.next();
   for (let id = 0; id < 3; id++) client.send({ ...toCall(id, "gate"), pad: "x".repeat(90_000) });
   await gate.begun;
-  assertEquals(client.socket.readyState, WebSocket.OPEN, "one message is queued");
+  assertEquals(client.socket.readyState, WebSocket.OPEN, "the client was disconnected too early");
   client.send({ ...toCall(3, "gate"), pad: "x".repeat(90_000) });
   await client.closed;
   const signal = await gate.begun;
   await until(() => signal.aborted, "the call is cancelled");
 });
 
-Deno.test("the server's sockets close with it, after their running calls, and no further sockets are opened", async () => {
+Deno.test("when the server closes, its WebSockets close after their running calls, and no further WebSockets are opened", async () => {
   await using stack = new AsyncDisposableStack();
   const gate = createGate();
   const { server, join } = setUp(stack, { handlers: [gate.handler] });
@@ -323,7 +326,7 @@ Deno.test("the server's sockets close with it, after their running calls, and no
   assertEquals((await client.closed).code, 1001);
 });
 
-Deno.test("no more sockets are opened than the limit allows", async () => {
+Deno.test("the number of WebSockets is limited", async () => {
   await using stack = new AsyncDisposableStack();
   const { join } = setUp(stack, { limits: { connections: { streams: 2 } } });
   const [first, second] = [join(), join()];
@@ -334,7 +337,7 @@ Deno.test("no more sockets are opened than the limit allows", async () => {
   await until(() => join().opened, "there is room again");
 });
 
-Deno.test("the buffers of one client's sockets are charged until its connections have ended", async () => {
+Deno.test("the buffers of a client's WebSockets are charged to the client until the connections have ended", async () => {
   await using stack = new AsyncDisposableStack();
   const handlers = [tool({ name: "hello", run: () => "hello" })];
   const { join } = setUp(stack, { handlers, limits: { memory: { bytesPerClient: 2_000_000 } } });
@@ -346,7 +349,7 @@ Deno.test("the buffers of one client's sockets are charged until its connections
     await client.next();
   }
   for (const client of clients.slice(0, 2)) {
-    // The second message needs no larger buffer than the first message.
+    // A second message of the same size needs no larger buffer.
     for (let i = 0; i < 2; i++) {
       client.send(message);
       assertMatch(await client.next(), /"text":"hello"/);

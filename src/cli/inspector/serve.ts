@@ -20,8 +20,11 @@ import type { NamedServer } from "./relay.ts";
 export async function servePage(args: Args): Promise<void> {
   const { operands, flags, all, rest } = args;
   const extra = ["stdio", "watch", "path", "json", "timeout", "revision"].find((name) => name in flags);
-  if (extra) throw new CliError(`Cannot use --${extra} with --page: the option does not apply to the inspector ` +
-    `page; remove --${extra}`);
+  if (extra) {
+    throw new CliError(
+      `Cannot use --${extra} with the inspector page: the page does not support this option; remove --${extra}`,
+    );
+  }
   const server = { ...readServer(operands, rest, readHeaders(all.header)), args };
   const { hostname, port } = readHttpAddress({ ...flags, port: flags.port ?? "0", inspect: "" });
   const inspector = await createInspector({ server, sandbox: await startSandbox() });
@@ -54,10 +57,18 @@ function readServer(
 ): NamedServer {
   if (rest) {
     const [command, ...args] = rest;
-    if (command === undefined) throw new CliError("Cannot inspect a server: no command follows --; write the " +
-      "command that starts the server");
-    if (named !== undefined) throw new CliError(`Cannot inspect ${named} too: name one server, or one command after ` +
-      "--");
+    if (command === undefined) {
+      throw new CliError(
+        "Cannot inspect a server: no command follows --; write the " +
+          "command that starts the server",
+      );
+    }
+    if (named !== undefined) {
+      throw new CliError(
+        `Cannot inspect ${named} too: name one server, or one command after ` +
+          "--",
+      );
+    }
     if (Object.keys(headers).length) {
       throw new CliError(`Cannot send headers to ${toShell(rest)}: headers are only for a URL; remove --header`);
     }

@@ -38,8 +38,8 @@ export async function attempt<T>(attempted: Attempt, run: () => T | Promise<T>):
 }
 
 /**
- * Describes an unexpected error with the handler's `mapError`. If the handler's `mapError` is missing or returns
- * `undefined`, the server's `mapError` describes the error.
+ * Describes an unexpected error with the handler's `mapError`, or with the server's `mapError` if the handler has no
+ * `mapError` or its `mapError` returns `undefined`.
  */
 export function describe({ core, call, mapError }: Omit<Attempt, "subject">, error: unknown): unknown {
   for (const describe of [mapError, core.mapError]) {

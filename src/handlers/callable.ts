@@ -1,5 +1,5 @@
 /**
- * The interface that tools and prompts share in the registry.
+ * The interface of the registry's entries for tools and prompts.
  *
  * @module
  */

@@ -17,11 +17,11 @@ export interface ClaimParts {
   readonly name: string;
   readonly ttlMs: number;
   readonly input: Fingerprint;
-  /** Counts the bytes that this process keeps for the key. */
+  /** The bytes that this process keeps for the key. */
   readonly bytes: KeptBytes;
   /** Whether a call is still waiting for the handler. */
   readonly isWanted: () => boolean;
-  /** Called if no call has waited for the handler for at least `ttlMs`. */
+  /** Called after the handler has run for at least `ttlMs` without a waiting call. */
   readonly onAbandoned: () => void;
 }
 
@@ -44,12 +44,13 @@ export class Claim {
   /** Releases the lease of this process. The lease ends only after all its other users have released it. */
   #release?: () => void;
   /**
-   * Whether the key is reserved. `doubtful` means that the store did not answer, so the record may have been written.
+   * Whether the key is reserved. `doubtful` means that the store did not respond, so it may contain the record. `over`
+   * means that the claim has ended.
    */
   #state: "free" | "doubtful" | "taken" | "over" = "free";
   /**
-   * Number of remaining renewals without a waiting call. After the last of these renewals, the handler counts as
-   * abandoned.
+   * Number of renewal intervals that the handler may still run without a waiting call. After these intervals, the
+   * handler counts as abandoned.
    */
   #left = RENEWALS;
   #timeout?: Timeout;
@@ -59,14 +60,14 @@ export class Claim {
     this.#parts = parts;
   }
 
-  /** The fields that all records of this run have. */
+  /** The fields that every record of this run contains. */
   get claimed(): ReturnType<typeof toClaimed> {
     return toClaimed(this.#parts.input, this.#id);
   }
 
   /**
    * Reserves the key if the stored record has this version. `null` reserves the key only if no record is stored.
-   * Returns whether the key is reserved, or `undefined` if the store does not answer.
+   * Returns whether the key was reserved, or `undefined` if the store does not respond.
    */
   async take(version: string | null): Promise<boolean | undefined> {
     const { values, name, ttlMs } = this.#parts;
@@ -96,13 +97,14 @@ export class Claim {
     else this.#finish();
   }
 
-  /** Reserves bytes for the text of a result. Returns `false` if the limit is exceeded. */
+  /** Reserves bytes for the text of a result. Returns `false` if the result would exceed a limit for kept bytes. */
   grow(text: string): boolean {
     return this.#parts.bytes.grow(text);
   }
 
   /**
-   * Replaces the record while the handler still runs. If the store does not answer, the next renewal writes the record.
+   * Replaces the record while the handler still runs. If the store does not respond, the next renewal writes the
+   * record.
    */
   async replace(record: ClaimRecord): Promise<void> {
     this.#record = record;
@@ -111,7 +113,7 @@ export class Claim {
 
   /**
    * Ends the claim: replaces the stored record, or removes the stored record if `record` is `undefined`. If the store
-   * does not answer, returns `undefined` and repeats the write for up to `ttlMs`.
+   * does not respond, returns `undefined` and repeats the write for up to `ttlMs`.
    */
   async end(record: ClaimRecord | undefined): Promise<Written | undefined> {
     if (this.#state === "over") return;
@@ -125,8 +127,8 @@ export class Claim {
     return written;
   }
 
-  // Renew the record while the handler runs. Otherwise the store would remove the record if the handler takes longer
-  // than `ttlMs`.
+  // Renew the record while calls wait for the handler. Otherwise the store would remove the record if the handler takes
+  // longer than `ttlMs`.
   #renewLater(): void {
     const { ticker, ttlMs } = this.#parts;
     this.#timeout = ticker.startTimeout(ttlMs / RENEWALS, () => this.#renew());
@@ -160,7 +162,7 @@ export class Claim {
   }
 
   // Writes run one after the other, because each write needs the version that the previous write returned. Returns
-  // `undefined` if the store does not answer.
+  // `undefined` if the store does not respond.
   #write(): Promise<Written | undefined> {
     const { values, name } = this.#parts;
     return values.queue(name, () => this.#writeFitting());
@@ -197,12 +199,12 @@ export class Claim {
           return {};
         }
       } else if (typeof version === "string" && await values.delete(name, version)) return {};
-      // An earlier write may have succeeded even if the store did not answer it.
+      // An earlier write may have succeeded even if the store did not respond to the write.
       const found = await values.get(name);
       if (!found && !this.#record) return {};
       const other = found && readRecord(found.value);
       if (found && other?.claim !== this.#id) return { other };
-      // If no record was found, `null` creates the record again, because the store may have lost it.
+      // If the store has lost the record, create the record again: `null` writes only if no record is stored.
       version = found?.version ?? null;
     }
     throw new Error(`Cannot write the record of an idempotency key: ${ATTEMPTS} other changes came first`);
@@ -212,11 +214,11 @@ export class Claim {
 /** The number of renewals within `ttlMs`. */
 const RENEWALS = 3;
 
-/** Milliseconds between attempts to write the end of a claim to a store that does not answer. */
+/** Milliseconds between attempts to write the end of a claim to a store that does not respond. */
 const REPEAT_MS = 1000;
 
 /**
- * Number of attempts to replace a record. More attempts would not help, because no other process changes the record
- * while the process of the claim lives.
+ * Number of attempts to replace a record. More attempts would not help, because other processes do not change the
+ * record while the process that wrote it is running.
  */
 const ATTEMPTS = 5;

@@ -1,5 +1,5 @@
 /**
- * The records of idempotency keys, and the errors for calls that cannot get the result of a key.
+ * The records of idempotency keys, and the errors for calls that cannot get the result stored for their key.
  *
  * @module
  */
@@ -31,7 +31,10 @@ interface Claimed {
 /** The handler is running in the process whose lease has the id `by`. */
 export type RunningRecord = Claimed & { readonly by: string };
 
-/** The handler has returned a result, or an extension has answered with a handle whose result type is `type`. */
+/**
+ * The handler has returned a result, or an extension has answered the call with a handle, such as a task. `type` is the
+ * result type of the handle.
+ */
 export type KeptRecord = Claimed & { readonly result: Result; readonly type?: string };
 
 /** The handler has run, but its result exceeded a limit and was not kept. */
@@ -48,7 +51,7 @@ export function toClaimed(input: Fingerprint, claim: string): Claimed {
 /** Reads a record. Returns `undefined` if it has another format, or was sealed with another secret. */
 export function readRecord(value: unknown): ClaimRecord | undefined {
   if (!isObject(value) || value.v !== FORMAT) return;
-  // Safe, because only this file creates records, and only servers with the secret can seal them.
+  // The cast is safe, because only this file creates records, and only servers with the secret can seal them.
   return value as unknown as ClaimRecord;
 }
 
@@ -68,10 +71,10 @@ export function toConflict({ key, tool: { place } }: Keyed): McpError {
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
-/** Error code of a call for which it is unknown whether the handler has run, or what the handler has returned. */
+/** Error code of a call if the server does not know whether the handler has run, or which result it returned. */
 const UNKNOWN = -31_409;
 
-/** Creates the error for a key if it is unknown whether its handler has run. */
+/** Creates the error for a key if the server does not know whether the handler has run. */
 export function toUnknown({ key, tool: { place } }: Keyed): McpError {
   const words =
     `the outcome of the call with the idempotency key ${quote(key)} is unknown, because its instance ended ` +
@@ -103,7 +106,7 @@ export function toForeignHandle({ key, tool: { place } }: Keyed): McpError {
   return new McpError(INVALID_PARAMS, `Cannot run ${place}: ${words}`, { idempotencyKey: key });
 }
 
-/** Creates the error for a call during which the store does not answer. */
+/** Creates the error for a call during which the store does not respond. */
 export function toStoreLost({ tool: { place } }: Keyed): McpError {
   return toBusy(
     `run ${place} with an idempotency key: the store does not answer, so it is unknown whether the call has run`,

@@ -45,9 +45,9 @@ export interface KeyedCall {
 
 /** The turn of one call. On this instance, calls with the same key run one after the other. */
 interface Turn {
-  /** The input with which the handler runs, on this instance or another instance. */
+  /** The input of the running handler, which may run on another instance. `undefined` until the handler starts. */
   input?: Fingerprint;
-  /** Settles when the handler starts. */
+  /** Settles when the input of the running handler is known. */
   readonly running: PromiseWithResolvers<void>;
   /** Settles at the end of the turn, with the kept record if there is one. */
   readonly over: PromiseWithResolvers<KeptRecord | undefined>;
@@ -180,8 +180,8 @@ export class Claims {
     try {
       const result = await start();
       isOver = true;
-      // Do not keep the result of a cancelled handler if a service may have undone its effects, such as by rolling back
-      // a transaction.
+      // Do not keep the result of a cancelled handler if a service may have undone the handler's effects, such as by
+      // rolling back a transaction.
       const isDone = !call.isAsking && result.isError !== true && !(call.ended && services?.undoes);
       if (isDone) return await this.#keep(keyed, claim, { turn, result, handle });
       await claim.end(undefined);
@@ -236,7 +236,10 @@ const MAX_TTL_MS = 31_536_000_000;
 /** Milliseconds between two searches for expired keys. */
 const SWEEP_MS = 10_000;
 
-/** Lets waiting calls compare inputs, so that a call with a different input fails immediately. */
+/**
+ * Sets the input of a turn. Waiting calls compare their input with it, so that a call with a different input fails
+ * immediately.
+ */
 function begin(turn: Turn, input: Fingerprint): void {
   turn.input = input;
   turn.running.resolve();
@@ -257,8 +260,8 @@ async function repeat(keyed: KeyedCall, { input, result, type }: KeptRecord): Pr
   const { client, home, internal } = call;
   if (!isSame(input, keyed.input)) throw toConflict(keyed);
   if (type === undefined) return toCopy(result);
-  // The extension that created the handle calls the handler again, for example if the instance that first ran the
-  // handler has ended.
+  // An internal call is a call by the extension that created the handle. It calls the handler again, for example if the
+  // instance that first ran the handler has ended.
   if (internal) {
     call.identifyEffects(token);
     return await start();

@@ -80,8 +80,8 @@ interface Definition extends Omit<CompletionOptions, "quota"> {
 const MAX_VALUES = 100;
 
 /**
- * Creates the completion handler of a prompt or template. Also needed without completers, so that clients get an empty
- * list instead of an error.
+ * Creates the completion handler of a prompt or template. A prompt or template without completers needs this handler
+ * too, so that clients get an empty list instead of an error.
  *
  * @throws {TypeError} if a completer is not a function, or is for an argument that does not exist.
  */
@@ -109,7 +109,7 @@ export function readArguments(given: unknown, place: string): Readonly<Record<st
   if (!isObject(given)) throw new McpError(INVALID_PARAMS, `${place}: arguments is not an object`);
   const wrong = Object.keys(given).find((name) => typeof given[name] !== "string");
   if (wrong !== undefined) throw new McpError(INVALID_PARAMS, `${place}: argument ${quote(wrong)} is not a string`);
-  // Safe, because the check above found only strings.
+  // The cast is safe, because the check above found only strings.
   return given as Record<string, string>;
 }
 

@@ -17,7 +17,7 @@ export interface Confirmed {
 }
 
 /**
- * Asks the user, and runs the tool if the user accepts.
+ * Asks the user for consent, and runs the tool if the user accepts.
  *
  * @throws {ToolError} if the user does not accept, or cannot be asked.
  */

@@ -24,7 +24,10 @@ export function isContent(value: unknown): value is Content {
   }
 }
 
-/** Whether a content block has parts that {@linkcode isContent} does not check, and that may be invalid. */
+/**
+ * Whether a content block has parts that {@linkcode isContent} does not check, such as annotations, so that the block
+ * may be invalid.
+ */
 export function isDoubtful({ type, annotations }: Content): boolean {
   return type === "resource" || annotations !== undefined;
 }
@@ -49,8 +52,8 @@ export function toJson(value: unknown): string | undefined {
   }
 }
 
-// The tag identifies built-in objects. Whether an object has toJSON() does not suffice: dates and URLs have a toJSON()
-// with a useful result, but on some runtimes headers and byte arrays have a toJSON() without a useful result.
+// The tag identifies built-in objects. Testing for a toJSON() method would not suffice: toJSON() of a date or URL
+// returns its text, but on some runtimes headers and byte arrays also have a toJSON(), whose result is not useful.
 function isOdd(value: unknown): boolean {
   if (typeof value !== "object" || !value) {
     return typeof value === "function" || typeof value === "symbol" || typeof value === "bigint";

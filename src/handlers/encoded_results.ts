@@ -25,7 +25,7 @@ export interface Sending {
   readonly mimeType?: string;
 }
 
-/** The sending context, and the functions that build a result. */
+/** The result to send, and the functions that build it. */
 export interface ResultTools extends Sending {
   readonly isContent: (value: unknown) => value is Content;
 }
@@ -90,8 +90,8 @@ export class EncodedResults {
   }
 
   /**
-   * Returns the result for a value that JSON represents as a string, such as a date. Prompts cannot return such a
-   * value, so their value is returned unchanged.
+   * Returns the result for a value that JSON represents as a string, such as a date. A prompt cannot return such a
+   * value, so for a prompt the value is returned unchanged.
    */
   ofScalar(value: unknown): unknown {
     const { call: { method, params }, mimeType = "application/json" } = this.#tools;

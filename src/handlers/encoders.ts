@@ -68,7 +68,10 @@ export async function encode(value: unknown, options: EncodeOptions): Promise<En
 /** The reason why a value cannot be sent. */
 class Lost extends Error {}
 
-/** One kind of value: its conversion to JSON, text or {@linkcode Media}, or the remedy if it cannot be sent. */
+/**
+ * One kind of value: its conversion to JSON, text or {@linkcode Media}, or the remedy if values of the kind cannot be
+ * sent.
+ */
 interface Kind {
   readonly is: (value: object, tag: string) => boolean;
   readonly encode?: (encoder: Encoder, value: object, place: Place) => unknown;
@@ -116,12 +119,12 @@ const KINDS: readonly Kind[] = [
   byTag(/^Symbol$/, "return its description"),
   {
     is: (value) => Symbol.asyncIterator in value,
-    // Safe, because `is` found the async iterator.
+    // The cast is safe, because `is` found the async iterator.
     encode: (encoder, value, place) => encoder.readIterable(value as AsyncIterable<unknown>, place),
   },
   {
     is: (value) => Symbol.iterator in value && isBare(value),
-    // Safe, because `is` found the iterator.
+    // The cast is safe, because `is` found the iterator.
     encode: (encoder, value, place) => encoder.toList(value as Iterable<unknown>, place),
   },
   { is: isBare, remedy: "return a plain object, or give its class a toJSON() method" },
@@ -130,14 +133,14 @@ const KINDS: readonly Kind[] = [
 /** Media types that are sent as text. */
 const TEXT = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson|x-www-form-urlencoded)\b)/i;
 const JSON_TYPE = /^(application|text)\/([\w.-]+\+)?json\b/i;
-// Maximum number of nested levels. Equals the default limit for messages. Encoding a deeper value could overflow the
-// stack.
+// Maximum number of nested levels, equal to the default limit for messages from clients. Encoding a deeper value could
+// overflow the stack.
 const MAX_DEPTH = 128;
 // Bytes of `calls.resultBytes` per allowed value. During encoding, a value takes up to 140 bytes of memory, even if its
 // text is short. Without this limit, many short values could exhaust the memory.
 const VALUE_BYTES = 16;
-// Maximum number of object keys in one JSON text that are small integers. One engine may allocate 8,300 bytes for each
-// of these keys.
+// Maximum number of object keys in one JSON text that are small integers. One JavaScript engine may allocate 8,300
+// bytes for each of these keys.
 const MAX_INDEXES = 10_000;
 // Maximum length of a path, in characters. Longer paths are truncated, because the path of each nested value repeats
 // all keys above the value.
@@ -377,7 +380,8 @@ class Encoder {
     if (kind === "values") return items;
     if (kind === "bytes") {
       const bytes = buffer.subarray(0, length);
-      // The type may be missing: one runtime does not set the type of a response that was created from text.
+      // The media type may be missing: one runtime does not set the content type of a response that was created from
+      // text.
       return this.toMedia(bytes, {
         path,
         mimeType: mimeType ?? (mayBeText && isText(bytes) ? "text/plain" : undefined),
@@ -533,7 +537,7 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   if (typeof value !== "object" || !value) return;
   const tag = toTag(value);
   if (tag === "ReadableStream" || tag === "Response") {
-    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // Safe, because the tag identifies the type.
+    const stream = tag === "Response" ? (value as Response).body : value as ReadableStream; // The cast is safe, because the tag identifies the type.
     if (stream && !stream.locked) quietly(() => stream.cancel());
     return;
   }
@@ -547,7 +551,10 @@ function releaseOne(value: unknown, found: Set<unknown>): void {
   }
 }
 
-/** Runs code of the returned value, such as a getter. An error from that code becomes an error about the value. */
+/**
+ * Runs code that belongs to the returned value, such as a getter. If this code throws, the error says which part of the
+ * value cannot be sent.
+ */
 function ask<T>(run: () => T, { path }: Place): T {
   try {
     return run();
@@ -618,12 +625,12 @@ function isBytes(value: unknown): value is object {
 function toBytes(value: object): Uint8Array {
   return ArrayBuffer.isView(value)
     ? new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-    : new Uint8Array(value as ArrayBuffer); // Safe, because the caller passes only views and buffers.
+    : new Uint8Array(value as ArrayBuffer); // The cast is safe, because the caller passes only views and buffers.
 }
 
 /**
- * Whether an object has no content for JSON: it is an instance of a class and has no properties, or it is a plain
- * object with an iterator.
+ * Whether JSON cannot represent the content of an object: the object is an instance of a class and has no properties,
+ * or it is a plain object with an iterator.
  */
 function isBare(value: object): boolean {
   if (Array.isArray(value) || Object.keys(value).length) return false;

@@ -121,18 +121,19 @@ export interface ExtensionOptions<M extends Schemas, N extends Schemas, L extend
   /** Keys in the filter of `subscriptions/listen`, such as `auditIds`. */
   readonly listen?: { readonly [K in keyof L]: ExtensionListen<L[K]> };
   /**
-   * Whether clients that use a revision with sessions can use the extension too. These clients can use the methods and
-   * notifications of the extension, but not its subscriptions and result types, and the response to `initialize` lists
-   * the extension. Defaults to `false`. An extension that has neither methods nor subscriptions is always listed.
+   * Whether clients that use a protocol revision with sessions can use the extension too. These clients can use the
+   * methods and notifications of the extension, but not its subscriptions and result types. The response to
+   * `initialize` lists the extension. Defaults to `false`. An extension that has neither methods nor subscriptions is
+   * listed in any case.
    */
   readonly sessions?: boolean;
   /**
-   * Whether clients that did not declare the extension can call its methods too. Set this option if the specification
-   * of the extension requires only the server to declare the extension. Defaults to `false`.
+   * Whether clients that did not declare the extension can call its methods too. Use `true` if the specification of the
+   * extension requires only the server to declare the extension. Defaults to `false`.
    */
   readonly undeclared?: boolean;
   /**
-   * Starts the extension on a server, with the first request of the server. Returns a function that stops the
+   * Starts the extension on a server, when the server receives its first request. Returns a function that stops the
    * extension, or nothing.
    */
   readonly start?: StartExtension;
@@ -197,15 +198,16 @@ export interface Extension<Keys extends string = string> extends Handler {
   /** Identifier, such as `com.example/audit`. */
   readonly id: string;
   /**
-   * Creates an attribute, which changes one handler. Add the attribute to the `extensions` option of the handler.
+   * Creates an attribute, with which the extension changes one handler. Add the attribute to the `extensions` option of
+   * the handler.
    *
    * @throws {TypeError} if an option is unknown or invalid.
    */
   attribute(options?: AttributeOptions): Attribute;
   /**
-   * Notifies the subscribers of a topic: the subscribers of all servers in this process that have this extension, and
-   * the subscribers of other instances with the same store. If a client reads too slowly, the server keeps only the
-   * newest notification per method and topic for this client.
+   * Notifies the subscribers of a topic, on all servers in this process that have this extension, and on other
+   * instances that use the same store. If a client reads too slowly, the server keeps only the newest notification per
+   * method and topic for this client.
    *
    * @throws {TypeError} if the key is unknown, or the parameters are not JSON.
    */
@@ -288,8 +290,8 @@ export function extension<
 }
 
 /**
- * Creates a handler that clients do not see, and that another handler registers. Its server calls `start` like the
- * `start` of an extension.
+ * Creates an internal handler that clients do not see. A visible handler, such as a folder, registers it. A server
+ * calls `start` in the same way as it calls the `start` function of an extension.
  *
  * @internal
  */
@@ -310,14 +312,17 @@ function toRegistered(definition: Definition, place: string): Handler {
   return { name: id, [INTERNALS]: { feature: extensions, key: `${id} of ${place}`, definition } };
 }
 
-// Matches a key of `_meta`: a prefix and a name.
+// Matches an extension id. Ids have the format of prefixed `_meta` keys: a prefix and a name.
 const ID = /^[a-z](?:[a-z\d-]*[a-z\d])?(?:\.[a-z](?:[a-z\d-]*[a-z\d])?)*\/[a-z\d](?:[\w.-]*[a-z\d])?$/i;
 
-/** Methods that any revision of the protocol defines. */
+/**
+ * Names that an extension's method cannot have: the methods of all protocol revisions, and every name of a
+ * notification.
+ */
 const METHODS =
   /^(initialize|ping|notifications\/.*|(server\/discover|subscriptions\/listen|tools\/(list|call)|resources\/(list|templates\/list|read|subscribe|unsubscribe)|prompts\/(list|get)|completion\/complete|logging\/setLevel|elicitation\/create|sampling\/createMessage|roots\/list))$/;
 
-/** Notifications that any revision of the protocol defines. */
+/** Names that an extension's notification cannot have, because a protocol revision defines or reserves them. */
 const NOTIFICATIONS =
   /^notifications\/(initialized|cancelled|progress|message|(tools|prompts|resources|roots)\/list_changed|resources\/updated|elicitation\/complete|subscriptions\/.*)$/;
 
@@ -432,7 +437,7 @@ function compile(
           await call.host.lives?.until(id);
           // A cancelled call does not start its handler.
           if (call.ended) throw call.reason;
-          // Safe, because the schema validated the value.
+          // The cast is safe, because the schema validated the value.
           const result = await run(checked.value as never, call, findServer(call, id));
           if (isObject(result)) return result;
           if (name.startsWith("notifications/")) return {};
@@ -461,7 +466,7 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
       if (checked.problem !== undefined) {
         throw new McpError(INVALID_PARAMS, `Cannot open the subscription: ${key}: ${checked.problem}`);
       }
-      // Safe, because the schema validated the value.
+      // The cast is safe, because the schema validated the value.
       const granted = grant ? await grant(checked.value as never, call, findServer(call, id)) : checked.value;
       return granted === undefined || granted === null || granted === false ? undefined : toGranted(granted, key);
     },
@@ -469,7 +474,7 @@ function toListenKey(id: string, key: string, { filter, grant }: FormListen): Li
 }
 
 function findServer(call: Call, id: string): ExtensionServer | undefined {
-  // Safe, because `extension_lives.ts` created the server.
+  // The cast is safe, because `extension_lives.ts` created the server object.
   return call.host.lives?.find(id) as ExtensionServer | undefined;
 }
 
@@ -523,8 +528,8 @@ const extensions: Feature = {
   },
 };
 
-// Runs the handler of a notification like a call, within the limits of its client. Errors for the client are dropped,
-// because a notification gets no response.
+// Runs the handler of a notification as a call, within the limits for calls of its client. Errors for the client are
+// dropped, because a notification gets no response.
 async function takeNotification(
   { method: name, params = {} }: Notification,
   { extension = "", find }: Method,
@@ -546,7 +551,7 @@ async function takeNotification(
   return {};
 }
 
-/** The code for attributes that wrap calls, and for calls without a request. Most extensions need neither. */
+/** Loads the code for attributes that wrap calls, and for calls without a request. Most extensions use neither. */
 const callRoom = new Room(() => import("./extension_call.ts"));
 
 function combine(

@@ -37,7 +37,7 @@ import { untilAborted } from "../core/call/until_aborted.ts";
 
 export { callInternally } from "../core/internal_call.ts";
 
-/** Runs a call within an attribute. */
+/** Runs the handler, and the inner attributes, with a call. */
 export type RunCall = (call: Call) => Result | Promise<Result>;
 
 /** An attribute that wraps the calls of a handler. */
@@ -56,7 +56,7 @@ export async function runWrapped(
   return await new Layer(outer, attribute, next, executor).run(attribute.options.wrap);
 }
 
-/** The functions with which a layer handles the messages, questions and state of its handler. */
+/** The functions to which a {@linkcode LayerCall} passes the messages, questions and state changes of its handler. */
 interface Says {
   notify(method: string, params: Params): Promise<void> | undefined;
   ask(key: string, question: Question): Promise<unknown>;
@@ -65,7 +65,7 @@ interface Says {
   isAsking(): boolean;
   takesAllProgress(): boolean;
   identify(token: string, onHandle?: OnHandle): void;
-  /** Returns the report of the original call. */
+  /** Returns the report of the outer call. `undefined` after the handler was detached. */
   report(): RequestReport | undefined;
 }
 
@@ -100,7 +100,7 @@ class LayerCall extends Call {
     return this.#says.takesAllProgress();
   }
 
-  // Identify the effects to the outer calls too, because the attribute of any outer call may answer with a handle.
+  // Pass the token to the outer calls too, because an outer attribute may also answer with a handle.
   override identifyEffects(token: string, onHandle?: OnHandle): void {
     super.identifyEffects(token, onHandle);
     this.#says.identify(token, onHandle);
@@ -226,7 +226,7 @@ class Layer {
     const { handler, id } = this.#attribute;
     return {
       handler,
-      // Safe, because `extension_lives.ts` created the server.
+      // The cast is safe, because `extension_lives.ts` created the server object.
       server: inner.host.lives?.find(id) as ExtensionServer | undefined,
       ctx: inner,
       hasSession: !inner.home.hasResultTypes,
@@ -337,7 +337,7 @@ class Layer {
 
   #toHome(home: CallHome): CallHome {
     const { host: shared, hasResultTypes, session } = home;
-    // Deferred work belongs to the outer call, because the scheduler ends that call.
+    // Defer the work until the outer call ends, because the scheduler does not end the inner call.
     const defer = { value: (_inner: Call, run: Deferred) => shared.defer(this.#outer ?? this.#inner, run) };
     const host: CallHost = Object.create(shared, { defer });
     const alone: CallHost = Object.create(host, { reruns: { value: undefined } });
@@ -359,11 +359,11 @@ class Layer {
     const direct = async () => await this.#notify(method, params);
     try {
       const { progress, total, message, level, data, logger } = params;
-      // Safe, because `progress` and `log` of the context created these parameters.
+      // The cast is safe, because `progress` and `log` of the context created these parameters.
       if (method === "notifications/progress" && onProgress) {
-        onProgress(progress as number, { total, message } as ProgressOptions, direct); // Safe, see above.
+        onProgress(progress as number, { total, message } as ProgressOptions, direct); // The cast is safe for the reason above.
       } else if (method === "notifications/message" && onLog) {
-        onLog(level as LogLevel, data, logger as string | undefined, direct); // Safe, see above.
+        onLog(level as LogLevel, data, logger as string | undefined, direct); // The cast is safe for the reason above.
       } else return this.#notify(method, params);
     } catch (error) {
       this.#executor.toError(error, this.#inner);
@@ -371,7 +371,7 @@ class Layer {
   }
 
   #notify(method: string, params: Params): Promise<void> | undefined {
-    // Without a progress token, only the extension asked for progress, not the client.
+    // If the progress token is missing, the extension asked for progress, but the client did not.
     if (method === "notifications/progress" && !isProgressToken(params.progressToken)) return;
     return this.#outer?.notify(method, params);
   }
@@ -397,7 +397,7 @@ class Layer {
     throw new McpError(INVALID_REQUEST, `Cannot ask ${quote(key)}: the response to the request was already sent`);
   }
 
-  // Keep the value here too, so that it outlives the request.
+  // Keep the value here too, because the handler may outlive the outer call and its values.
   #keep(key: string, make: () => unknown): Promise<unknown> {
     return this.#made.get(key, () => this.#outer ? this.#outer.makeOnce(key, make) : make());
   }
@@ -410,7 +410,7 @@ class Layer {
  */
 const KEPT_BYTES = 134_217_728;
 
-/** Clients that hold more bytes cannot use the reserve. The amount suffices for a few tasks. */
+/** Clients that hold more bytes than this cannot use the reserve of the limit. The amount suffices for a few tasks. */
 const SMALL_BYTES = 65_536;
 
 const REDIRECT: KnownOptions<keyof Redirect> = {

@@ -1,5 +1,6 @@
 /**
- * Starts extensions with the first request of their server, and stops them when the server closes.
+ * Starts the extensions of a server when it receives its first request, and stops the extensions when the server
+ * closes.
  *
  * @module
  */
@@ -12,7 +13,7 @@ import type { ExtensionServer, InternalRequest, Life, LivesSet } from "../core/e
 import { openExtensionStore } from "./extension_store.ts";
 import { type Deliver, Topics } from "./topics.ts";
 
-/** Runs a handler without a request. */
+/** Runs a handler for an extension, without a request from a client. */
 export type CallInternally = (engine: Engine, request: InternalRequest) => Promise<Result>;
 
 /** Milliseconds that an extension may take to stop. */
@@ -89,7 +90,7 @@ export class ServerLives implements LivesSet {
     await Promise.all([...this.#extensions.values()].map((extension) => extension.stop()));
   }
 
-  // Report the error here too, because there may be no call that waits for the extension.
+  // Report a failed start here, because there may be no call that waits for the extension and fails with its error.
   #start(id: string): void {
     if (this.#isStopping) return;
     this.until(id)?.catch((error) => this.#engine.core.report(error, { subject: `extension ${quote(id)}` }));
@@ -204,8 +205,8 @@ class LivingExtension {
     await end?.();
   }
 
-  // The `servers` of an extension contain a server only while the server has subscribers or can publish to other
-  // instances. Otherwise the extension would keep every server in memory that ever used the extension.
+  // Add the server to `servers` only while the server has subscribers or can publish to other instances. Otherwise the
+  // extension would keep every server that ever used it in memory.
   #listen(): void {
     const { servers } = this.life;
     if (this.#topics.isUsed || this.#engine.changes.publish) servers.add(this.#publish);

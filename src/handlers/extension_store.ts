@@ -18,7 +18,7 @@ export async function openExtensionStore(store: Store, realm: string, id: string
   const toOwn = (found: readonly StoredEntry[]) =>
     found.map(({ key, ...value }) => ({ key: key.slice(prefix.length), ...value }));
   return {
-    // All extensions use the lease of the process.
+    // All extensions share the lease of the process.
     lease: store.lease,
     get: (key) => store.get(prefix + key),
     set: (key, value, options) => store.set(prefix + key, value, options),

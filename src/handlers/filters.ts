@@ -60,7 +60,7 @@ export async function runFiltered(guarded: Guarded, run: FilteredRun): Promise<R
 
 async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx: Context<never>): Promise<unknown> {
   let value = given;
-  // Safe, because the type of the handler requires guards that return its input type.
+  // The cast is safe, because the type of the handler requires guards that return its input type.
   for (const guard of (guards?.input ?? []) as readonly ((value: unknown, ctx: Context<never>) => unknown)[]) {
     const passed = await guard(value, ctx);
     // Reject booleans. Otherwise a guard that returns `true` or `false` to allow or refuse a call would let every call
@@ -76,7 +76,7 @@ async function passInput(given: unknown, guards: HandlerGuards | undefined, ctx:
 }
 
 function listOutput(guards: HandlerGuards | undefined): readonly Guard[] {
-  // Safe, because the type of the handler requires guards that return its output type.
+  // The cast is safe, because the type of the handler requires guards that return its output type.
   return (guards?.output ?? []) as readonly Guard[];
 }
 
@@ -123,7 +123,7 @@ class OutputGuards {
     });
   }
 
-  // Copy plain data, so that a guard cannot change an object that the handler keeps.
+  // Copy plain data, so that a guard cannot change an object that the handler still uses.
   async #encode(
     value: unknown,
     sending: FilteredResult,
@@ -154,15 +154,15 @@ class OutputGuards {
   }
 
   /**
-   * Runs a function, and passes its errors through the guards. An error of which the client gets only an id does not
-   * pass the guards.
+   * Runs a function, and passes the text of its errors through the guards. If the client gets only an error id, there
+   * is no text to pass.
    */
   async guardErrors<T>(ctx: Context<never>, run: () => Promise<T>): Promise<T> {
     try {
       return await run();
     } catch (error) {
       const { call } = this.#run;
-      // A question, or the reason of a cancelled call, contains no text from the handler.
+      // Neither a question nor the reason for a cancellation contains text from the handler.
       if (this.#isOpen || call.ended || isQuestion(error) || guardedErrors.has(Object(error))) throw error;
       const left = await this.#guardError(error, ctx);
       guardedErrors.add(left);
@@ -177,7 +177,7 @@ class OutputGuards {
     if (!isToolError(error) && !isMcpError(error)) {
       const reported = core.report(error, { method, subject });
       if (isResultError(error)) return reported;
-      // The client gets the description that `mapError` returns, or only an error id.
+      // `mapError` describes the error for the client. Without a description, the client gets only an error id.
       const said = describe({ call, core, mapError: this.#guarded.mapError }, error);
       const isText = typeof said === "string";
       if (!isText && !isToolError(said) && !isMcpError(said)) return toUnexpected(reported, call);
@@ -227,7 +227,7 @@ function toError(left: unknown): ToolError {
   throw new TypeError(NO_WORDS);
 }
 
-// Maximum number of nested levels. Equals the limit of the built-in encoders.
+// Maximum number of nested levels, equal to the limit of the built-in encoders.
 const MAX_DEPTH = 128;
 
 /** Applies the encoders of the server to one value. */
@@ -274,10 +274,10 @@ class OwnEncoder {
     }
     // Values with a toJSON() method convert themselves. The built-in encoders read Node.js streams.
     if ("toJSON" in value || "pipe" in value || ArrayBuffer.isView(value)) return value;
-    // Safe, because the test found the async iterator.
+    // The cast is safe, because the test found the async iterator.
     if (Symbol.asyncIterator in value) return this.#iterate(value as AsyncIterable<unknown>);
     const tag = Object.prototype.toString.call(value);
-    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // Safe, because the tag identifies a generator.
+    if (tag === "[object Generator]") return this.#iterateNow(value as Iterable<unknown>); // The cast is safe, because the tag identifies a generator.
     if (tag !== "[object Object]") return value;
     const keys = Object.keys(value);
     const parts = this.#encodeAll(Object.values(value));

@@ -16,8 +16,8 @@ import { readVerdict } from "../core/call/verdict.ts";
 /** Options of a group. All are optional. */
 export interface GroupOptions {
   /**
-   * Middleware for all handlers of the group. It runs around the middleware of each handler. The first middleware is
-   * the outermost.
+   * Middleware for all handlers of the group. It runs around the handlers' own middleware. The first middleware is the
+   * outermost.
    */
   readonly use?: readonly Middleware[];
   /** Labels that all handlers of the group get in addition to their own labels. */
@@ -87,7 +87,7 @@ export function group<const N extends string, const H extends readonly Handler[]
     const state = `${quote(handler?.name)} is not a tool, a resource, a prompt or a group`;
     throw new TypeError(`Cannot make group ${quote(name)}: ${state}`);
   });
-  return toGroup(name, members, options) as Group<N, H>; // Safe, because the members were created from these handlers.
+  return toGroup(name, members, options) as Group<N, H>; // The cast is safe, because the members were created from these handlers.
 }
 
 function toGroup(name: string, members: readonly Handler[], options: GroupOptions): Group {
@@ -97,7 +97,7 @@ function toGroup(name: string, members: readonly Handler[], options: GroupOption
     key: name,
     definition: undefined,
     also: members.flatMap(withAlso),
-    // The members already have the options of this group.
+    // Change only the name and the tags of this group. The members already have its other options.
     remake(change: <O extends GroupedOptions>(options: O) => O): Handler {
       const outer = change<GroupedOptions>({ name, tags });
       const remade = members.flatMap((member) => member[INTERNALS].remake?.(change) ?? []);

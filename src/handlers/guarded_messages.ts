@@ -9,15 +9,15 @@ import type { Context } from "../core/call/context.ts";
 import { createLog, toLoggable, wantsLevel } from "../core/call/log.ts";
 import type { OutputPart } from "../core/visibility/guards.ts";
 
-/** Maximum number of messages of one call that wait for the guards. Further messages are dropped. */
+/** Maximum number of messages per call that wait for the guards. Further messages are dropped. */
 const MAX_WAITING = 256;
 
 /** Passes a value through the guards. */
 type Pass = (value: unknown, part: OutputPart) => Promise<unknown>;
 
 /**
- * Returns a context whose messages pass the guards one after the other. `settled` resolves when all messages have
- * passed.
+ * Returns a context that passes its messages through the guards one after the other. `settled` resolves when the guards
+ * have processed all messages.
  */
 export function guardMessages(
   ctx: Context<never>,
@@ -28,8 +28,8 @@ export function guardMessages(
   let waiting = 0;
   // A guard rejects a message by throwing a ToolError. Any other error is a fault.
   const report = (error: unknown) => isToolError(error) ? undefined : void call.host.parts?.report(error, call);
-  // Backpressure: a handler that awaits a message also waits until the client can take the message. The next message
-  // waits only for the guards, so that a slow client does not block the guards.
+  // Backpressure: a handler that awaits a message also waits until the client can take more data. The next message
+  // waits only until the guards have processed this message, so that a slow client does not block the guards.
   const send = async (guard: () => Promise<() => Promise<void>>): Promise<void> => {
     if (waiting >= MAX_WAITING) return;
     waiting++;
@@ -50,7 +50,7 @@ export function guardMessages(
     const { message } = options;
     await send(async () => {
       const left = message === undefined ? undefined : await pass(String(message), "progress");
-      // If the guard returns a value that is not text, send the progress without a message.
+      // If a guard returns a value that is not text, send the progress without a message.
       return () => call.progress(value, { ...options, message: typeof left === "string" ? left : undefined });
     });
   };

@@ -1,5 +1,6 @@
 /**
- * Reads the idempotency options of tools. The code that runs calls with a key is loaded with the first of these calls.
+ * Reads the idempotency options of tools. The code that runs calls with a key is loaded when a client first calls such
+ * a tool.
  *
  * @module
  */

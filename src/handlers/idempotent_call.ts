@@ -1,5 +1,5 @@
 /**
- * Runs one call of a tool with an idempotency key. Loaded by `idempotency.ts` with the first of these calls.
+ * Runs one call of a tool with an idempotency key. Loaded by `idempotency.ts` when a client first calls such a tool.
  *
  * @module
  */
@@ -44,7 +44,7 @@ export async function runIdempotent(
 }
 
 async function readKey({ key, services }: IdempotentTool, call: Call, value: unknown): Promise<unknown> {
-  // Safe, because the input schema and the guards returned this value.
+  // The cast is safe, because the input schema and the guards returned this value.
   const read = async (_call: Call, ctx: Context<never> = call) => await key(value as never, ctx);
   return await call.withoutQuestions(async () => await (services?.share(read) ?? read)(call));
 }

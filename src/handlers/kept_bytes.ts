@@ -38,14 +38,17 @@ export class KeptKeys {
     return kept;
   }
 
-  /** Releases the bytes of expired keys. Returns whether any keys have not expired yet. */
+  /** Releases the bytes of expired keys. Returns whether keys remain that have not expired yet. */
   sweep(now: number): boolean {
     for (const [kept, time] of this.#expiring) if (time <= now) kept.end();
     return this.#expiring.size > 0;
   }
 }
 
-/** The bytes that one key reserves in the shared limit, and in the memory of the process if the server has no store. */
+/**
+ * The bytes that one key takes from the limit for keys and, if the server has no store, from the memory limit of the
+ * client.
+ */
 class Kept {
   readonly #account: Account;
   readonly #pot: Pot;

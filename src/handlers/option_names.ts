@@ -1,5 +1,5 @@
 /**
- * The names of options that several kinds of handlers have. Each factory has its own table, typed by its options.
+ * The names of options that several kinds of handlers have. Each factory adds its own names.
  *
  * @module
  */

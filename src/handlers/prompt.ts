@@ -260,7 +260,7 @@ function define<I extends Schema, S extends Services>(
     core: FeatureParts,
     filter: Filter | undefined,
   ) => {
-    // Safe, because the input schema validated `value`.
+    // The cast is safe, because the input schema validated `value`.
     const returns = (ctx: Context<never>) => call.timed(() => run(value as Infer<I>, ctx));
     const sending = { place, call, core };
     return toPromptResult(await (filter ? filter(returns, ctx, sending) : returns(ctx)), sending);
@@ -336,8 +336,8 @@ async function getPrompt(definition: Definition, call: Call, core: FeatureParts)
   });
 }
 
-// Returns a schema that can be tested synchronously. An object of schemas is always validated asynchronously, so the
-// returned schema validates only the one argument with which it is called.
+// Returns a schema that {@linkcode isCoerced} can test synchronously. An object of schemas is always validated
+// asynchronously, so the returned schema validates only the argument that is given.
 function toTester(schema: Schema | undefined, input: CompiledSchema): CompiledSchema {
   if (input.isRaw || "~standard" in Object(schema)) return input;
   return {
@@ -368,12 +368,13 @@ function toArguments(input: CompiledSchema, place: string): Argument[] {
   });
 }
 
-/** A sample value of each type. */
+/** A sample value of each JSON type that text can be converted to. */
 const SAMPLES: Readonly<Record<string, unknown>> = { number: 1, integer: 1, boolean: true };
 
 // Whether a schema converts text. A schema such as z.coerce.number() has the same JSON Schema as z.number(). To
 // distinguish these schemas, a number and its text are validated. Only a coercing schema reports the same issues for
-// both values. The test passes no other arguments, because their issues are the same for the number and its text.
+// both values. The test omits all other arguments. The issues about missing arguments are the same for the number and
+// its text.
 function isCoerced(input: Pick<CompiledSchema, "validate">, name: string, type: unknown): boolean {
   const sample = SAMPLES[String(type)];
   if (sample === undefined) return false;

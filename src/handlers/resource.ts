@@ -33,8 +33,8 @@ import { type Definition, type ResourceEntry, type ResourcePage, resources } fro
 
 /**
  * Decides whether a caller may see and read a resource. `subject` is the first argument of `read`: the variables of a
- * template, or a URI. `subject` is `undefined` if `allow` decides about all resources of a template or provider, such
- * as for lists.
+ * template, or a URI. `subject` is `undefined` if `allow` decides about the template or provider as a whole, such as
+ * for lists.
  */
 export type ResourceAllow<Input, S = NoServices> = (ctx: Context<S>, subject?: Input) => boolean | Promise<boolean>;
 
@@ -161,8 +161,8 @@ export interface ResourceProviderOptions<S extends Services = NoServices> extend
   ) => ResourcePage | Promise<ResourcePage>;
   /**
    * Called when a URI of the scheme gets its first subscriber. Start watching the resource here, and call
-   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Its errors go to
-   * `observer.fault`.
+   * `server.resourceUpdated(uri)` for each change. Subscriptions do not wait for `subscribe`. Errors from `subscribe`
+   * go to `observer.fault`.
    *
    * Subscribers from which `allow` hides the provider do not count.
    */
@@ -322,19 +322,19 @@ export function resource<
 ): ResourceOf<U, S, P> {
   const isTemplate = /[{}]/.test(String(Object(options).uri));
   checkOptions(`make ${toPlace("resource", options, "uri")}`, options, isTemplate ? TEMPLATE : FIXED);
-  // Safe, because all options have this shape. `define` checks whether `uri` is a template.
+  // The cast is safe, because all options have this shape. `define` checks whether `uri` is a template.
   const form = options as unknown as Form<never>;
   const defined = define(form);
   const { definition: { key, match, scopes, variables: names, allow }, template, services } = defined;
   const remake: Remake = (change) => resource<U, S, P>(change(options));
-  // Safe, because at runtime the template has the variables that its type declares.
+  // The cast is safe, because `ResourceOf` distinguishes fixed resources and templates by the type of the same URI.
   if (!template) return toResource(form, defined, { remake, uri: () => key }) as unknown as ResourceOf<U, S, P>;
   const { name, complete, mapError, quota } = form;
   const place = `resource ${quote(key)}`;
   const completed = { place, names, complete, allow, scopes, services, mapError, match, quota };
   const also = [completion({ type: "ref/resource", name: key, ...completed })];
   const uri = (values: Readonly<Record<string, string>>) => template.build(values, name);
-  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // Safe, see above.
+  return toResource(form, defined, { remake, also, uri }) as unknown as ResourceOf<U, S, P>; // The cast is safe for the reason above.
 }
 
 /**
@@ -376,7 +376,7 @@ function toResource<Input, S>(
 ): Resource<Input, S> {
   const { name, read, tags } = options;
   const { key, kind, match, allow, scopes, extensions } = definition;
-  // Safe, because a test or the registry calls `read` with the services that its options declare.
+  // The cast is safe, because a test or the registry calls `read` with the services that its options declare.
   const reads = read as Resource<Input, S>["read"];
   const serves = kind === "fixed" ? undefined : (uri: string) => match(uri) !== undefined;
   const internals = { feature: resources, key, definition, also, serves, services, scopes, extensions, remake };
@@ -416,7 +416,7 @@ function define<Input>(form: Form<Input>): Defined {
   const services = bindServices(form.services, `resource ${quote(key)}`);
   const listPage = list &&
     (async (call: Call, ctx: Context<never> = call, cursor: string | undefined, size: number) => {
-      // Safe, because of the signatures above: `list` of a template takes only the context.
+      // The cast is safe, because of the signatures above: `list` of a template takes only the context.
       const listed = await (isTemplate ? list(ctx as never, ctx) : list(cursor as never, ctx));
       const { resources, nextCursor } = "resources" in listed ? listed : cut(listed, Number(cursor ?? 0), size);
       const report = (error: unknown) => call.host.parts?.report(error, call);
@@ -431,7 +431,7 @@ function define<Input>(form: Form<Input>): Defined {
     filter: Filter | undefined,
   ) => {
     const sending = { place: `resource ${quote(uri)}`, call, core, mimeType };
-    // Safe, because the `match` function of these options returned `matched`.
+    // The cast is safe, because the `match` function of these options returned `matched`.
     const returns = (ctx: Context<never>) => call.timed(() => read(matched as Input, ctx));
     const value = await (filter ? filter(returns, ctx, sending) : returns(ctx));
     const contents = await toContents(value, { uri, mimeType }, sending);
@@ -494,7 +494,7 @@ function toConverter(params: Schema, place: string): Definition["convert"] {
   const schema = compileSchema(params, { use: "input", place });
   return async (uri, matched) => {
     const { readTextValues } = await schemaRoom.open();
-    const checked = await readTextValues(schema, matched as TextValues); // Safe, because a template matched it.
+    const checked = await readTextValues(schema, matched as TextValues); // The cast is safe, because the template that matched the URI returned `matched`.
     if (checked.problem !== undefined) throw McpError.resourceNotFound(uri);
     return checked.value;
   };

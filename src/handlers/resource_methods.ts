@@ -47,9 +47,15 @@ export interface Definition extends Entry {
   readonly kind: "fixed" | "template" | "provider";
   /** Names of the template's variables. */
   readonly variables: readonly string[];
-  /** Matches a URI, and returns the value for `convert` or `invoke`. Returns `undefined` if the URI does not match. */
+  /**
+   * Matches a URI. Returns the variables for a template, otherwise the URI itself. Returns `undefined` if the URI does
+   * not match.
+   */
   readonly match: (uri: string) => unknown;
-  /** Converts and checks the value that `match` returned. Throws if the resource does not exist. */
+  /**
+   * Converts and checks the variables that `match` returned. Throws if the schema rejects the variables, because such a
+   * resource does not exist.
+   */
   readonly convert?: (uri: string, matched: unknown) => Promise<unknown>;
   /** Reads the resource. Throws if the resource does not exist. */
   readonly invoke: (
@@ -142,7 +148,7 @@ export const resources: Feature = {
   },
 };
 
-/** A resource that matches a call. */
+/** A resource whose URI or template matches the URI of a call. */
 interface Found {
   readonly definition: Definition;
   readonly allow?: Allow;
@@ -150,7 +156,7 @@ interface Found {
   readonly matched: unknown;
 }
 
-// Returns a match, whose `allow` gets the matched value as its subject.
+// Passes the matched value to `allow`, as its subject.
 function toFound(definition: Definition, matched: unknown): Found {
   const { allow } = definition;
   return { definition, allow: allow && ((call) => allow(call, matched)), matched };

@@ -127,9 +127,9 @@ export interface ToolOptions<
   readonly output?: O;
   /**
    * The text that accompanies structured content: `"full"` is the structured content as JSON, `"summary"` lists its
-   * keys with their types and lengths in at most 500 characters, and `"none"` is no text. Text that `run` returns is
-   * not changed. Clients of revisions without structured content get the full JSON as text. Defaults to the server's
-   * `text`.
+   * keys with their types and lengths in at most 500 characters, and `"none"` omits the text. If `run` returns text
+   * itself, that text is sent unchanged. Clients of revisions without structured content get the full JSON as text.
+   * Defaults to the server's `text`.
    */
   readonly text?: "full" | "summary" | "none";
   /** Hints about the tool's behavior. */
@@ -157,10 +157,10 @@ export interface ToolOptions<
   /** Labels, such as `admin` for `server.handlers.disable({ tag: "admin" })`. Clients do not see labels. */
   readonly tags?: readonly string[];
   /**
-   * Changes the description, input schema or other properties that one caller sees of the tool. Calls from that caller
-   * are validated against the changed input schema. If `forCaller` throws, the tool does not exist for this caller.
-   * Lists that contain such a tool have the cache scope `"private"`. Always return the same schema object, because the
-   * server compiles each schema object once.
+   * Changes the tool for one caller, such as its description or input schema. Calls from this caller are validated
+   * against the changed input schema. If `forCaller` throws, the tool does not exist for this caller. Lists that
+   * contain such a tool have the cache scope `"private"`. Always return the same schema object, because the server
+   * compiles each schema object once.
    */
   readonly forCaller?: (
     ctx: Context<SharedServiceValues<S>>,
@@ -422,11 +422,11 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     const answer = (value: unknown) => {
       return output ? toCheckedResult(value, sending, output) : toPlainResult(value, sending);
     };
-    // Safe, see below.
+    // The cast is safe for the reason below.
     if (filter) return filter((ctx) => call.timed(() => run(value as never, ctx)), ctx, sending).then(answer);
-    // Safe, because the input schema validated `value`.
+    // The cast is safe, because the input schema validated `value`.
     const returned = call.watched
-      ? call.watched.time(() => run(value as never, ctx)) // Safe, see above.
+      ? call.watched.time(() => run(value as never, ctx)) // The cast is safe for the reason above.
       : run(value as never, ctx);
     // Wait for thenables too, because a query builder is a thenable but not a promise. `isPromiseLike` is not used,
     // because another function would increase the cost of each call.
@@ -446,7 +446,7 @@ function define<I extends Schema, O extends Schema, S extends Services>(
     mapError: options.mapError,
     vary: options.forCaller && (async (call, core) => {
       const variant = await toVariant(options, { call, core, services, define });
-      // All variants of a tool share the quota of the tool.
+      // All variants of a tool share its quota.
       return variant && { ...variant, quota };
     }),
     input,
@@ -601,7 +601,10 @@ function invoke(definition: Definition, call: Call, checked: Checked, core: Feat
   return invoke(call, undefined, value, core, undefined);
 }
 
-/** Returns the result that tells the model about an error. Throws errors that are not meant for the model. */
+/**
+ * Returns a result that describes the error to the model. Throws the error again if the client must get a protocol
+ * error instead.
+ */
 function toFailed({ key, mapError }: Definition, call: Call, error: unknown, core: FeatureParts): Result {
   if (isMcpError(error)) throw error;
   if (isToolError(error)) return toToolError(error.content);

@@ -20,7 +20,7 @@ export function toListedOptions(listed: ListedTool) {
     description,
     icons,
     annotations,
-    // Safe, because the client returns only objects as `_meta`.
+    // The cast is safe, because the client returns only objects as `_meta`.
     _meta: _meta as Meta | undefined,
     input: publish<Params>(inputSchema),
     output: outputSchema && publish<unknown>(outputSchema),
@@ -33,7 +33,7 @@ function publish<T>(schema: Params): StandardSchema<T, T> {
     "~standard": {
       version: 1,
       vendor: "x-mcp",
-      validate: (value) => ({ value: value as T }), // Safe, because `T` is an object with any properties.
+      validate: (value) => ({ value: value as T }), // The cast is safe, because `T` is an object with any properties.
       jsonSchema: { input: () => schema, output: () => schema },
     },
   };

@@ -16,7 +16,7 @@ export interface TopicHost {
 }
 
 /**
- * Called for the first subscriber of a topic. Returns a function that is called after the topic has lost its last
+ * Called when a topic gets its first subscriber. Returns a function that is called after the topic has lost its last
  * subscriber.
  */
 type Watch = (topic: string) => Awaitable<(() => unknown) | void>;
@@ -30,7 +30,7 @@ export class Topics {
   readonly #subscribers: Subscribers;
   readonly #hooks: ReadonlyMap<string, SubscriptionHooks | undefined>;
 
-  /** `watched` contains, for each key, the function that is called for the first subscriber of a topic. */
+  /** `watched` contains, for each key, the function to call when a topic gets its first subscriber. */
   constructor({ core, server }: TopicHost, watched: ReadonlyMap<string, Watch | undefined>) {
     this.#subscribers = new Subscribers(core, server);
     this.#hooks = new Map([...watched].map(([key, watch]) => [key, watch && toHooks(key, watch)]));
@@ -82,7 +82,7 @@ function toHooks(key: string, watch: Watch): SubscriptionHooks {
           `Cannot watch ${key}: watch did not return a function; return a function that stops watching, or nothing`,
         );
       }
-      stops.set(topic, stop as (() => unknown) | undefined); // Safe, because the check above throws for any other value.
+      stops.set(topic, stop as (() => unknown) | undefined); // The cast is safe, because the check above throws for any other value.
     },
     async unsubscribe(topic) {
       const stop = stops.get(topic);

@@ -1,6 +1,6 @@
 /**
- * Code that most servers never need: guards, encoders, the encoding of values that JSON cannot represent, and questions
- * before a tool runs. Loaded by `value_room.ts`.
+ * Code that most servers never need: guards, encoders for values that JSON cannot represent, and the questions of the
+ * `confirm` option. Loaded by `value_room.ts`.
  *
  * @module
  */

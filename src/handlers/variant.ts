@@ -33,7 +33,7 @@ interface Varying {
   readonly forCaller?: (ctx: Context<never>) => ToolVariant | undefined | Promise<ToolVariant | undefined>;
 }
 
-/** The call for which a variant is created. */
+/** The call for which a variant is created, and the functions that create the variant. */
 export interface VariantCall<Options, Definition> {
   readonly call: Call;
   readonly core: FeatureParts;

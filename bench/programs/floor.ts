@@ -1,9 +1,9 @@
-// A minimal HTTP server, which checks nothing and sends a recorded response of a real server. The first argument
-// selects the kind of response. The second argument is the file with the response.
+// A minimal HTTP server that validates nothing, and sends a response that was recorded from a real server. The first
+// argument selects how the response is sent. The second argument is the file with the response.
 import { args, serve } from "./serve.ts";
 
 const [how, file] = args;
-/** The texts of messages in the order of their arrival. The last text is the response. */
+/** The recorded messages as JSON texts, in order. The last message is the response. */
 const { default: texts }: { default: readonly string[] } = await import(file, { with: { type: "json" } });
 const last = texts[texts.length - 1];
 const { result } = JSON.parse(last);
@@ -14,7 +14,7 @@ async function answerJson(request: Request): Promise<Response> {
   return Response.json({ jsonrpc: "2.0", id, result });
 }
 
-// Encode the bytes before and after the id, so that only the id is encoded for each request.
+// Encode the text before and after the id in advance, so that each request encodes only the id.
 const [before, after] = last.split(/(?<="id":)\d+/).map((part) => encoder.encode(part));
 
 async function answerBytes(request: Request): Promise<Response> {
@@ -48,7 +48,8 @@ async function answerFrames(request: Request): Promise<Response> {
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
 }
 
-// A correct server must read at least the URL, these headers, and the body as strict UTF-8.
+// For the response kind `read`, read what every correct server must read: the URL, these headers, and the body as
+// strict UTF-8.
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const names = ["host", "origin", "accept", "content-type", "content-encoding", "content-length"];
 names.push("mcp-protocol-version", "mcp-method", "mcp-name");

@@ -1,6 +1,6 @@
-// A minimal stdio server. It splits bytes into lines, parses each line, and writes a recorded response of a real server
-// with the id of the request. It writes all responses to one chunk of input together. The first argument is the file
-// with the response. If the second argument is `zod`, the program first loads zod.
+// A minimal stdio server. The server splits the input into lines, parses each line, and writes a recorded response with
+// the id of the request. All responses to one input chunk are written together. The first argument is the file with the
+// response. If the second argument is `zod`, the program loads zod before it reads input.
 import { args, bun } from "./serve.ts";
 
 const [file, library] = args;

@@ -1,6 +1,6 @@
 // A minimal server with event streams. Every GET and every subscription gets a stream with one comment. Every call
-// writes one prepared event to all streams. Before the write, the server waits 10 ms, as this library does to batch
-// changes, because a process that has slept works more slowly. Any other request gets an empty result.
+// writes one prepared event to all streams, after 10 ms. This library also waits 10 ms, to batch changes, and a process
+// works more slowly after it has slept. Any other request gets an empty result.
 import { serve } from "./serve.ts";
 
 const encoder = new TextEncoder();

@@ -1,3 +1,3 @@
-// Runs floor_stdio.ts after loading zod and creating a schema. The order of the imports matters.
+// Loads zod and creates a schema, and then runs floor_stdio.ts. The imports must stay in this order.
 import "./zod_pair.ts";
 import "./floor_stdio.ts";

@@ -1,6 +1,6 @@
-// A small load generator for machines without wrk. Arguments: the port, the number of connections, the seconds, a file
-// with header lines, an empty line and the body, and the first id. The generator reads each response up to its length
-// or its last chunk, and does not parse the response.
+// A small load generator for machines without wrk. Arguments: the port, the number of connections, the duration in
+// seconds, a file with the header lines, an empty line and the body, and the first request id. The generator reads each
+// response completely, but does not parse the response.
 import { isWhole } from "./wire.ts";
 
 const [port, connections, seconds, file, first] = Deno.args;

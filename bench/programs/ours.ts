@@ -1,5 +1,5 @@
-// A server with this library. The first argument selects the server: `call`, `list`, `stdio`, a number of tools, or the
-// optional parts to use, such as `uses:service,key,observer`.
+// A server that uses this library. The first argument selects the server: `call`, `list`, `stdio`, a number of tools,
+// or the optional features to use, such as `uses:service,key,observer`.
 import * as library from "../../mod.ts";
 import * as auth from "../../src/auth/auth.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";

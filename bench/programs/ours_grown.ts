@@ -1,5 +1,5 @@
-// A server with this library, with 50 items per list page and without limits per client. The first argument is the
-// number of tools and resources.
+// A server that uses this library with 50 items per list page and without per-client limits. The first argument is the
+// number of tools and the number of resources.
 import { createServer, resource, tool } from "../../mod.ts";
 import { args, serve } from "./serve.ts";
 import { pair, query, sum, toDescription } from "./shapes.ts";

@@ -1,8 +1,8 @@
-// Runs the same calls on two copies of the library in one process. The copies take turns. Arguments: a workload as
-// JSON, the number of pairs, the length of a slice in milliseconds, and then for each copy the files of its main, stdio
-// and auth entries, and the optional parts that its server uses, such as "service,key,observer", or "". Prints the CPU
-// time per call of each pair in microseconds, as JSON. Calls need no socket: the program passes requests to
-// `server.fetch`, and lines to `serveStdio`.
+// Runs the same calls alternately on two copies of the library in one process. Arguments: a workload as JSON, the
+// number of pairs, the length of a slice in milliseconds, and for each copy the files of its main, stdio and auth
+// entries and the optional features that its server uses, such as "service,key,observer", or "". Prints the CPU time
+// per call for each pair in microseconds, as JSON. Calls need no socket: the program passes requests to `server.fetch`,
+// and lines to `serveStdio`.
 import process from "node:process";
 import {
   handshake,
@@ -21,7 +21,7 @@ import { createUsingServer, heard, KEYED, type Library } from "./using.ts";
 type Stdio = typeof import("../../src/transports/stdio/stdio.ts");
 type Server = ReturnType<Library["createServer"]>;
 
-/** Runs the calls of one turn. Returns the CPU time of the turn in microseconds. */
+/** Runs the calls of one turn. Resolves to the CPU time of the turn in microseconds. */
 type Drive = () => Promise<number>;
 
 const URL_OF_SERVER = "http://127.0.0.1:8000/mcp";
@@ -84,8 +84,8 @@ async function driveHttp(server: Server, own: Readonly<Record<string, string>>):
     const before = readCpu();
     for (const request of requests) {
       const response = await server.fetch(request);
-      // Read the whole body of a long response, because the server may send it as a stream while the call runs. A short
-      // response is already complete.
+      // Read the body of a long response, because the server can still be writing it as a stream. A short response is
+      // already complete.
       if (subject !== "add") await response.arrayBuffer();
     }
     return readCpu() - before;
@@ -171,9 +171,9 @@ function toMiddle(values: readonly number[]): number {
 }
 
 /**
- * Lets the copies take turns. Returns the CPU time per call for each copy in microseconds: the mean of the middle half
- * of its turns. The other turns are ignored, because a garbage collection or a preemption makes a turn many times
- * longer, so that two equal copies would differ.
+ * Runs turns of both copies alternately. Returns the CPU time per call for each copy in microseconds: the mean of the
+ * middle half of its turns. The fastest and slowest quarters are ignored, because a garbage collection or a preemption
+ * makes a turn many times longer, and two equal copies would differ.
  */
 async function takeTurns(turns: number): Promise<number[]> {
   const micros: number[][] = drives.map(() => []);

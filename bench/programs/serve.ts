@@ -1,4 +1,4 @@
-// Serves requests on a free port of 127.0.0.1, on Deno or Bun, and prints the port.
+// Serves HTTP on a free port of 127.0.0.1 on Deno or Bun, and prints the port.
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
@@ -11,13 +11,13 @@ interface BunHost {
   gc(isSynchronous: boolean): void;
 }
 
-/** The global `Bun`, with a type for the parts that the benchmarks use, because Deno has no types for Bun. */
+/** The global `Bun`, typed with what the benchmarks use, because Deno has no types for Bun. */
 export const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost };
 
-/** The arguments of the program. */
+/** The program's command-line arguments. */
 export const args: readonly string[] = bun ? bun.argv.slice(2) : Deno.args;
 
-/** Serves until the process is ended. */
+/** Serves until the process ends. Prints the port. */
 export function serve(fetch: Fetch): void {
   if (bun) console.log(bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch }).port);
   else Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: ({ port }) => console.log(port) }, fetch);

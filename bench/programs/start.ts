@@ -1,4 +1,4 @@
-// A stdio server with this library, without a schema library.
+// A stdio server that uses this library without a schema library.
 import { createServer, tool } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 

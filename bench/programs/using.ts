@@ -1,20 +1,20 @@
-// A server that uses optional parts of the library: a server-wide service, an API key, and an observer of one event.
+// A server that uses optional features of the library: a server-wide service, an API key, and an observer of one event.
 import { pair, sum } from "./shapes.ts";
 
-/** The main entry of a copy of the library. */
+/** Type of the main entry of a copy of the library. */
 export type Library = typeof import("../../mod.ts");
-/** The auth entry of a copy of the library. */
+/** Type of the auth entry of a copy of the library. */
 export type Auth = typeof import("../../src/auth/auth.ts");
 type Server = ReturnType<Library["createServer"]>;
 
 /** The header with the API key that the server accepts. */
 export const KEYED: Readonly<Record<"authorization", string>> = { authorization: "Bearer a-key-of-the-benchmark" };
-/** The number of events that the observer has received. */
+/** Number of events that the observer has received. */
 export const heard: { calls: number } = { calls: 0 };
 
 /**
- * Creates a server with some of the parts `service,key,observer`: a server-wide service, an API key, and an observer of
- * one event.
+ * Creates a server with some optional features. `uses` lists the features: `service` is a server-wide service, `key` an
+ * API key, and `observer` an observer of one event.
  */
 export function createUsingServer({ createServer, service, tool }: Library, { apiKey }: Auth, uses: string): Server {
   const adder = service("adder", () => ({ add: (a: number, b: number) => a + b }));

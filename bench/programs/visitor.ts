@@ -1,9 +1,9 @@
-// Simulates many clients of one server, each with its own socket. The argument is the port of the server. Each line of
-// standard input is a command as JSON. The program prints one line after each command:
+// Simulates many clients of one server over separate sockets. The argument is the server's port. Each line of standard
+// input is a command as JSON. The program prints one line after each command:
 //
-//     ["open", kind, count]    opens streams for notifications: `listen` without a session, `get` with a session
-//     ["touch", rounds]        makes the server notify all streams and waits until they have received it, `rounds` times
-//     ["send", what, count]    sends `initialize`, `handshake` (with what follows it) or `call`, 16 at a time
+//     ["open", kind, count]    opens notification streams: `listen` is a stream without a session, `get` with a session
+//     ["touch", rounds]        makes the server notify all streams `rounds` times, and waits for each notification
+//     ["send", kind, count]    sends 16 requests at a time: `initialize`, `handshake` (two requests) or `call`
 import { handshake, INITIALIZED, toModernAsk, toSessionHeaders } from "../asks.ts";
 import { isWhole, toBytes } from "./wire.ts";
 
@@ -22,20 +22,20 @@ async function write(connection: Deno.TcpConn, bytes: Uint8Array): Promise<void>
   for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
 }
 
-/** Sends one request and reads the whole response. */
+/** Sends a request, and reads the whole response. Throws unless the status is 2xx. */
 async function ask(connection: Deno.TcpConn, bytes: Uint8Array, buffer: Uint8Array): Promise<string> {
   await write(connection, bytes);
   let text = "";
   while (!isWhole(text)) {
     const count = await connection.read(buffer);
-    if (count === null) throw new Error(`Cannot read the answer: the connection ended after ${text}`);
+    if (count === null) throw new Error(`Cannot read the response: the connection ended after ${text}`);
     text += decoder.decode(buffer.subarray(0, count));
   }
-  if (!text.startsWith("HTTP/1.1 2")) throw new Error(`Cannot go on: the server answered ${text}`);
+  if (!text.startsWith("HTTP/1.1 2")) throw new Error(`Cannot continue: the server responded with ${text}`);
   return text;
 }
 
-/** Repeats an action on 16 connections. */
+/** Runs `work` `count` times in total, over 16 concurrent connections. */
 async function repeat(count: number, work: (ask: (bytes: Uint8Array) => Promise<string>) => Promise<void>) {
   let left = count;
   await Promise.all(Array.from({ length: 16 }, async () => {
@@ -64,8 +64,7 @@ async function open(kind: string, count: number): Promise<void> {
 }
 
 /**
- * Opens a stream and waits for its first event or comment. Afterwards, reads the stream in the background until the
- * stream ends.
+ * Opens a stream, and waits for its first event or comment. The stream is then read in the background until it ends.
  */
 async function openStream(bytes: Uint8Array): Promise<void> {
   const connection = await Deno.connect({ port });
@@ -74,12 +73,12 @@ async function openStream(bytes: Uint8Array): Promise<void> {
   let text = "";
   while (!/\r\n\r\n[^]*\n\n/.test(text)) {
     const count = await connection.read(buffer);
-    if (count === null) throw new Error(`Cannot open a stream: the server answered ${text}`);
+    if (count === null) throw new Error(`Cannot open a stream: the server responded with ${text}`);
     text += decoder.decode(buffer.subarray(0, count));
   }
-  if (!text.startsWith("HTTP/1.1 200")) throw new Error(`Cannot open a stream: the server answered ${text}`);
+  if (!text.startsWith("HTTP/1.1 200")) throw new Error(`Cannot open a stream: the server responded with ${text}`);
   streams.push(connection);
-  follow(connection, buffer).catch(() => {}); // Ignore the error, because this program has closed the connection.
+  follow(connection, buffer).catch(() => {}); // Ignore the error that occurs when this program closes the connection.
 }
 
 async function follow(connection: Deno.TcpConn, buffer: Uint8Array): Promise<void> {

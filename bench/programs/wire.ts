@@ -1,6 +1,6 @@
-// Reads and writes HTTP/1.1 messages, for programs that use sockets directly.
+// Helpers for raw HTTP/1.1 messages, for programs that use sockets directly.
 
-/** Whether a text contains a whole response. */
+/** Tests whether a text contains a complete response. */
 export function isWhole(text: string): boolean {
   const at = text.indexOf("\r\n\r\n");
   if (at < 0) return false;
@@ -9,7 +9,7 @@ export function isWhole(text: string): boolean {
   return length === undefined ? text.endsWith("\r\n0\r\n\r\n") : text.length >= at + 4 + Number(length);
 }
 
-/** Returns a request as bytes. */
+/** Encodes a request for `/mcp` as bytes. */
 export function toBytes(
   method: string,
   port: number,

@@ -1,5 +1,5 @@
-// The program that the official suite starts for each of its client scenarios: it acts as the scenario's name requires,
-// with this library's client and only the options that a user would set. The URL is the last argument.
+// The official suite starts this program for each client scenario. The program does what the scenario requires, using
+// this library's client with only the options that a user would set. The last argument is the server's URL.
 import { type Client, connect, type ConnectOptions } from "../../src/client/client.ts";
 import { createAuth, REFUSED } from "./sign_in.ts";
 import { SkillError, skillsOf } from "../../src/client/skills/skills.ts";
@@ -9,13 +9,13 @@ interface BunHost {
   readonly argv: readonly string[];
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 const variable = (name: string) => bun ? bun.env[name] : Deno.env.get(name);
 const scenario = variable("MCP_CONFORMANCE_SCENARIO") ?? "";
 const context: unknown = JSON.parse(variable("MCP_CONFORMANCE_CONTEXT") ?? "{}");
 const url = (bun ? bun.argv : Deno.args).at(-1) ?? "";
 
-/** The actions of a scenario after the connection is open. */
+/** What the client does in each scenario after it has connected. */
 const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   initialize: (client) => client.listTools(),
   "request-metadata": (client) => client.listTools(),
@@ -27,7 +27,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   "elicitation-sep1034-client-defaults": (client) => client.callTool("test_client_elicitation_defaults"),
   "sse-retry": (client) => client.callTool("test_reconnection"),
   async "sep-2322-client-request-state"(client) {
-    // One call runs during a question of another call. Neither call may get messages of the other call.
+    // Run one call while another call waits for an answer. Neither call must receive messages of the other call.
     await Promise.all([client.callTool("test_mrtr_echo_state"), client.callTool("test_mrtr_unrelated")]);
     await client.callTool("test_mrtr_no_state");
     await client.callTool("test_mrtr_no_result_type");
@@ -55,7 +55,7 @@ const acts: Readonly<Record<string, (client: Client) => Promise<unknown>>> = {
   "sep-2640-client-verify-frontmatter": loadSkills,
 };
 
-/** Loads each skill and all of its files, until a file does not match its entry. */
+/** Loads all files of each skill. Stops at a file that does not match its entry. */
 async function loadSkills(client: Client): Promise<void> {
   const skills = skillsOf(client);
   for (const skill of await skills.list()) {
@@ -76,7 +76,7 @@ interface PlannedCall {
 function readCalls(value: unknown): readonly PlannedCall[] {
   const calls = typeof value === "object" && value && "toolCalls" in value ? value.toolCalls : undefined;
   if (!Array.isArray(calls)) throw new Error("Cannot read the context: it has no toolCalls");
-  return calls as readonly PlannedCall[]; // The suite writes this value.
+  return calls as readonly PlannedCall[]; // The cast is safe, because the suite writes this value.
 }
 
 const options: ConnectOptions = {

@@ -1,14 +1,13 @@
-// Runs the official conformance suite against examples/everything.ts, served as a user would serve it, and evaluates
-// each scenario: a scenario passes if none of its checks failed. Failures that expected.json lists have a separate
-// column, are printed with their reason, and count as skipped. The suite's own totals are not used, because some of its
-// checks succeed against a server that does not respond.
+// Runs the official conformance suite against examples/everything.ts, which the CLI serves. A scenario passes if none
+// of its checks failed. Failures in expected.json have a separate column, and are printed with their reason. The
+// suite's own totals are not used, because some of its checks succeed even if the server does not respond.
 //
 //   deno task conformance [--runtime deno|bun|node] [--spec V] [--scenario S] [--cap V] [--old] [--tasks] [--skills]
 //                         [--server FILE]
 //
-// --cap V sends `?cap=V` so that the server negotiates at most V; the suite's client always proposes its newest
-// handshake version, so this is the only way to test older revisions. --old uses the last suite of the handshake versions.
-// --tasks and --skills run the scenarios of one extension, in which no check may be skipped.
+// --cap V sends `?cap=V`, so that the server negotiates at most revision V. Older revisions cannot be tested in another
+// way, because the suite's client always proposes its newest legacy revision. --old uses the last release of the suite
+// that tests only legacy revisions. --tasks and --skills run the scenarios of an extension, and a skipped check fails.
 import { install } from "../release/npm_install.ts";
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { readOptions } from "../support/options.ts";
@@ -17,7 +16,7 @@ import { listScenarios, readScenarios, runSuite, type Scenario, type Status } fr
 
 type Runtime = "deno" | "bun" | "node";
 
-/** A run of the suite: the server, and the version of the specification. */
+/** A run of the suite: the server's runtime, and the version of the specification. */
 interface Run {
   readonly runtime: Runtime;
   readonly spec: string;
@@ -28,7 +27,7 @@ interface Expectation {
   readonly scenario: string;
   readonly spec: string;
   readonly runtime?: Runtime;
-  /** The newest revision that the server may negotiate. Without a value there is no upper bound. */
+  /** Newest revision that the server negotiates in this run. If omitted, the run has no `--cap`. */
   readonly cap?: string;
   readonly reason: string;
 }
@@ -37,7 +36,7 @@ interface Options {
   readonly runtimes: readonly Runtime[];
   readonly specs: readonly string[];
   readonly scenario?: string;
-  /** Scenarios of an extension, which the suite runs one after another. */
+  /** Scenarios of an extension. The suite runs these scenarios one after another. */
   readonly extension?: readonly string[];
   readonly cap?: string;
   readonly suite: string;
@@ -49,7 +48,7 @@ const suites = {
   old: { version: "0.1.16", specs: ["2025-06-18", "2025-11-25"] },
 };
 
-/** The scenarios of the tasks extension that contain a check. */
+/** The scenarios of the tasks extension that have checks. */
 const TASKS = [
   "tasks-lifecycle",
   "tasks-capability-negotiation",
@@ -62,7 +61,6 @@ const TASKS = [
   "tasks-mrtr-composition",
 ];
 
-/** The scenarios of the skills extension. */
 const SKILLS = ["sep-2640-skills-enumeration", "sep-2640-skills-manifest", "sep-2640-skills-directory"];
 
 function toOptions(args: readonly string[]): Options {
@@ -101,7 +99,8 @@ interface Served extends AsyncDisposable {
 }
 
 /**
- * Installs the npm package into a project. Returns the command that serves a file there, on the oldest supported Node.
+ * Installs the npm package into a project. Returns the command that serves a file in this project on the oldest
+ * supported Node.
  */
 async function installOnNode(
   folder: string,
@@ -115,10 +114,10 @@ async function installOnNode(
   return [found.path, `${installed}/bin.js`, served, "--http", "--port", String(port)];
 }
 
-/** Starts the server file and waits until it responds. Disposing ends the process. */
+/** Serves the server file, and waits until the server responds. Disposing the result ends the process. */
 async function serve(runtime: Runtime, file: string): Promise<Served> {
   const port = findFreePort();
-  // On Node the file imports the npm package.
+  // On Node, the file imports the npm package.
   const folder = runtime === "node" ? await Deno.makeTempDir({ prefix: "mcp-conformance-" }) : undefined;
   const [command, ...args] = folder !== undefined
     ? await installOnNode(folder, { file, port })
@@ -138,7 +137,7 @@ async function serve(runtime: Runtime, file: string): Promise<Served> {
     url: `http://127.0.0.1:${port}/mcp`,
     async [Symbol.asyncDispose]() {
       if (!exited) child.kill("SIGTERM");
-      const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // A server may wait for its open streams.
+      const late = setTimeout(() => child.kill("SIGKILL"), 3_000); // Kill the process if it has not ended after 3 s, because a closing server can wait for open streams.
       await status;
       clearTimeout(late);
       if (folder !== undefined) await Deno.remove(folder, { recursive: true });
@@ -181,7 +180,7 @@ function isExpected(run: Run, name: string): (row: Expectation) => boolean {
     row.cap === run.cap;
 }
 
-/** The basis of the exit code: unexpected failures, and expected failures that pass. */
+/** Lists unexpected failures, and expected failures that pass. The exit code depends on whether there are any. */
 function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly Expectation[]): string[] {
   return scenarios.flatMap(({ name, status, failures }) => {
     const listed = rows.some(isExpected(run, name));
@@ -191,7 +190,7 @@ function findProblems(run: Run, scenarios: readonly Scenario[], rows: readonly E
   });
 }
 
-/** A server that ignores `?cap=` would pass without a test of the older revision. */
+/** Throws if the server ignores `?cap=`. Otherwise, the run would pass without testing the older revision. */
 async function checkCap(server: Served, cap: string): Promise<void> {
   const clientInfo = { name: "conformance-cap", version: "1.0.0" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
@@ -202,7 +201,7 @@ async function checkCap(server: Served, cap: string): Promise<void> {
   });
   const text = await response.text();
   if (!text.includes(`"protocolVersion":"${cap}"`)) {
-    throw new Error(`Cannot test at most ${cap}: the server does not heed ?cap=, it answered ${text.slice(0, 200)}`);
+    throw new Error(`Cannot test at most ${cap}: the server ignores ?cap=, and responded with ${text.slice(0, 200)}`);
   }
 }
 
@@ -222,7 +221,7 @@ async function main(args: readonly string[]): Promise<number> {
       const counts: typeof sums = { passed: 0, failed: 0, known: 0, skipped: 0 };
       for (const { name, status } of scenarios) {
         const row = expected.find(isExpected(run, name));
-        // An expected failure that passes is a failure: its row in expected.json is out of date.
+        // A scenario that passes although expected.json lists it counts as failed, because the list is out of date.
         counts[row ? status === "failed" ? "known" : "failed" : status]++;
         if (row && status === "failed") known.push(`${runtime} ${spec} ${name} | ${row.reason}`);
       }

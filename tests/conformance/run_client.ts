@@ -1,12 +1,12 @@
-// Runs the client scenarios of the official conformance suite with the program in client.ts under both runtimes.
+// Runs the client scenarios of the official conformance suite with client.ts on both runtimes.
 //
-//   deno task conformance:client [--runtime deno|bun] [--spec V] [--scenario S]
+// deno task conformance:client [--runtime deno|bun] [--spec V] [--scenario S]
 import { readOptions } from "../support/options.ts";
 import { listScenarios, readScenarios, runSuite, type Scenario } from "./suite.ts";
 
 const suite = "0.2.0-alpha.12";
 const versions = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
-/** The scenarios of the authorization extensions, which do not belong to a revision. */
+/** Scenarios of the authorization extensions. These scenarios do not belong to a revision. */
 const AUTHORIZATION = [
   "client-credentials-jwt",
   "client-credentials-basic",
@@ -15,7 +15,6 @@ const AUTHORIZATION = [
   "dpop-nonce",
   "wif-jwt-bearer",
 ].map((name) => `auth/${name}`);
-/** The scenarios of the skills extension. */
 const SKILLS = ["no-prefetch", "verify-digest", "verify-size", "verify-frontmatter"].map((name) =>
   `sep-2640-client-${name}`
 );
@@ -34,9 +33,10 @@ async function test(command: string, name: string, spec: string): Promise<Scenar
       ...EXTENSIONS.includes(name) ? ["--force"] : [],
     ]);
     const [scenario] = await readScenarios(output, "client", [name], EXTENSIONS.includes(name));
-    // The program has failed, or has not ended.
+    // Whether client.ts has failed or timed out.
     const trouble = /CLIENT TIMED OUT|CLIENT EXITED WITH ERROR/.exec(text)?.[0];
-    // The suite warns about forbidden uses of tokens, such as another grant after a refusal.
+    // Treat warnings in authorization scenarios as failures, because the suite only warns about forbidden uses of
+    // tokens, such as another grant after a refusal.
     if (!trouble) {
       return name.startsWith("auth/") && scenario.warnings.length ? { ...scenario, status: "failed" } : scenario;
     }

@@ -1,4 +1,4 @@
-// The sources of tokens for the scenarios about authorization, and the scenarios that must end with an error.
+// The `auth` option for each authorization scenario, and the scenarios that must end with an error.
 import { exportJWK, importPKCS8 } from "jose";
 import type { ClientAuth } from "../../src/client/client.ts";
 import {
@@ -9,7 +9,7 @@ import {
   workloadIdentity,
 } from "../../src/client/oauth/oauth.ts";
 
-/** The data that the suite passes to a scenario. */
+/** The values that the suite passes to the program for a scenario. */
 type Context = Readonly<Record<string, string>>;
 
 /** Scenarios in which the client has to stop with an error. */
@@ -25,7 +25,7 @@ export const REFUSED: ReadonlySet<string> = new Set(
   ].map((name) => `auth/${name}`),
 );
 
-/** The authorization servers of the suite redirect the user back immediately. */
+/** Follows only one redirect, because the suite's authorization servers redirect the user back immediately. */
 const userAgent: UserAgent = () => ({
   redirectUri: "http://127.0.0.1:8765/callback",
   async visit({ url }) {
@@ -37,7 +37,8 @@ const userAgent: UserAgent = () => ({
 });
 
 /**
- * The authorization server of a server. A user knows where the client is registered, but the suite does not state it.
+ * Finds the authorization server of a protected server. A user would know at which authorization server the client is
+ * registered, but the suite does not pass this URL.
  */
 async function findIssuer(server: string): Promise<string> {
   const { pathname } = new URL(server);
@@ -49,7 +50,7 @@ async function findIssuer(server: string): Promise<string> {
   return new URL(server).origin;
 }
 
-/** Returns the source of tokens that a user would choose for a scenario. */
+/** Creates the `auth` option that a user would choose for a scenario. */
 export async function createAuth(scenario: string, context: Context, server: string): Promise<ClientAuth> {
   const { client_id: id, client_secret: secret, valid_jwt: assertion } = context;
   const hasCredential = [secret, assertion, context.private_key_pem].some((each) => each !== undefined);

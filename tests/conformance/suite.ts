@@ -1,4 +1,4 @@
-// The official conformance suite as a program: starts it, and reads its results.
+// Runs the official conformance suite as a process, and reads its results.
 
 export type Status = "passed" | "failed" | "skipped";
 
@@ -15,7 +15,10 @@ export interface Scenario {
   readonly warnings: readonly string[];
 }
 
-/** The suite is a separate program: no lock file, import map or node_modules of this project affects it. */
+/**
+ * Runs the suite, and returns its output. The lock file, import map and node_modules of this project do not affect the
+ * suite.
+ */
 export async function runSuite(version: string, args: readonly string[]): Promise<string> {
   const suite = `npm:@modelcontextprotocol/conformance@${version}`;
   const flags = ["run", "-q", "-A", "--no-config", "--no-lock", "--node-modules-dir=none"];
@@ -27,7 +30,7 @@ export async function runSuite(version: string, args: readonly string[]): Promis
   return new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr);
 }
 
-/** The scenarios that test a server, or a client, at one version of the specification. */
+/** Lists the scenarios that test a server or a client with one version of the specification. */
 export async function listScenarios(version: string, side: "server" | "client", spec: string): Promise<string[]> {
   const text = await runSuite(version, ["list", `--${side}`]);
   const rows = [...text.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)];
@@ -36,7 +39,7 @@ export async function listScenarios(version: string, side: "server" | "client", 
   return names;
 }
 
-/** Reads the results of each scenario. A scenario without results has failed. */
+/** Reads the results of each scenario. A scenario without results counts as failed. */
 export async function readScenarios(
   directory: string,
   side: "server" | "client",
@@ -54,7 +57,7 @@ export async function readScenarios(
   }));
 }
 
-/** The folders of the results. A scenario with a slash in its name has nested folders. */
+/** Lists the folders with results. The folder of a scenario is nested if its name contains a slash. */
 async function listFolders(directory: string): Promise<string[]> {
   const names = (await Array.fromAsync(Deno.readDir(directory))).map((entry) => entry.name);
   if (!names.includes("auth")) return names;
@@ -62,10 +65,7 @@ async function listFolders(directory: string): Promise<string[]> {
   return [...names, ...inner.map((entry) => `auth/${entry.name}`)];
 }
 
-/**
- * A scenario passes if none of its checks failed, and at least one check would fail against a server that does not
- * respond.
- */
+/** A scenario passes if no check failed, and if at least one check has passed that would fail without a response. */
 function toScenario(name: string, checks: readonly Check[]): Scenario {
   const toLine = (check: Check) => check.id + (check.errorMessage ? `: ${check.errorMessage}` : "");
   const failures = checks.filter((check) => check.status === "FAILURE").map(toLine);
@@ -75,7 +75,10 @@ function toScenario(name: string, checks: readonly Check[]): Scenario {
   return { name, status, failures, warnings };
 }
 
-/** A fixture without a feature would pass the skipped checks of this feature. */
+/**
+ * Converts a skipped check to a failure. Otherwise, a server without a feature would pass the scenarios for the
+ * feature.
+ */
 function toStrict(check: Check): Check {
   if (check.status !== "SKIPPED") return check;
   return { ...check, status: "FAILURE", errorMessage: `skipped: ${check.errorMessage ?? ""}` };

@@ -176,7 +176,7 @@ behaviour(
           const schema = { type: "object", properties: {} } as const;
           ctx.progress(1);
           // The casts pass values that the types forbid. Untyped code can pass such values.
-          ctx.progress(2, { total: 1n as unknown as number }); // Wrong on purpose.
+          ctx.progress(2, { total: 1n as unknown as number });
           ctx.log.error({
             get a() {
               throw new Error("a getter");

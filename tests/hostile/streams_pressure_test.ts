@@ -166,7 +166,7 @@ Deno.test("the handler continues after the client has cancelled a full stream", 
 });
 
 for (const era of eras) {
-  Deno.test(`unread notifications are coalesced, so a client that reads later gets each change once (${era})`, async () => {
+  Deno.test(`notifications are coalesced while a client does not read, and the client then receives each changed resource (${era})`, async () => {
     const uris = Array.from({ length: 20 }, (_, i) => `test://${i}/${"x".repeat(200)}`);
     const handlers = uris.map((uri, i) => resource({ uri, name: `r${i}`, read: () => "" }));
     const clock = fakeClock();

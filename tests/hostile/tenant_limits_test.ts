@@ -35,7 +35,7 @@ Deno.test("all paths of a server share the concurrency limit of a handler", asyn
   await server.close();
 });
 
-Deno.test("if rules replace each other, only the latest rule is applied to a new path", async () => {
+Deno.test("if rules replace each other, only the latest rules are applied to a new path", async () => {
   let applied = 0;
   const never = () => false;
   const selected = {

@@ -1,13 +1,12 @@
-// Runs the behaviour suite, and the tests of features that differ between runtimes, on each supported version of Node:
-// servers and clients over HTTP, in memory and over pipes, and processes over stdio, in both eras.
+// Runs the behaviour suite, and tests of features that differ between runtimes, on each supported version of Node.
 //
-//   deno task test:node [file...]
+// deno task test:node [file...]
 import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { listTests } from "../support/tiers.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
 
-/** Test files and folders. */
+/** Test files and folders that run if the command line names no files. */
 const TESTED = [
   "tests/apps/",
   "tests/behaviour/",
@@ -23,7 +22,8 @@ const TESTED = [
 ];
 
 /**
- * Tests that replace the global `Worker`, need the threads of Deno, or serve WebSocket, which Node does not support.
+ * Names of tests that cannot run on Node, because they replace the global `Worker`, need Deno's worker threads, or
+ * serve WebSocket.
  */
 const SKIPPED = [
   "other transports serve a single server, and refuse the mounted servers with an error that names them",
@@ -62,7 +62,7 @@ async function runTests(node: string, files: readonly string[]): Promise<Counts>
   return counts;
 }
 
-/** The part of a test report that explains failures. */
+/** Returns the part of a test report that explains the failures. */
 function toFailures(text: string): string {
   const blocks = [...text.matchAll(/^ *not ok [^]*?^ +\.\.\.$/gm)].map(([block]) => block);
   return blocks.length ? blocks.join("\n") : text;

@@ -1,25 +1,24 @@
-// A common interface to other MCP clients, and the behaviour that the server for peers must show to each client.
+// A common interface for MCP clients of other libraries (peers), and the steps that test the peer server with each
+// client.
 import { assert, assertEquals, assertMatch, assertObjectMatch, assertRejects } from "@std/assert";
 import { until } from "../support/behaviour.ts";
 
-/** A result as received. */
+/** A result that the client received. */
 export type Result = Readonly<Record<string, unknown>>;
 
-/** The options of a call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onprogress?: (progress: Progress) => void;
   readonly _meta?: Readonly<Record<string, unknown>>;
 }
 
-/** The progress of a call. */
 export interface Progress {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
 }
 
-/** A notification that a client received. */
+/** A notification that the client received. */
 export interface Heard {
   readonly method: string;
   readonly params?: Result;
@@ -29,13 +28,13 @@ export interface Heard {
 export interface Peer extends AsyncDisposable {
   /** The negotiated protocol version. */
   readonly version: string;
-  /** The error code of a missing resource, as this client reports it. */
+  /** Error code that this client reports for a missing resource. */
   readonly missing: number;
-  /** The server's description of itself. */
+  /** Name, version and instructions that the client received from the server. */
   readonly server: { readonly name?: string; readonly version?: string; readonly instructions?: string };
-  /** Every notification received, in order. */
+  /** All received notifications, in order. */
   readonly heard: Heard[];
-  /** The text of every elicitation, in order. */
+  /** Messages of all elicitations, in order. */
   readonly asked: string[];
   /** Errors that the client has reported. */
   readonly errors: unknown[];
@@ -51,16 +50,19 @@ export interface Peer extends AsyncDisposable {
     argument: { name: string; value: string };
     context?: { arguments?: Record<string, string> };
   }): Promise<{ readonly completion: { values: string[] } }>;
-  /** Sets the minimum level of log messages that a tool call sends. */
+  /**
+   * Sets the minimum level of log messages. Returns the `_meta` to pass to calls, for eras in which each call sets the
+   * level.
+   */
   setLogLevel(level: "debug" | "warning"): Promise<Pick<CallOptions, "_meta">>;
-  /** Subscribes to the list of tools and to one resource, until disposed. */
+  /** Subscribes to the list of tools and to a resource. Disposing the result ends the subscription. */
   watch(uri: string): Promise<AsyncDisposable>;
 }
 
-/** The capabilities that a client declares. */
+/** The capabilities that every client declares. */
 export const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
-/** The answers that the user and the model of every client give. */
+/** Returns the answer to an elicitation, which is the same for every client. */
 export function answerForm(
   message: string,
 ): { action: "accept" | "decline"; content?: Record<string, string | number | boolean> } {
@@ -89,7 +91,7 @@ function text(text: string): Result {
   return { content: [{ type: "text", text }] };
 }
 
-/** Every page of a list, for clients that return one page at a time. */
+/** Reads all pages of a list, for clients that return one page at a time. */
 export async function readPages<P extends { readonly nextCursor?: string }, I>(
   read: (params?: { cursor: string }) => Promise<P>,
   toItems: (page: P) => readonly I[],
@@ -104,12 +106,12 @@ export async function readPages<P extends { readonly nextCursor?: string }, I>(
   return items;
 }
 
-/** The members of a result that a handler sets; eras and clients add further members. */
+/** Returns the fields of a result that the handler sets, without the fields that eras and clients add. */
 function toGiven({ content, structuredContent, isError }: Result): Result {
   return JSON.parse(JSON.stringify({ content, structuredContent, isError }));
 }
 
-/** The counts that the server has recorded. */
+/** Calls the tool `seen`, which returns the counts that the server has recorded. */
 async function readSeen(peer: Peer): Promise<{ made: number; aborted: number; waiting: number }> {
   const { content } = await peer.callTool("seen");
   return JSON.parse((content as readonly { text: string }[])[0].text);
@@ -119,17 +121,17 @@ function namesOf(items: readonly Result[]): unknown[] {
   return items.map(({ name }) => name);
 }
 
-/** The behaviour that every client must get, in every revision and over every transport. */
+/** Test steps for every client, in every revision and over every transport. */
 export const behaviours: readonly { readonly name: string; run(peer: Peer): Promise<void> }[] = [
   {
-    name: "introduces itself",
+    name: "the server introduces itself",
     run(peer) {
       assertEquals(peer.server, { name: "peers", version: "1.2.3", instructions: "Try everything." });
       return Promise.resolve();
     },
   },
   {
-    name: "lists tools, resources, templates and prompts",
+    name: "the client lists tools, resources, templates and prompts",
     async run(peer) {
       const { tools } = await peer.listTools();
       assertEquals(namesOf(tools).slice(0, 4), ["give", "measure", "forecast", "echo"]);
@@ -159,7 +161,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "calls tools that return every kind of content",
+    name: "the client receives every kind of content",
     async run(peer) {
       const give = async (what: string) => toGiven(await peer.callTool("give", { what }));
       assertEquals(await give("text"), text("a text"));
@@ -181,7 +183,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "sends arguments that clients repeat in headers",
+    name: "arguments that clients repeat in headers arrive",
     async run(peer) {
       await peer.listTools();
       const { content } = await peer.callTool("forecast", { place: "Zürich\n", days: 3 });
@@ -191,7 +193,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "reports the error of a call",
+    name: "the client receives the error of a call",
     async run(peer) {
       const wrong = await peer.callTool("measure", { feet: "ten" });
       assertEquals(wrong.isError, true);
@@ -207,7 +209,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "carries large and non-ASCII texts",
+    name: "large and non-ASCII text arrives unchanged",
     async run(peer) {
       const large = 'Grüße, 世界 \u2028 \u{1f600} \r\n\t\\" '.repeat(20_000);
       const { content } = await peer.callTool("echo", { text: large });
@@ -215,7 +217,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "reads resources",
+    name: "the client reads resources",
     async run(peer) {
       const read = async (uri: string) => JSON.parse(JSON.stringify((await peer.readResource({ uri })).contents));
       const json = [{ uri: "config://app", mimeType: "application/json", text: '{"theme":"dark"}' }];
@@ -225,7 +227,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "gets prompts and completes their arguments",
+    name: "the client gets prompts and completes their arguments",
     async run(peer) {
       const { messages } = await peer.getPrompt({ name: "greet", arguments: { name: "Ada" } });
       assertEquals(messages, [{ role: "user", content: { type: "text", text: "Greet Ada, plain." } }]);
@@ -243,11 +245,11 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "reports progress before the result",
+    name: "the client receives progress before the result",
     async run(peer) {
       const seen: Progress[] = [];
-      // The clients drop progress that arrives in one chunk with the result, so the handler delays its result until the
-      // last value has arrived.
+      // The clients drop progress that arrives in the same chunk as the result, so call `go` only after the last value
+      // has arrived.
       let going: Promise<Result> | undefined;
       const onprogress = (progress: Progress) => {
         if (seen.push(progress) === 3) going = peer.callTool("go");
@@ -260,7 +262,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "logs at the level that the client requests",
+    name: "the client receives log messages from the level that it requested",
     async run(peer) {
       const collectLogs = async (options: CallOptions) => {
         peer.heard.length = 0;
@@ -278,7 +280,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "reports changed lists and resources",
+    name: "the client is notified of changed lists and resources",
     async run(peer) {
       {
         await using _watching = await peer.watch("note://1");
@@ -298,14 +300,14 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
       peer.heard.length = 0;
       await peer.callTool("shrink");
       await peer.callTool("touch", { uri: "note://1" });
-      // Wait for twice the time for which changes are batched, plus a round trip.
+      // Wait for twice the time during which the server batches changes, plus a round trip.
       await new Promise((resolve) => setTimeout(resolve, 30));
       assert(!namesOf((await peer.listTools()).tools).includes("extra"), "the tool is still there");
       assertEquals(peer.heard.filter(({ method }) => method === "notifications/resources/updated"), []);
     },
   },
   {
-    name: "asks two questions concurrently",
+    name: "a handler asks two questions concurrently",
     async run(peer) {
       peer.asked.length = 0;
       assertEquals(toGiven(await peer.callTool("ask_both")), text("3 red"));
@@ -313,7 +315,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "asks two questions one after another, although the handler swallows errors",
+    name: "a handler that swallows errors asks two questions one after another",
     async run(peer) {
       peer.asked.length = 0;
       assertEquals(toGiven(await peer.callTool("ask_caught")), text("Ada true"));
@@ -321,7 +323,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "keeps a value across a question",
+    name: "a handler keeps a value across a question",
     async run(peer) {
       const { made: before } = await readSeen(peer);
       peer.asked.length = 0;
@@ -332,26 +334,26 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "accepts a declined question",
+    name: "the user declines a question",
     async run(peer) {
       assertEquals(toGiven(await peer.callTool("ask_refused")), text("decline"));
     },
   },
   {
-    name: "requests URL elicitation",
+    name: "a handler requests URL elicitation",
     async run(peer) {
       if (peer.version >= "2025-11-25") assertEquals(toGiven(await peer.callTool("ask_visit")), text("accept"));
     },
   },
   {
-    name: "requests sampling and roots",
+    name: "a handler requests sampling and roots",
     async run(peer) {
       assertEquals(toGiven(await peer.callTool("ask_model")), text("parrot-1: A parrot"));
       assertEquals(toGiven(await peer.callTool("ask_roots")), text("file:///home/ada file:///srv"));
     },
   },
   {
-    name: "asks a question before a prompt and a resource",
+    name: "a prompt and a resource ask a question before they return",
     async run(peer) {
       const { messages } = await peer.getPrompt({ name: "ask_prompt" });
       assertEquals(messages, [{ role: "user", content: { type: "text", text: "About tea." } }]);
@@ -360,7 +362,7 @@ export const behaviours: readonly { readonly name: string; run(peer: Peer): Prom
     },
   },
   {
-    name: "cancels a call",
+    name: "the client cancels a call",
     async run(peer) {
       const before = await readSeen(peer);
       const cancel = new AbortController();

@@ -1,4 +1,4 @@
-// Servers in the style of other libraries: their schemas and handlers work unchanged.
+// Schemas and handlers written for other libraries work unchanged in this library.
 import type { Server } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertStringIncludes } from "../support/std.ts";
@@ -9,7 +9,7 @@ import { weather } from "./ported/weather.ts";
 type Params = Record<string, unknown>;
 type Ask = (method: string, params: Params) => Promise<Params>;
 
-/** A client that sends no session id, as some clients do regardless of the server's response. */
+/** Creates a client that never sends a session id, like some real clients. */
 function sessionless(server: Server): Ask {
   return async (method, params) => {
     const response = await server.fetch(
@@ -52,7 +52,7 @@ const CLIENTS: Record<string, (server: Server) => Promise<Ask & Partial<AsyncDis
 
 for (const [name, open] of Object.entries(CLIENTS)) {
   const test = (what: string, server: Server, run: (call: Call, ask: Ask) => Promise<void>) =>
-    Deno.test(`ported: ${what} for ${name}`, async () => {
+    Deno.test(`ported: ${what} work for ${name}`, async () => {
       const ask = await open(server);
       const call: Call = async (name, args) => {
         const { content, structuredContent, isError } = await ask("tools/call", { name, arguments: args });
@@ -66,7 +66,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     });
   const text = (text: string) => ({ type: "text", text });
 
-  test("plain shapes, dates and full results", weather, async (call, ask) => {
+  test("plain zod shapes, dates and full results", weather, async (call, ask) => {
     assertEquals(await call("forecast", { city: "Bern", days: 1 }), {
       content: [text("Bern\n1: 20 °C")],
       structuredContent: { city: "Bern", days: 1 },
@@ -106,7 +106,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     assertEquals(messages, [{ role: "user", content: text("Summarize a") }]);
   });
 
-  test("raw schemas, bigints and bytes", calculator, async (call, ask) => {
+  test("raw JSON Schemas, bigints and bytes", calculator, async (call, ask) => {
     assertEquals((await call("add", { a: 1 })).content, [text("11")]);
     assertEquals((await call("add", { a: 1, b: 2 })).content, [text("3")]);
     const big = { power: String(3n ** 100n) };

@@ -1,15 +1,16 @@
-// Runtime support for the tests with other clients: a port, a process of either runtime, a connection that can be cut.
+// Helpers for the peer tests on both runtimes: serve on a port, find the commands of the runtimes, and lose
+// connections.
 import type { ConnectionInfo } from "../../src/transports/http/access.ts";
 
 type Fetch = (request: Request, info?: ConnectionInfo) => Promise<Response>;
 
-/** A service on a port. Only Bun uses the field `websocket`. */
+/** What `serve` serves. Only Bun uses the field `websocket`. */
 export interface Service {
   readonly fetch: Fetch;
   readonly websocket?: object;
 }
 
-/** A service on a free port of 127.0.0.1. */
+/** A running service. Disposing the object stops the service. */
 export interface Port extends AsyncDisposable {
   /** The host and port, such as `127.0.0.1:40123`. */
   readonly host: string;
@@ -24,9 +25,9 @@ interface BunHost {
   which(name: string): string | null;
 }
 
-const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // This package has no types for Deno.
+const { Bun: bun } = globalThis as unknown as { readonly Bun?: BunHost }; // The types of this package do not declare `Bun`.
 
-/** Serves until disposed. */
+/** Serves on a free port of 127.0.0.1 until the result is disposed. */
 export function serve({ fetch, websocket }: Service): Port {
   if (bun) {
     const server = bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 10, fetch, websocket });
@@ -49,7 +50,7 @@ export interface Command {
   readonly args: string[];
 }
 
-/** The command that runs a file on each installed runtime, as configured for a client. */
+/** Returns the command that runs a file, for each installed runtime. */
 export function listCommands(file: URL): readonly (Command & { readonly runtime: "deno" | "bun" })[] {
   const own = bun ? "bun" : "deno";
   return (["deno", "bun"] as const).flatMap((runtime) => {
@@ -59,7 +60,7 @@ export function listCommands(file: URL): readonly (Command & { readonly runtime:
   });
 }
 
-/** The arguments that bridge a client over stdio to a URL. `words` run the command line. */
+/** Returns the arguments that run `bridge` for a URL. `words` are the arguments that run the CLI. */
 export function toBridge(words: readonly string[], url: string): string[] {
   const permissions = words[0] === "run" ? ["-A"] : [];
   return [...words.slice(0, -1), ...permissions, words.at(-1) ?? "", "bridge", url];
@@ -75,18 +76,17 @@ function find(name: string): string | undefined {
   }
 }
 
-/** A `fetch` whose connections can be lost in transit. */
+/** A `fetch` whose connections a test can lose. */
 export interface Wire {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
-  /** The number of open streams that neither side has ended. */
+  /** Returns the number of open streams of this method. */
   streams(method: "GET" | "POST"): number;
   /** Drops all further data on open streams of this method. */
   lose(method: "GET" | "POST"): void;
-  /** Ends the connections of open streams of this method, as a network would. */
+  /** Ends the connections of open streams of this method. Client and server both detect the loss. */
   cut(method: "GET" | "POST"): void;
   /**
-   * Ends the connections like `cut`, but the server does not detect it: its connections stay open, with a reader that
-   * stalls.
+   * Ends the connections for the client only. For the server, the connections stay open, and the client stops reading.
    */
   vanish(method: "GET" | "POST"): void;
 }
@@ -98,7 +98,7 @@ interface Strand {
   vanish(): void;
 }
 
-/** Creates a `fetch` whose connections can be lost. */
+/** Creates a `fetch` whose connections a test can lose. */
 export function createWire(): Wire {
   const strands = new Set<Strand>();
   const listOf = (method: string) => [...strands].filter((strand) => strand.method === method);
@@ -121,8 +121,7 @@ export function createWire(): Wire {
           strands.delete(strand);
           controller.error(new Error("the connection is lost"));
         };
-        // The loss does not use an abort signal, because under Deno a request's signal may be garbage collected, and
-        // then never aborts.
+        // Do not use an abort signal, because Deno can garbage-collect a request's signal, which then never aborts.
         strand.cut = () => {
           strand.vanish();
           reader.cancel().catch(() => {});

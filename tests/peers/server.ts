@@ -1,4 +1,4 @@
-// One handler of every kind, for other clients.
+// The peer server: a server with every kind of handler, for tests with other clients.
 import {
   type Context,
   createServer,
@@ -16,7 +16,7 @@ import { testLimits } from "../support/limits.ts";
 
 const PIXEL = Uint8Array.of(137, 80, 78, 71);
 
-/** The content that the tool `give` can return. */
+/** What the tool `give` can return, by the value of its argument. */
 const gifts: Readonly<Record<string, () => string | number | boolean | null | object>> = {
   text: () => "a text",
   number: () => 42,
@@ -46,7 +46,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** Creates an independent server, whose tools share no counts and no state with another server. */
+/** Creates a server with its own counts and state. */
 export function createPeerServer(): Server {
   const seen = { waiting: 0, aborted: 0, made: 0 };
   const held: (() => void)[] = [];
@@ -87,7 +87,8 @@ export function createPeerServer(): Server {
       description: "Tells how far it is, and ends when `go` is called",
       input: z.object({ to: z.int() }),
       run: async ({ to }, ctx) => {
-        // The call waits before the last value, because the call of `go` could otherwise arrive too early.
+        // Start waiting for `go` before reporting the last value, because the client calls `go` when this value
+        // arrives.
         const going = new Promise<void>((resolve) => held.push(resolve));
         for (let at = 1; at <= to; at++) await ctx.progress(at, { total: to, message: `at ${at}` });
         await going;
@@ -248,10 +249,10 @@ export function createPeerServer(): Server {
     version: "1.2.3",
     title: "For peers",
     instructions: "Try everything.",
-    // With this page size, every list but the shortest has several pages.
+    // With this page size, all lists except the shortest list have several pages.
     limits: testLimits({ calls: { pageItems: 3 } }),
     handlers: [...giving, ...telling, ...asking, ...reading, ...changing],
-    // Unexpected errors of handlers are part of the tests, and would only clutter the terminal.
+    // Do not print faults, because tests cause handler errors on purpose.
     observer: { fault() {} },
   });
   return server;

@@ -1,4 +1,4 @@
-// Serves the server for peers over stdio, so that a client can start it as a process.
+// Serves the peer server over stdio, so that a client can start the server as a process.
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
 import server from "./server.ts";
 

@@ -1,5 +1,5 @@
-// The official client of the first generation, which most hosts ship, against this library: Streamable HTTP with lost
-// connections, stdio, HTTP+SSE, and WebSocket.
+// Version 1 of the official SDK's client, which most hosts use, with this library: Streamable HTTP with lost
+// connections, stdio, HTTP+SSE and WebSocket.
 import { assertEquals, assertObjectMatch, assertRejects } from "@std/assert";
 import { Client } from "@modelcontextprotocol/sdk/client";
 // @ts-types="@modelcontextprotocol/sdk/client/sse"
@@ -90,7 +90,9 @@ function chain(first: (text: string) => void, second?: (text: string) => void): 
   };
 }
 
-/** Makes the client propose an older revision, because it always proposes its newest revision. */
+/**
+ * Changes the revision in the client's `initialize` request, because the client always proposes its newest revision.
+ */
 function propose(transport: Transport, version: string): Transport {
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
@@ -118,7 +120,7 @@ interface Wired extends Served {
   readonly transport: StreamableHTTPClientTransport;
 }
 
-/** Connects by Streamable HTTP, and waits until the GET stream is open. */
+/** Connects over Streamable HTTP, and waits until the GET stream is open. */
 async function connectHttp(stack: AsyncDisposableStack): Promise<Wired> {
   const served = start(stack);
   const wire = createWire();
@@ -168,7 +170,7 @@ const ways: readonly Way[] = [
 ];
 
 for (const way of ways) {
-  Deno.test(`client 1.32.2 over ${way.name}`, async (t) => {
+  Deno.test(`the official SDK's client 1.32.2 works over ${way.name}`, async (t) => {
     await using stack = new AsyncDisposableStack();
     const peer = await way.connect(stack);
     assertEquals(peer.version, way.version ?? "2025-11-25");
@@ -177,7 +179,7 @@ for (const way of ways) {
   });
 }
 
-/** A tool that the test controls: its context, and a function that ends the call. */
+/** Adds a tool that the test controls. Returns the context of the first call, and a function that ends the call. */
 function createStory(server: Server): { readonly begun: Promise<Context>; readonly end: (text: string) => void } {
   const { promise: begun, resolve: begin } = Promise.withResolvers<Context>();
   const { promise: ended, resolve: end } = Promise.withResolvers<string>();
@@ -197,12 +199,12 @@ function wordsOf({ heard }: Peer): unknown[] {
   return heard.filter(({ method }) => method === "notifications/message").map(({ params }) => params?.data);
 }
 
-/** Calls the tool with a story, and waits until the client has its first word. */
+/** Calls the tool `story`, and waits until the client has received a first log message. */
 async function beginStory(stack: AsyncDisposableStack) {
   const { peer, wire, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // The call is awaited at the end. Another failure may occur before.
+  result.catch(() => {}); // Prevent an unhandled rejection, because the test may fail before it awaits the call.
   const ctx = await begun;
   await ctx.log.info("heard");
   await until(() => wordsOf(peer).length === 1, "the first word");
@@ -210,7 +212,7 @@ async function beginStory(stack: AsyncDisposableStack) {
 }
 
 for (const fault of ["cut", "vanish"] as const) {
-  Deno.test(`client 1.32.2 gets every message of a call exactly once (${fault})`, async () => {
+  Deno.test(`the official SDK's client 1.32.2 receives every message of a call exactly once (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, ctx, end, result } = await beginStory(stack);
     wire.lose("POST");
@@ -239,7 +241,7 @@ for (const fault of ["cut", "vanish"] as const) {
     assertEquals(peer.asked, ["Who?"]);
   });
 
-  Deno.test(`client 1.32.2 gets every notification exactly once (${fault})`, async () => {
+  Deno.test(`the official SDK's client 1.32.2 receives every notification exactly once (${fault})`, async () => {
     await using stack = new AsyncDisposableStack();
     const { peer, wire, server } = await connectHttp(stack);
     for (let i = 1; i <= 6; i++) await peer.watch(`note://${i}`);
@@ -262,7 +264,7 @@ for (const fault of ["cut", "vanish"] as const) {
   });
 }
 
-Deno.test("client 1.32.2 resumes when two connections in a row are lost before the first message", async () => {
+Deno.test("the official SDK's client 1.32.2 resumes a stream after two lost connections in a row", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, wire, ctx, end, result } = await beginStory(stack);
   wire.cut("POST");
@@ -275,12 +277,12 @@ Deno.test("client 1.32.2 resumes when two connections in a row are lost before t
   assertEquals(wordsOf(peer), ["heard", "said to nobody"]);
 });
 
-Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => {
+Deno.test("the official SDK's client 1.32.2 resumes a stream that the handler has closed", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, server } = await connectHttp(stack);
   const { begun, end } = createStory(server);
   const result = peer.callTool("story");
-  result.catch(() => {}); // The call is awaited at the end. Another failure may occur before.
+  result.catch(() => {}); // Prevent an unhandled rejection, because the test may fail before it awaits the call.
   const ctx = await begun;
   await ctx.log.info("before");
   ctx.closeStream(20);
@@ -291,7 +293,7 @@ Deno.test("client 1.32.2 resumes when a handler closes the stream", async () => 
   assertEquals(wordsOf(peer), ["before", "while nobody listened"]);
 });
 
-Deno.test("client 1.32.2 that ends its session ends its running calls, and the ended session is unusable", async () => {
+Deno.test("if the official SDK's client 1.32.2 ends its session, its running calls end, and requests in the session are refused", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, transport, server, host, wire } = await connectHttp(stack);
   const { begun } = createStory(server);
@@ -311,7 +313,7 @@ Deno.test("client 1.32.2 that ends its session ends its running calls, and the e
   assertObjectMatch(error as object, { code: 404 });
 });
 
-Deno.test("client 1.32.2 continues when the server has restarted with the same secret", async () => {
+Deno.test("the official SDK's client 1.32.2 continues its session after the server has restarted with the same secret", async () => {
   await using stack = new AsyncDisposableStack();
   const secret = "a secret of more than thirty-two characters";
   const start = () => createServer({ name: "phoenix", version: "1.0.0", secret, handlers: [lives] });
@@ -328,7 +330,7 @@ Deno.test("client 1.32.2 continues when the server has restarted with the same s
   assertObjectMatch(await peer.callTool("lives"), { content: [{ text: "2" }] });
 });
 
-Deno.test("clients 1.32.2 that use the same ids do not cancel each other's calls", async () => {
+Deno.test("two of the official SDK's clients 1.32.2 with the same request ids do not cancel each other's calls", async () => {
   await using stack = new AsyncDisposableStack();
   const { host, server } = start(stack);
   const signals: AbortSignal[] = [];

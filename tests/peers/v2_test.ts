@@ -1,4 +1,4 @@
-// The official client of the newest generation against this library: both eras, HTTP and stdio.
+// Version 2 of the official SDK's client with this library: both eras, over HTTP, stdio and the bridge.
 import { assertEquals, assertRejects } from "@std/assert";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -82,7 +82,7 @@ async function connect(transport: Transport, mode: Mode, version?: string): Prom
   };
 }
 
-/** Connects over HTTP to a new server. For an older client, waits until its stream is open. */
+/** Connects a client over HTTP to a new server. In the legacy era, waits until the GET stream is open. */
 async function connectHttp(
   stack: AsyncDisposableStack,
   mode: Mode,
@@ -124,7 +124,7 @@ const ways = [
 
 for (const [era, mode, version] of eras) {
   for (const way of ways) {
-    Deno.test(`client 2.4.0 in the ${era} era over ${way.name}`, async (t) => {
+    Deno.test(`the official SDK's client 2.4.0 works in the ${era} era over ${way.name}`, async (t) => {
       await using stack = new AsyncDisposableStack();
       const peer = await way.connect(stack, mode);
       assertEquals([peer.era, peer.version], [era, version]);
@@ -135,7 +135,7 @@ for (const [era, mode, version] of eras) {
 }
 
 for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
-  Deno.test(`client 2.4.0 that supports only ${version} over HTTP`, async (t) => {
+  Deno.test(`the official SDK's client 2.4.0 works over HTTP if it supports only ${version}`, async (t) => {
     await using stack = new AsyncDisposableStack();
     const { peer } = await connectHttp(stack, "legacy", version);
     assertEquals(peer.version, version);
@@ -145,7 +145,7 @@ for (const version of ["2025-06-18", "2025-03-26", "2024-11-05"]) {
 }
 
 for (const way of ways) {
-  Deno.test(`client 2.4.0 detects the newest era over ${way.name}`, async () => {
+  Deno.test(`the official SDK's client 2.4.0 detects the modern era over ${way.name}`, async () => {
     await using stack = new AsyncDisposableStack();
     const peer = await way.connect(stack, "auto");
     assertEquals([peer.era, peer.version], ["modern", "2026-07-28"]);
@@ -153,7 +153,7 @@ for (const way of ways) {
   });
 }
 
-Deno.test("client 2.4.0 in the modern era: a lost connection cancels the call", async () => {
+Deno.test("in the modern era, the call of the official SDK's client 2.4.0 is cancelled if the connection is lost", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, wire } = await connectHttp(stack, { pin: "2026-07-28" });
   const begun = Promise.withResolvers<void>();
@@ -166,12 +166,12 @@ Deno.test("client 2.4.0 in the modern era: a lost connection cancels the call", 
     async () => JSON.stringify(await peer.callTool("seen")).includes('\\"aborted\\":1'),
     "the call is cancelled on the server",
   );
-  // The client itself does not detect the loss.
+  // Abort the call, because the client does not detect that the connection was lost.
   giveUp.abort();
   await lost;
 });
 
-Deno.test("client 2.4.0 in the modern era: a subscription ends with the server", async () => {
+Deno.test("in the modern era, a subscription of the official SDK's client 2.4.0 ends when the server closes", async () => {
   const server = createPeerServer();
   await using port = serve(server);
   const transport = new StreamableHTTPClientTransport(new URL(`http://${port.host}/mcp`));
@@ -181,7 +181,7 @@ Deno.test("client 2.4.0 in the modern era: a subscription ends with the server",
   assertEquals(await listening.closed, "graceful");
 });
 
-Deno.test("client 2.4.0 in the legacy era: a terminated session is unknown", async () => {
+Deno.test("in the legacy era, the official SDK's client 2.4.0 cannot use a session that it has terminated", async () => {
   await using stack = new AsyncDisposableStack();
   const { peer, transport, wire, url } = await connectHttp(stack, "legacy");
   const { sessionId = "" } = transport;

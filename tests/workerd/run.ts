@@ -1,7 +1,7 @@
-// Runs a server file, bundled, in workerd: a runtime that has neither Deno's nor Bun's globals, so that a server
-// running there uses web standards only. It is a separate task because workerd is a program of 160 MB.
+// Bundles a server file and runs the bundle in workerd. Workerd has no Deno or Bun globals, so the server can use only
+// web standards. This test is a separate task, because it installs workerd (160 MB).
 //
-//   deno task test:workerd [file]
+// deno task test:workerd [file]
 import { assertEquals } from "@std/assert";
 
 const VERSION = "1.20261117.1";
@@ -15,7 +15,10 @@ async function run(command: string, args: readonly string[]): Promise<void> {
   );
 }
 
-/** The path of the program, downloaded once into the temporary files. */
+/**
+ * Installs workerd into the folder for temporary files, unless it is already installed. Returns the path of the
+ * executable.
+ */
 async function install(): Promise<string> {
   const folder = `${Deno.env.get("TMPDIR") ?? "/tmp"}/x-mcp-workerd-${VERSION}-${Deno.uid()}`;
   const path = `${folder}/node_modules/workerd/bin/workerd`;
@@ -41,7 +44,7 @@ interface Worker extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Serves a file on a free port of 127.0.0.1. */
+/** Bundles a file, and serves the bundle on a free port of 127.0.0.1. */
 async function start(file: string): Promise<Worker> {
   const workerd = await install();
   const folder = await Deno.makeTempDir({ prefix: "workerd-" });
@@ -112,7 +115,7 @@ assertEquals(ready.status, 202);
 const legacy = await post(url, { jsonrpc: "2.0", id: 2, method: "tools/call", params: add }, session);
 assertEquals([legacy.status, legacy.message.result?.content], [200, sum], JSON.stringify(legacy));
 
-// Large bodies are queued elsewhere. Here no request may wait for another request.
+// On other runtimes, large bodies wait in a queue. In workerd, a request must not wait for another request.
 const listed = await Promise.all(Array.from({ length: 6 }, (_, i) =>
   post(url, {
     jsonrpc: "2.0",

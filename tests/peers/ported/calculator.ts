@@ -1,5 +1,5 @@
-// A server in the style of mcp-lite: raw JSON Schema or any Standard Schema, handlers that return full results and
-// bytes, and clients that do not keep a session.
+// A server in the style of mcp-lite: schemas are raw JSON Schema or any Standard Schema, and handlers return full
+// results and bytes.
 import { z } from "zod";
 import { createServer, McpError, resource, type Server, tool } from "../../../mod.ts";
 import { toStandardSchema } from "../../../src/schema/standard_schema.ts";

@@ -1,5 +1,5 @@
-// A server in the style of FastMCP for TypeScript: schemas of several libraries as parameters, `execute` functions that
-// return texts, blocks, files or nothing, and progress reports through the second argument.
+// A server in the style of FastMCP for TypeScript: parameters are schemas of several libraries, `execute` functions
+// return text, content blocks, files or nothing, and handlers report progress through the second argument.
 import { type } from "arktype";
 import * as v from "valibot";
 import { toStandardJsonSchema } from "@valibot/to-json-schema";

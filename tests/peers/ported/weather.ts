@@ -1,5 +1,5 @@
-// A server in the style of the official SDK, version 1: plain shapes of zod 3 and 4, handlers that return full results,
-// resources that get a URL and return `{ contents }`. Only the registration uses this library.
+// A server in the style of the official SDK, version 1: inputs are plain zod 3 and zod 4 shapes, handlers return full
+// results, and resources receive a URL and return `{ contents }`. Only the registration uses this library.
 import { z } from "zod";
 import { z as z3 } from "zod/v3";
 import { createServer, prompt, resource, type Server, tool } from "../../../mod.ts";
@@ -51,7 +51,6 @@ const report = ({ city, tone }: { city: string; tone?: string }) => ({
   }],
 });
 
-/** Serves the weather. */
 export const weather: Server = createServer({
   name: "weather",
   version: "1.0.0",

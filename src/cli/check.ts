@@ -43,13 +43,17 @@ export const check: Command = {
 async function checkTarget(args: Args): Promise<number> {
   const { operands, flags } = args;
   const [named, extra] = operands;
-  if (extra !== undefined) throw new UsageError(`Cannot check ${named} and ${extra}: check takes one target; remove ` +
-    "the other target");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot check ${named} and ${extra}: check takes one target; remove the other target`,
+    );
+  }
   rejectRest(args, "check");
   const maxTokens = flags["max-tokens"] ?? "20000";
   if (!/^\d+$/.test(maxTokens)) {
-    throw new UsageError(`Cannot use --max-tokens ${maxTokens}: it is not a whole number; write a number, such as ` +
-      "20000");
+    throw new UsageError(
+      `Cannot use --max-tokens ${maxTokens}: it is not a whole number; write a number, such as 20000`,
+    );
   }
   const target = named ?? await findTarget();
   if ("write-schema" in flags) await writeSchema(target);

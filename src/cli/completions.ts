@@ -44,8 +44,9 @@ function printScript(args: Args, commands: readonly Command[]): void {
   }
   // Reject other names, because the script contains the name without quotes.
   if (!/^[\w.-]+$/.test(name)) {
-    throw new UsageError(`Cannot complete ${name}: a name may contain letters, digits, _, - and .; choose another ` +
-      "name");
+    throw new UsageError(
+      `Cannot complete ${name}: a name may contain letters, digits, _, - and .; choose another name`,
+    );
   }
   console.log(toScript(name, commands));
 }

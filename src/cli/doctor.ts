@@ -70,8 +70,11 @@ async function diagnose(args: Args): Promise<number> {
     throw new UsageError("Cannot examine a command: it does not serve HTTP; use the inspect command, or name a URL");
   }
   if (url === undefined || !/^https?:/i.test(url) || !URL.canParse(url)) throw refuseUrl(url);
-  if (extra !== undefined) throw new UsageError(`Cannot examine ${url} and ${extra}: doctor examines one server; ` +
-    "remove the other URL");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot examine ${url} and ${extra}: doctor examines one server; remove the other URL`,
+    );
+  }
   const { origin } = flags;
   if (origin !== undefined && !(URL.canParse(origin) && new URL(origin).origin === origin)) {
     throw new UsageError(
@@ -142,8 +145,11 @@ async function diagnoseStores(args: Args): Promise<number> {
   const { operands: [target, extra], flags } = args;
   rejectRest(args, "doctor --store");
   if (!target) throw new UsageError("Cannot examine a store: no file is named; write doctor server.ts --store");
-  if (extra !== undefined) throw new UsageError(`Cannot examine ${target} and ${extra}: doctor examines one file; ` +
-    "remove the other file");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot examine ${target} and ${extra}: doctor examines one file; remove the other file`,
+    );
+  }
   if (/^https?:/i.test(target)) {
     throw new UsageError(`Cannot examine the store of ${target}: it is a URL; name the file that exports the server`);
   }

@@ -69,8 +69,11 @@ export function readParams({ all: { param } }: Args): Params | undefined {
     const at = word.indexOf("=");
     const name = word.slice(0, Math.max(0, at));
     if (!name) throw new UsageError(`Cannot read --param ${word}: it has no value; write --param NAME=VALUE`);
-    if (params.has(name)) throw new UsageError(`Cannot read --param ${word}: ${name} is given twice; remove one of ` +
-      "the two options");
+    if (params.has(name)) {
+      throw new UsageError(
+        `Cannot read --param ${word}: ${name} is given twice; remove one of the two options`,
+      );
+    }
     params.set(name, word.slice(at + 1));
   }
   return Object.fromEntries(params);

@@ -103,8 +103,11 @@ async function installTarget(args: Args): Promise<void> {
   if (target === undefined) {
     throw new UsageError("Cannot install a server: no server is named; name a file, a config file, a folder or a URL");
   }
-  if (extra !== undefined) throw new UsageError(`Cannot install ${target} and ${extra}: install takes one target; ` +
-    "remove the other target");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot install ${target} and ${extra}: install takes one target; remove the other target`,
+    );
+  }
   if ("force" in flags && flags.name === undefined) {
     throw new UsageError(
       "Cannot use --force without --name: the name that the server reports would decide which entry is replaced; " +

@@ -115,8 +115,9 @@ async function loadModule(target: string, imports?: ImportGraph): Promise<Loaded
 
   async function reload(changed: readonly string[]): Promise<readonly string[]> {
     if (listEndpoints(server).some(({ params }) => params.length)) {
-      throw new CliError(`Cannot reload ${target}: its handlers may depend on the parameters of the path; restart ` +
-        "the command");
+      throw new CliError(
+        `Cannot reload ${target}: its handlers may depend on the parameters of the path; restart the command`,
+      );
     }
     imports?.renew([url], changed.map((path) => platform.toFileUrl(path)));
     const next = await toServer(target, await importDefault(target, url));
@@ -158,8 +159,9 @@ function toPairs(target: string, server: Server, next: Server): readonly Reloade
   return listEndpoints(next).map(({ name, path, server: next }) => {
     const running = all.length > 1 ? all.find((other) => other.path === path) : all[0];
     if (running) return { running: running.server, next };
-    throw new CliError(`Cannot reload ${target}: it has a new server ${name}; restart the command to serve the new ` +
-      "server");
+    throw new CliError(
+      `Cannot reload ${target}: it has a new server ${name}; restart the command to serve the new server`,
+    );
   });
 }
 

@@ -34,8 +34,9 @@ async function signOutUser(args: Args): Promise<number> {
     return 0;
   }
   if (args.operands.length) {
-    throw new UsageError(`Cannot sign out of ${args.operands[0]} only: --all deletes the tokens for all servers; ` +
-      "remove the URL or --all");
+    throw new UsageError(
+      `Cannot sign out of ${args.operands[0]} only: --all deletes the tokens for all servers; remove the URL or --all`,
+    );
   }
   const keys = await folder.keys();
   for (const key of keys) {

@@ -37,8 +37,11 @@ async function createFiles(args: Args): Promise<void> {
   if (name === undefined) {
     throw new UsageError("Cannot create a server: no name is given; write a name, such as weather");
   }
-  if (extra !== undefined) throw new UsageError(`Cannot create ${name} and ${extra}: new creates one server; remove ` +
-    "the other name");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot create ${name} and ${extra}: new creates one server; remove the other name`,
+    );
+  }
   if (!SERVER_NAME.test(name)) {
     const stem = name.replace(/\.[cm]?[jt]s$/, "");
     const remedy = stem !== name && SERVER_NAME.test(stem)

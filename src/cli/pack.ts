@@ -73,8 +73,11 @@ export const pack: Command = {
 async function packServer(args: Args): Promise<void> {
   const { operands: [named, extra], flags, all } = args;
   rejectRest(args, "pack");
-  if (extra !== undefined) throw new UsageError(`Cannot pack ${named} and ${extra}: pack takes one server; remove ` +
-    "the other server");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot pack ${named} and ${extra}: pack takes one server; remove the other server`,
+    );
+  }
   const target = named ?? await findTarget();
   const path = await findFile(target);
   const settings = readSettings(all.ask ?? []);
@@ -142,8 +145,11 @@ async function readFiles(folder: string, paths: readonly string[]): Promise<Read
     await add(joinPath(folder, name), name);
   }
   for (const name of [ENTRY, "manifest.json"]) {
-    if (files.has(name)) throw new CliError(`Cannot include ${name}: the bundle already contains a file with this ` +
-      "name; rename your file");
+    if (files.has(name)) {
+      throw new CliError(
+        `Cannot include ${name}: the bundle already contains a file with this name; rename your file`,
+      );
+    }
   }
   return files;
 }
@@ -163,8 +169,9 @@ const PNG = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 function toInside(folder: string, path: string): string {
   const name = toRelativePath(folder, platform.toPath(path));
   if (name) return name;
-  throw new UsageError(`Cannot include ${path}: it is not in ${folder}, the folder of the server; move the file to ` +
-    "this folder");
+  throw new UsageError(
+    `Cannot include ${path}: it is not in ${folder}, the folder of the server; move the file to this folder`,
+  );
 }
 
 /** Bundles the server. Throws if the bundle contains code that Node cannot run. */
@@ -260,8 +267,9 @@ function readRepository(value: unknown): string | undefined {
 function readPackageName(project: Params): string {
   const name = toText(project.name);
   if (name !== undefined && project.private !== true) return name;
-  throw new UsageError("Cannot use --npm: package.json does not describe a public package; add a name, or remove " +
-    "--npm");
+  throw new UsageError(
+    "Cannot use --npm: package.json does not describe a public package; add a name, or remove --npm",
+  );
 }
 
 async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {

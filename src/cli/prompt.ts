@@ -94,7 +94,10 @@ function toSchema({ arguments: listed }: ListedPrompt): Params {
 
 function toTexts(args: Params): Record<string, string> {
   const other = Object.entries(args).find(([, value]) => typeof value !== "string");
-  if (other) throw new CliError(`Cannot send ${other[0]}: arguments of prompts must be strings; put the value in ` +
-    "quotation marks");
+  if (other) {
+    throw new CliError(
+      `Cannot send ${other[0]}: arguments of prompts must be strings; put the value in quotation marks`,
+    );
+  }
   return Object.fromEntries(Object.entries(args).map(([name, value]) => [name, String(value)]));
 }

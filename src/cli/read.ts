@@ -38,8 +38,11 @@ export const read: Command = {
 
 async function readResource(session: InteractiveSession, { flags }: Args): Promise<number> {
   const { client, operands: [uri, extra], request } = session;
-  if (extra !== undefined) throw new UsageError(`Cannot read ${extra} and ${uri}: read takes one URI; remove the ` +
-    "other URI");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot read ${extra} and ${uri}: read takes one URI; remove the other URI`,
+    );
+  }
   if (uri === undefined) return await printResources(session, "json" in flags);
   const result = await request((options) => client.readResource(uri, options)).catch((error) =>
     explain(error, uri, session)

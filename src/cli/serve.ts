@@ -77,8 +77,9 @@ async function serveTarget(args: Args): Promise<void> {
     return await (await importModule<typeof import("./inspector/serve.ts")>("./inspector/serve.ts")).servePage(args);
   }
   if (extra !== undefined) {
-    throw new UsageError(`Cannot serve ${named} and ${extra}: serve takes one target; remove the other target, or ` +
-      "quote the pattern");
+    throw new UsageError(
+      `Cannot serve ${named} and ${extra}: serve takes one target; remove the other target, or quote the pattern`,
+    );
   }
   const isTerminal = await platform.isTerminal();
   const isHttp = !("stdio" in flags) && ("http" in flags || isTerminal);

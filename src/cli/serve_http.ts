@@ -53,8 +53,9 @@ export function readHttpAddress(flags: Args["flags"]): HttpAddress {
 function readPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
-  throw new UsageError(`Cannot listen on port ${text}: it is not a port; write a number from 0 (any free port) to ` +
-    "65535");
+  throw new UsageError(
+    `Cannot listen on port ${text}: it is not a port; write a number from 0 (any free port) to 65535`,
+  );
 }
 
 /**

@@ -51,8 +51,11 @@ async function useTask(session: InteractiveSession, args: Args, action: typeof A
   if (id === undefined) {
     throw new UsageError(`Cannot ${action} a task: no ID is named; write the ID that call --task prints`);
   }
-  if (extra !== undefined) throw new UsageError(`Cannot ${action} ${extra} and ${id}: task takes one ID; remove the ` +
-    "other ID");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot ${action} ${extra} and ${id}: task takes one ID; remove the other ID`,
+    );
+  }
   const handle = resumeTask(client, id);
   if (action === "wait") return await waitForTask(handle, session, { args, cancels: false });
   if (action === "cancel") {

@@ -43,15 +43,19 @@ export async function readPresetAnswers({ all }: Args): Promise<PresetAnswers> {
     const name = text.slice(0, Math.max(0, equals)).trim();
     if (name) values.set(name, [...values.get(name) ?? [], text.slice(equals + 1)]);
     else if (text === "accept" || text === "decline" || text === "cancel") {
-      if ((action ?? text) !== text) throw new UsageError(`Cannot answer ${action} and ${text}: --answer takes one ` +
-        "action; remove one of the two");
+      if ((action ?? text) !== text) {
+        throw new UsageError(
+          `Cannot answer ${action} and ${text}: --answer takes one action; remove one of the two`,
+        );
+      }
       action = text;
     } else throw new UsageError(`Cannot answer ${text}: write name=value, accept, decline or cancel`);
   }
   const [name] = values.keys();
   if (name !== undefined && (action === "decline" || action === "cancel")) {
-    throw new UsageError(`Cannot answer ${action} and ${name}=…: a refusal has no values; remove one of the two ` +
-      "answers");
+    throw new UsageError(
+      `Cannot answer ${action} and ${name}=…: a refusal has no values; remove one of the two answers`,
+    );
   }
   return { values, action, roots: await Promise.all((all.root ?? []).map(toRoot)) };
 }

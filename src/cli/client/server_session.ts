@@ -181,11 +181,15 @@ export async function findServer(args: Args, verb: string, isOptional: boolean):
   if (rest) return findCommand(args, rest, verb);
   const isUrl = named !== undefined && /^https?:/i.test(named);
   const wrong = ["server", "param"].find((name) => name in args.flags && isUrl);
-  if (wrong) throw new UsageError(`Cannot use --${wrong}: the option is for a file; write the endpoint's path in ` +
-    "the URL");
+  if (wrong) {
+    throw new UsageError(
+      `Cannot use --${wrong}: the option is for a file; write the endpoint's path in the URL`,
+    );
+  }
   if (all.env) {
-    throw new UsageError("Cannot use --env: the option is for a command that starts a server; write the command " +
-      "after --");
+    throw new UsageError(
+      "Cannot use --env: the option is for a command that starts a server; write the command after --",
+    );
   }
   if (named === undefined && !isOptional) {
     throw new UsageError(

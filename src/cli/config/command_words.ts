@@ -123,8 +123,9 @@ export function fillWords({ words, program, input }: ParsedCommand, args: Argume
       if (text.includes("\0")) throw new ToolError("Cannot run the program: an argument contains a NUL character");
       // Reject an option, because a call could otherwise set options that the config file does not offer.
       if (canBeOption && text.startsWith("-")) {
-        throw new ToolError(`Cannot run ${program}: ${names[0]} begins with "-", so the program would read the ` +
-          "argument as an option");
+        throw new ToolError(
+          `Cannot run ${program}: ${names[0]} begins with "-", so the program would read the argument as an option`,
+        );
       }
     }
     last = texts.at(-1) ?? last;

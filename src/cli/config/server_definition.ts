@@ -160,8 +160,9 @@ async function importHandlers(name: string, path: string): Promise<readonly Hand
   const exported = await importDefault(name, platform.toFileUrl(path));
   const list: readonly unknown[] = Array.isArray(exported) ? exported : [exported];
   if (list.every(isHandler)) return list;
-  throw new TypeError("the default export is neither a handler (tool, resource or prompt) nor an array of handlers; " +
-    "export a handler");
+  throw new TypeError(
+    "the default export is neither a handler (tool, resource or prompt) nor an array of handlers; export a handler",
+  );
 }
 
 async function buildPrompt(main: Source, path: string): Promise<Handler> {

@@ -165,8 +165,9 @@ async function checkValues({ stores, key }: Bench, check: Check): Promise<void> 
       );
     }
   }
-  check.ok(`of ${WRITERS} concurrent writes that require the same version, exactly one succeeds (tested ` +
-    `${2 * ROUNDS} times)`);
+  check.ok(
+    `of ${WRITERS} concurrent writes that require the same version, exactly one succeeds (tested ${2 * ROUNDS} times)`,
+  );
 }
 
 async function checkLogs({ stores, key }: Bench, check: Check): Promise<void> {

@@ -59,14 +59,12 @@ function readServer(
     const [command, ...args] = rest;
     if (command === undefined) {
       throw new CliError(
-        "Cannot inspect a server: no command follows --; write the " +
-          "command that starts the server",
+        "Cannot inspect a server: no command follows --; write the command that starts the server",
       );
     }
     if (named !== undefined) {
       throw new CliError(
-        `Cannot inspect ${named} too: name one server, or one command after ` +
-          "--",
+        `Cannot inspect ${named} too: name one server, or one command after --`,
       );
     }
     if (Object.keys(headers).length) {

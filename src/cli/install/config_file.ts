@@ -74,8 +74,9 @@ async function readExisting(file: string): Promise<{ readonly facts?: FileFacts;
     if (facts.kind === "file") return { facts, bytes: await platform.files.read(file, MAX_BYTES + 1) };
   } catch (error) {
     if (!hasErrorCode(error)) throw error;
-    throw new CliError(`Cannot read ${file}: ${error.message}; check the file's permissions, or name another file ` +
-      "with --file");
+    throw new CliError(
+      `Cannot read ${file}: ${error.message}; check the file's permissions, or name another file with --file`,
+    );
   }
   throw new CliError(`Cannot change ${file}: it is not a regular file; name another file with --file`);
 }
@@ -93,15 +94,17 @@ export async function writeChange(change: ConfigChange): Promise<string | undefi
     return await withLock(file, () => facts ? replaceFile(change, facts) : createFile(file, after));
   } catch (error) {
     if (error instanceof CliError || !hasErrorCode(error)) throw error;
-    throw new CliError(`Cannot write ${file}: ${error.message}; check the file's permissions, or name another file ` +
-      "with --file");
+    throw new CliError(
+      `Cannot write ${file}: ${error.message}; check the file's permissions, or name another file with --file`,
+    );
   }
 }
 
 async function prepareFolder(file: string): Promise<void> {
   if ((await platform.files.lstat(file))?.kind === "link") {
-    throw new CliError(`Cannot change ${file}: it is a broken symbolic link; remove the link, or name another file ` +
-      "with --file");
+    throw new CliError(
+      `Cannot change ${file}: it is a broken symbolic link; remove the link, or name another file with --file`,
+    );
   }
   await platform.files.makeFolder(toFolder(file));
 }

@@ -75,8 +75,9 @@ export async function checkEntry(name: string, target: EntryTarget): Promise<Ent
     const problem = findConnectionProblem(error);
     if (problem) {
       const state = toPrintableLine(problem.state);
-      throw new CliError(`Cannot install ${name}: the server does not respond: ${state}; ${problem.remedy}, or add ` +
-        "--no-check");
+      throw new CliError(
+        `Cannot install ${name}: the server does not respond: ${state}; ${problem.remedy}, or add --no-check`,
+      );
     }
     const action = "url" in target ? "respond" : "start";
     const state = `the server does not ${action}: ${toPrintableLine(error.message)}`;

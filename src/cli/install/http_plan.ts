@@ -28,8 +28,9 @@ export function planHttp(target: string, destination: Destination, { flags, all 
   const stdioOptions = ["env", "server", "param", "allow-all", "allow-none", ...KINDS.map((kind) => `allow-${kind}`)];
   const unusable = stdioOptions.find((name) => name in flags);
   if (unusable) {
-    throw new UsageError(`Cannot use --${unusable}: the option is for a server that the client starts; remove the ` +
-      "option");
+    throw new UsageError(
+      `Cannot use --${unusable}: the option is for a server that the client starts; remove the option`,
+    );
   }
   if (!toHttpEntry || "bridge" in flags) return planBridge(target, url, destination, all.header);
   const typed = Object.entries(readHeaders(all.header));
@@ -69,12 +70,17 @@ function planBridge(target: string, url: URL, destination: Destination, headers?
 }
 
 function readUrl(target: string): URL {
-  if (!URL.canParse(target)) throw new UsageError(`Cannot install ${target}: it is not a valid URL; check the ` +
-    "spelling");
+  if (!URL.canParse(target)) {
+    throw new UsageError(
+      `Cannot install ${target}: it is not a valid URL; check the spelling`,
+    );
+  }
   const url = new URL(target);
   if (!url.username && !url.password) return url;
-  throw new UsageError("Cannot install a URL that contains a user name or password: remove both from the URL; write " +
-    "--header authorization=…");
+  throw new UsageError(
+    "Cannot install a URL that contains a user name or password: remove both from the URL; write " +
+      "--header authorization=…",
+  );
 }
 
 /**

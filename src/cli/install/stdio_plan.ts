@@ -127,8 +127,9 @@ function toPermissionFlags(
 function rejectContradiction(flags: Args["flags"]): void {
   const given = ["all", "none", ...KINDS].map((kind) => `allow-${kind}`).filter((name) => name in flags);
   if (given.length < 2 || !/^allow-(all|none)$/.test(given[0])) return;
-  throw new UsageError(`Cannot use --${given[0]} with --${given[1]}: the options contradict each other; remove one ` +
-    "of the two");
+  throw new UsageError(
+    `Cannot use --${given[0]} with --${given[1]}: the options contradict each other; remove one of the two`,
+  );
 }
 
 /** Splits the values of a repeatable option at commas, and removes duplicates. */
@@ -152,8 +153,9 @@ export function toCommand(
 function readVariables(names: readonly string[], { client, isShared }: Destination): Readonly<Record<string, string>> {
   return Object.fromEntries(names.flatMap((name) => {
     if (!/^[A-Za-z_]\w*$/.test(name)) {
-      throw new UsageError(`Cannot pass ${name}: it is not the name of a variable; write --env with names of ` +
-        "variables");
+      throw new UsageError(
+        `Cannot pass ${name}: it is not the name of a variable; write --env with names of variables`,
+      );
     }
     const value = platform.env(name);
     if (value !== undefined) return [[name, value]];

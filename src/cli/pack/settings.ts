@@ -54,8 +54,9 @@ function readSetting(word: string): Setting {
   }
   // Reject an empty path, because Node does not accept an empty path in the flag that grants read permission.
   if (isPath(type) && preset === "") {
-    throw new UsageError(`Cannot ask for ${name}: the default of a ${type} cannot be empty; write a default, or ` +
-      "remove the =");
+    throw new UsageError(
+      `Cannot ask for ${name}: the default of a ${type} cannot be empty; write a default, or remove the =`,
+    );
   }
   const text = description ?? `The environment variable ${name} of the server`;
   return { name, type, description: text, ...preset !== undefined && { preset } };

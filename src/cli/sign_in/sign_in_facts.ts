@@ -19,11 +19,15 @@ export function readServerUrl([url, extra]: readonly string[], verb: string): st
       `Cannot ${verb} a server: no URL is given; write the server's URL, such as https://mcp.example.com/mcp`,
     );
   }
-  if (extra !== undefined) throw new UsageError(`Cannot ${verb} ${url} and ${extra}: the command takes one URL; ` +
-    "remove the other URL");
+  if (extra !== undefined) {
+    throw new UsageError(
+      `Cannot ${verb} ${url} and ${extra}: the command takes one URL; remove the other URL`,
+    );
+  }
   if (/^https?:/i.test(url) && URL.canParse(url)) return url;
-  throw new UsageError(`Cannot ${verb} ${url}: it is not a URL; name the URL of a server, because only servers over ` +
-    "HTTP have tokens");
+  throw new UsageError(
+    `Cannot ${verb} ${url}: it is not a URL; name the URL of a server, because only servers over HTTP have tokens`,
+  );
 }
 
 /** Describes a sign-in in several lines. The lines do not contain the token. */

@@ -48,8 +48,10 @@ export function readSettings({ flags, all }: Args): SignInSettings {
     throw new UsageError(`Cannot use --issuer ${issuer}: it is not a URL; write the URL of the authorization server`);
   }
   if (clientMetadataUrl !== undefined && URL.parse(clientMetadataUrl)?.protocol !== "https:") {
-    throw new UsageError(`Cannot use --client-metadata ${clientMetadataUrl}: it is not an https URL; write a URL ` +
-      "that begins with https://");
+    throw new UsageError(
+      `Cannot use --client-metadata ${clientMetadataUrl}: it is not an https URL; write a URL ` +
+        "that begins with https://",
+    );
   }
   const clientSecret = variable === undefined ? undefined : platform.env(variable);
   if (variable !== undefined && !clientSecret) {

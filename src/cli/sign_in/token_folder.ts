@@ -49,8 +49,9 @@ export function toTokenPath(): string {
 }
 
 function fail(variable: string): never {
-  throw new CliError(`Cannot find the folder for tokens: the environment variable ${variable} is not set; set ` +
-    `${variable}`);
+  throw new CliError(
+    `Cannot find the folder for tokens: the environment variable ${variable} is not set; set ${variable}`,
+  );
 }
 
 /** Opens a folder for tokens. The first write creates the folder, which only its owner can read. */
@@ -142,8 +143,9 @@ async function lock(file: string, deadMs: number): Promise<() => Promise<void>> 
   while (!await create(file, owner)) {
     await removeDead(file, deadMs);
     if (Date.now() > end) {
-      throw new CliError(`Cannot use the tokens: another process holds the lock ${file}; end the process, or remove ` +
-        "the lock file");
+      throw new CliError(
+        `Cannot use the tokens: another process holds the lock ${file}; end the process, or remove the lock file`,
+      );
     }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }

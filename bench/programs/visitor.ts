@@ -102,7 +102,9 @@ async function touchAll(rounds: number): Promise<void> {
     await ask(connection, bytes, buffer);
     if (streams.length) await promise;
   }
-  if (heard > awaited) throw new Error(`Cannot trust the figures: ${heard - awaited} more frames came than were due`);
+  if (heard > awaited) {
+    throw new Error(`Cannot use the measurements: ${heard - awaited} more notifications arrived than expected`);
+  }
 }
 
 async function run([what, ...rest]: readonly [string, string, number] | readonly [string, number]): Promise<void> {

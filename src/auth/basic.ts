@@ -16,7 +16,7 @@ import { KnownSecrets } from "./secrets.ts";
 
 /** A user with a password. */
 export interface BasicUser extends CallerFacts {
-  /** The password. */
+  /** Password of the user. Must not be empty. */
   readonly password: string;
 }
 

@@ -9,7 +9,7 @@ import type { Principal } from "../core/call/context.ts";
 
 /** Where a request may contain a credential. */
 export interface Places {
-  /** Name of the header. */
+  /** Name of the header that may contain the credential. */
   readonly header: string;
   /**
    * Scheme before the credential in the header, such as `Bearer`. If omitted, the header contains only the credential.

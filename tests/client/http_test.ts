@@ -132,7 +132,7 @@ Deno.test("before calling a tool that was not listed yet, the client loads its h
   await server.close();
 });
 
-// Rounds.
+// Results that ask questions.
 
 Deno.test("requestState is sent back unchanged in a request with a new id, and in no other request", async () => {
   const state = '{"a": 1.0, "b":"\\u0000é"}';

@@ -47,7 +47,7 @@ export interface Case extends RawRequest {
   readonly says?: string;
   /** Headers that the response must have. */
   readonly has?: Readonly<Record<string, string | null>>;
-  /** Whether a tool may run. */
+  /** Whether a tool is allowed to run. By default, the case fails if a tool runs. */
   readonly runs?: boolean;
   /** Expected result on runtimes that refuse the request before the server receives it. */
   readonly dropped?: { readonly deno?: Dropped; readonly bun?: Dropped };
@@ -71,7 +71,6 @@ export interface Fixture extends AsyncDisposable {
   check(each: Case): Promise<void>;
 }
 
-/** The options of the fixture. */
 export interface FixtureOptions {
   /** Revision of the session in which requests are sent. If omitted, requests have no session. */
   readonly version?: string;

@@ -112,7 +112,7 @@ async function send({ server }: Held, ...request: Parameters<typeof toRequest>) 
     readonly headers: Headers;
     readonly result?: Json;
     readonly error?: { readonly code: number; readonly message: string };
-  }; // a JSON-RPC response
+  }; // The cast is safe, because the body is a JSON-RPC response.
 }
 
 /** Asserts that a request is refused with the given status, and that the error names the limit. */

@@ -11,7 +11,7 @@ export interface Sent {
   readonly info?: Info;
 }
 
-/** An open stream. */
+/** An HTTP+SSE stream, as `open` returns it. */
 export interface OldStream {
   readonly response: Response;
   /** URL for messages to the server. Empty if the stream was refused. */

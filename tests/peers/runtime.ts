@@ -44,7 +44,6 @@ export function serve({ fetch, websocket }: Service): Port {
   };
 }
 
-/** A program and its arguments. */
 export interface Command {
   readonly command: string;
   readonly args: string[];

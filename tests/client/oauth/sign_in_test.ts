@@ -175,7 +175,7 @@ Deno.test("a request fails after a few sign-ins if the server never accepts the 
   }
 });
 
-// Discovery.
+// Discovery of metadata.
 const evil = { resource: "https://evil.example.com/mcp" };
 refuses(
   "resource metadata of another server",
@@ -292,7 +292,7 @@ refuses("a client of another authorization server", {}, "the client is registere
   client: { id: "a", issuer: "https://other.example.com" },
 });
 
-// The redirect.
+// The redirect after a sign-in.
 const back = (change: (url: URL) => void) => (url: URL) => {
   change(url);
   return url.href;
@@ -348,7 +348,7 @@ Deno.test("refused: an error from another authorization server, whose text is no
   assertEquals(error.message.includes("evil_text"), false);
 });
 
-// The token.
+// The token response.
 const tokens:
   readonly (readonly [string, (right: Record<string, unknown>) => Record<string, unknown> | Response, string])[] = [
     ["no token", ({ access_token: _, ...right }) => right, "access_token"],

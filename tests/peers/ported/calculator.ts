@@ -20,7 +20,6 @@ const average = ({ values }: { values: readonly number[] }) => {
 };
 const table = () => new Uint8Array([1, 2, 3]);
 
-/** Serves sums. */
 export const calculator: Server = createServer({
   name: "calculator",
   version: "1.0.0",

@@ -33,7 +33,6 @@ async function* lines() {
 const download = () => new Response("title,text\n", { headers: { "content-type": "text/csv" } });
 const load = () => Promise.resolve({ text: [...notes.keys()].join("\n") });
 
-/** Serves notes. */
 export const noteServer: Server = createServer({
   name: "notes",
   version: "1.0.0",

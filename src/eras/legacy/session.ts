@@ -108,8 +108,8 @@ function openTable(accounts: Accounts, core: Core): SessionTable {
 
 /**
  * The HTTP sessions of one endpoint. The sealed id contains everything that was negotiated, so that a client can
- * continue its session after a restart, and on any instance with the same secret. Evicting a session from memory does
- * not end it.
+ * continue its session after a restart, and on any instance with the same secret. A session that is evicted from memory
+ * does not end.
  */
 export class Sessions {
   readonly #core: Core;
@@ -190,7 +190,8 @@ export class Sessions {
     try {
       return this.#add(id, opened, { link, shared, isEnding });
     } finally {
-      // The record's session was not added, so the record needs no notifications from the store.
+      // Disconnect the record if its session was not added, because the record then needs no notifications from the
+      // store.
       if (shared && this.#table.known.get(id)?.shared !== shared) shared.leave();
     }
   }
@@ -274,7 +275,7 @@ export class Sessions {
         // The casts are safe, because only instances of this server can seal messages, and `kind` determines the
         // message type.
         const { kind } = message as { readonly kind?: unknown };
-        if (kind === "response") session.requests.answer(message as Response);
+        if (kind === "response") session.requests.answer(message as Response); // see above
         if (kind === "notification") session.inFlight.notify(message as Notification); // see above
       },
       yield: (stream) => session.streams.yield(stream),
@@ -305,7 +306,7 @@ export class Sessions {
     return !session.shared || await session.shared.end() ? "ended" : "waiting";
   }
 
-  // A client can retry a DELETE whose session's end the store did not confirm.
+  // If the store did not confirm the end of a session, the client can retry the DELETE request.
   async #findEnd(id: string, link: Link): Promise<End> {
     const { shared } = this.#core;
     if (!shared || !await this.#ids.open(id, link)) return "unknown";

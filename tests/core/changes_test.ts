@@ -46,7 +46,7 @@ async function openStream(server: Server): Promise<Read> {
   );
 }
 
-/** The number of times that a value is written as JSON while `work` runs. */
+/** Counts how many values are serialized as JSON while `work` runs. */
 async function countWrites(work: () => Promise<void>): Promise<number> {
   const { stringify } = JSON;
   let count = 0;

@@ -1,4 +1,5 @@
-// Two copies of the library work together in one process, as when a package of handlers depends on its own copy.
+// Two copies of the library work together in one process. This happens if a package of handlers depends on its own
+// copy.
 import * as ours from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { assertEquals, assertNotStrictEquals, assertStringIncludes } from "../support/std.ts";
@@ -10,7 +11,7 @@ const folder = await makeFolder();
 const theirs: Library = await import(new URL("mod.ts", folder).href);
 globalThis.addEventListener("unload", () => removeFolder(folder));
 
-/** Handlers that throw the errors of one copy. */
+/** Creates handlers that throw one copy's errors. */
 function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, suffix: string) {
   const fail = (kind: unknown) => {
     if (kind === "tool") throw new ToolError(`tool error of ${suffix}`);
@@ -40,7 +41,7 @@ function toHandlers({ tool, prompt, resource, ToolError, McpError }: Library, su
   ];
 }
 
-Deno.test("copies: the two copies are distinct", () => {
+Deno.test("two copies of the library: the copies are distinct", () => {
   assertNotStrictEquals(theirs.McpError, ours.McpError);
   assertNotStrictEquals(theirs.tool, ours.tool);
 });
@@ -51,7 +52,7 @@ for (const [order, names] of Object.entries(orders)) {
   for (const of of names) {
     for (const era of ["modern", "legacy"] as const) {
       for (const transport of ["http", "pipe"] as const) {
-        Deno.test(`copies: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both copies`, async () => {
+        Deno.test(`two copies of the library: a server of ${of}, ${order}, ${era} over ${transport}, recognizes the errors of both copies`, async () => {
           const reported: unknown[] = [];
           const server = libraries[of].createServer({
             name: "t",
@@ -97,7 +98,7 @@ for (const [order, names] of Object.entries(orders)) {
 
 const pairs = [[ours, theirs], [theirs, ours]];
 
-/** A tool of one copy that throws an error of another copy. */
+/** Creates a tool with one copy that throws an error of the other copy. */
 const toThrowing = ({ tool }: Library, toError: () => Error) =>
   tool({
     name: "x",
@@ -106,13 +107,13 @@ const toThrowing = ({ tool }: Library, toError: () => Error) =>
     },
   });
 
-/** The code, message and data of the error response to a request. */
+/** Returns the code, message and data of the error response to a request. */
 async function errorOf(request: Promise<unknown>): Promise<readonly unknown[]> {
   const error = await request.then(() => undefined, (error) => error);
   return [error?.code, error?.message, error?.data];
 }
 
-Deno.test("copies: middleware and mapError may use errors of the other copy", async () => {
+Deno.test("two copies of the library: middleware and mapError can use the other copy's errors", async () => {
   for (const [mine, other] of pairs) {
     const server = mine.createServer({
       name: "t",
@@ -130,7 +131,7 @@ Deno.test("copies: middleware and mapError may use errors of the other copy", as
   }
 });
 
-Deno.test("copies: handlers, errors with a code, and transports of one copy work with a server of the other copy", async () => {
+Deno.test("two copies of the library: a server can use the other copy's handlers, errors with a code, and transports", async () => {
   for (const [mine, other] of pairs) {
     const note = other.resource({ uri: "note://{id}", name: "note", read: ({ id }) => id });
     const server = mine.createServer({
@@ -152,7 +153,7 @@ Deno.test("copies: handlers, errors with a code, and transports of one copy work
   }
 });
 
-Deno.test("copies: an object that only looks like an error of the library is treated as an unexpected error", async () => {
+Deno.test("two copies of the library: an object that only looks like a library error is treated as an unexpected error", async () => {
   const lookalikes = [
     Object.assign(new Error("secret"), { name: "McpError", code: -32000, data: 1 }),
     { name: "ToolError", content: [], message: "secret" },

@@ -24,14 +24,14 @@ function hanging(options: Parameters<typeof quota>[0] = {}) {
 }
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a handler may run for two minutes by default (${era})`, async () => {
+  Deno.test(`by default, a handler can run for two minutes (${era})`, async () => {
     const clock = fakeClock();
     const { hang, state } = hanging();
     const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
     await using client = await connectTest(server, { era });
     const call = client.callTool("hang");
     call.catch(() => {});
-    await until(() => state.runs, "the handler to run");
+    await until(() => state.runs, "the handler runs");
     await clock.advance(119_000);
     assert(!state.aborted);
     await clock.advance(31_000);
@@ -40,15 +40,15 @@ for (const era of ["modern", "legacy"] as const) {
     await server.close();
   });
 
-  Deno.test(`a handler may have no timeout (${era})`, async () => {
+  Deno.test(`a handler can have no timeout (${era})`, async () => {
     const clock = fakeClock();
     const { hang, state } = hanging({ timeoutMs: Infinity });
     const server = createServer({ name: "x", version: "1", clock, handlers: [hang] });
-    // The clock would also advance the timeout of the reader of an HTTP stream.
+    // Use a pipe, because advancing the clock would also trigger the timeout for reading an HTTP stream.
     await using client = await connectTest(server, { era, transport: "pipe" });
     const call = client.callTool("hang");
     call.catch(() => {});
-    await until(() => state.runs, "the handler to run");
+    await until(() => state.runs, "the handler runs");
     await clock.advance(3_600_000);
     assert(!state.aborted);
     const closing = server.close();
@@ -59,7 +59,7 @@ for (const era of ["modern", "legacy"] as const) {
   });
 }
 
-Deno.test("three answers of five minutes each do not count towards the timeout", async () => {
+Deno.test("the timeout does not count the time of three answers that take five minutes each", async () => {
   const clock = fakeClock();
   const ask = tool({
     name: "ask",
@@ -83,14 +83,14 @@ Deno.test("three answers of five minutes each do not count towards the timeout",
   await server.close();
 });
 
-Deno.test("the time of the handler after an answer counts towards its timeout", async () => {
+Deno.test("the timeout counts the time of the handler after an answer", async () => {
   const clock = fakeClock();
   const { hang, state } = hanging();
   const ask = tool({
     name: "ask",
     async run(_, ctx) {
       await ctx.elicit("a", { message: "a", schema: z.object({ ok: z.boolean() }) });
-      return String(await hang.run({} as never, ctx as never)); // A tool without input or services.
+      return String(await hang.run({} as never, ctx as never)); // The cast is safe, because the tool uses neither input nor services.
     },
   });
   const server = createServer({ name: "x", version: "1", clock, handlers: [ask] });
@@ -100,7 +100,7 @@ Deno.test("the time of the handler after an answer counts towards its timeout", 
   });
   const call = client.callTool("ask");
   call.catch(() => {});
-  await until(() => state.runs, "the handler to run");
+  await until(() => state.runs, "the handler runs");
   await clock.advance(165_000);
   assert(state.aborted);
   await assertRejects(() => call, Error, "calls.timeoutMs");

@@ -1,11 +1,11 @@
-// A call does not run if its client disconnects while the server prepares the call.
+// A call does not run if its client disconnects while the server is preparing the call.
 import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { connectTest } from "../../src/testing/testing.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 
 for (const era of ["modern", "legacy"] as const) {
-  Deno.test(`a call whose client disconnects while allow decides does not run (${era})`, async () => {
+  Deno.test(`a call does not run if its client disconnects while allow decides (${era})`, async () => {
     const { pass, open } = gate();
     const log: string[] = [];
     const slow = tool({

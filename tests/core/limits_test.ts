@@ -1,4 +1,4 @@
-// Setting limits, and their page in the docs. Their enforcement is in hostile/life_limits_test.ts.
+// Setting limits, and the page about limits. tests/hostile/life_limits_test.ts tests their enforcement.
 import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { type LimitOptions, LIMITS, readLimits } from "../../src/core/capacity/limits.ts";
@@ -16,11 +16,11 @@ Deno.test("any limit can be set, and the other limits keep their defaults", () =
     request: { ...BOUNDS.request, bodyBytes: 1000 },
     calls: { ...BOUNDS.calls, timeoutMs: 5, running: Infinity },
   });
-  assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults are unchanged");
+  assertEquals(LIMITS.request.bodyBytes, 4 * 1024 * 1024, "the defaults changed");
 });
 
-/** Invalid limits. The types reject some of these limits. */
-const wrong = (limits: unknown) => limits as LimitOptions; // Not type-checked, as from JavaScript.
+/** Invalid limits, some of which the types reject. */
+const wrong = (limits: unknown) => limits as LimitOptions; // The cast disables the type check, as in plain JavaScript.
 
 const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   ["none", ": limits is not an object; use an object such as { calls: { running: 100 } }"],
@@ -49,23 +49,23 @@ const mistakes: readonly (readonly [limits: unknown, message: string])[] = [
   [{ calls: { running: 0 } }, ".calls.running to 0: it must be a number above 0"],
 ];
 
-Deno.test("limits that are not an object, unknown names, and values that are not numbers above 0 are refused with their path", () => {
+Deno.test("limits that are not an object, unknown limits, and limits that are not numbers above 0 are refused with their path", () => {
   for (const [limits, message] of mistakes) {
     const make = () => createServer({ name: "l", version: "1.0.0", limits: wrong(limits) });
     assertStringIncludes(assertThrows(make, TypeError).message, `Cannot set limits${message}`);
   }
-  // Limits that were computed and are undefined.
+  // Computed limits that are undefined keep their defaults.
   for (const limits of [{ calls: undefined }, { calls: { running: undefined } }, { call: undefined }]) {
     assertEquals(readLimits(wrong(limits)), readLimits());
   }
 });
 
-Deno.test("a text is measured in UTF-8 bytes", () => {
+Deno.test("the size of a text is measured in UTF-8 bytes", () => {
   const texts = ["", "a", "aaa", "é", "€", "😀", "a€😀é", "\ud800", "x".repeat(1000), "€".repeat(1000)];
   for (const text of texts) {
     const { length } = new TextEncoder().encode(text);
     for (const most of [length - 1, length, length + 1, 3 * length, Infinity]) {
-      assertEquals(isWithin(text, most), length <= most, `${JSON.stringify(text.slice(0, 9))} in ${most}`);
+      assertEquals(isWithin(text, most), length <= most, `${JSON.stringify(text.slice(0, 9))} in ${most} bytes`);
     }
   }
 });
@@ -84,7 +84,7 @@ behaviour("calls.resultBytes counts bytes, not characters", async (connect) => {
   assertStringIncludes(String(takeFaults()[0].error), "longer than 3000 bytes (calls.resultBytes)");
 });
 
-behaviour("a refusal because of a limit asks the client to try again later", async (connect) => {
+behaviour("a refusal because of a limit asks the client to retry later", async (connect) => {
   for (const limits of [testLimits({ calls: { running: 1, waiting: 1 } }), { memory: { bytes: 50_000 } }]) {
     const { pass, open } = gate();
     const hold = tool({ name: "hold", run: () => pass });
@@ -93,7 +93,7 @@ behaviour("a refusal because of a limit asks the client to try again later", asy
     const calls = [1, 2, 3].map(async () => {
       await client.callTool("hold", { text: "x".repeat(15_000) }).catch((error) => messages.push(error.message));
     });
-    await until(() => messages.length > 0, "a call is refused");
+    await until(() => messages.length > 0, "a call was refused");
     open();
     await Promise.all(calls);
     for (const message of messages) {
@@ -110,6 +110,10 @@ Deno.test({
   ignore: typeof Deno === "undefined", // files are read with Deno
   async fn() {
     const page = await readPage();
-    assertEquals(page, withTables(page, await toTables()), `run "deno task docs:limits" to write ${pageFile.pathname}`);
+    assertEquals(
+      page,
+      withTables(page, await toTables()),
+      `${pageFile.pathname} is out of date; run "deno task docs:limits"`,
+    );
   },
 });

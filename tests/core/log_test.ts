@@ -1,11 +1,11 @@
-// ctx.log: one method per level, created when it is read.
+// ctx.log has one method per level. Each method is created when it is first read.
 import { assertEquals } from "@std/assert";
 import { tool } from "../../mod.ts";
 import type { LogLevel } from "../../src/protocol/types.ts";
 import { LOG_LEVELS } from "../../src/protocol/types.ts";
 import { fakeContext } from "../../src/testing/testing.ts";
 
-Deno.test("each level has a method, which works when destructured", async () => {
+Deno.test("each level has a method, which also works after destructuring", async () => {
   const talk = tool({
     name: "talk",
     async run(_input, { log }) {

@@ -1,33 +1,32 @@
-// An observer that counts, as a user would write it: it imports only the published entry point.
+// An observer that counts events, as a user would write it. It imports only the published entry.
 import type { Observer } from "@x/mcp";
 
-/** The counts of an observer. */
+/** The totals that an observer has counted. */
 export interface Totals {
-  /** Number of calls by method and outcome, such as `tools/call result`. */
+  /** Number of calls by method and outcome, with keys such as `tools/call result`. */
   readonly calls: Readonly<Record<string, number>>;
-  /** Milliseconds of all calls by method. */
+  /** Total duration of calls in milliseconds, by method. */
   readonly durations: Readonly<Record<string, number>>;
   /** Number of refusals by reason. */
   readonly refusals: Readonly<Record<string, number>>;
-  /** How often each limit was reached. */
+  /** Number of times that each limit was reached. */
   readonly limits: Readonly<Record<string, number>>;
-  /** Number of calls that are running. */
+  /** Number of running calls. */
   readonly running: number;
-  /** Number of sessions that are open. */
+  /** Number of open sessions. */
   readonly sessions: number;
-  /** Number of streams and connections that are open. */
+  /** Number of open streams and connections. */
   readonly streams: number;
-  /** Number of subscriptions that are open. */
+  /** Number of open subscriptions. */
   readonly subscriptions: number;
   readonly faults: number;
 }
 
-/** An observer that counts. */
 export interface Metrics extends Observer {
   readonly totals: () => Totals;
 }
 
-/** Creates an observer that counts. */
+/** Creates an observer that counts events. */
 export function metrics(): Metrics {
   const calls: Record<string, number> = {};
   const durations: Record<string, number> = {};
@@ -49,7 +48,7 @@ export function metrics(): Metrics {
     fault: () => gauges.faults++,
   };
   const totals = () => ({ calls, durations, refusals, limits, ...gauges });
-  // The property is not enumerable, because an observer has only methods for events.
+  // Make the property non-enumerable, because an observer can only have event methods.
   return Object.defineProperty({ ...observer, totals }, "totals", { enumerable: false });
 }
 

@@ -1,4 +1,4 @@
-// A server over stdio that counts. It prints the totals as JSON on standard error when its input has ended.
+// A stdio server whose observer counts. When its input ends, the server prints the totals as JSON on standard error.
 import { serveStdio } from "@x/mcp/stdio";
 import { metrics } from "./metrics.ts";
 import { createCounted } from "./metrics_server.ts";

@@ -1,4 +1,4 @@
-// Metrics built on the published observer match the operations of a random workload exactly.
+// Metrics that use only the published observer count the operations of a random workload exactly.
 import { assert, assertEquals } from "@std/assert";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
 import { random } from "../support/random.ts";
@@ -6,7 +6,7 @@ import { until } from "../support/behaviour.ts";
 import { metrics, type Totals } from "./metrics.ts";
 import { createCounted } from "./metrics_server.ts";
 
-/** An operation, and the keys of the counts that it increases. */
+/** An operation, with the keys of the counts that it increases. */
 interface Operation {
   readonly run: (client: Connection) => Promise<unknown>;
   readonly call?: string;
@@ -35,7 +35,7 @@ const operations: readonly Operation[] = [
 
 type Counts = Record<string, number>;
 
-/** Runs the operations of a seed, several at a time. Returns the counts that they must cause. */
+/** Runs random operations for a seed, several of them concurrently. Returns the expected counts. */
 async function work(
   client: Connection,
   seed: number,
@@ -71,7 +71,7 @@ function check(totals: Totals, expected: Awaited<ReturnType<typeof work>>): void
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["http", "memory", "pipe"] as const) {
-    Deno.test(`metrics equal the operations of a random workload (${era} over ${transport})`, async () => {
+    Deno.test(`metrics count a random workload exactly (${era} over ${transport})`, async () => {
       for (const seed of [1, 2, 3]) {
         const observer = metrics();
         const server = createCounted(observer);
@@ -81,13 +81,13 @@ for (const era of ["modern", "legacy"] as const) {
         assertEquals(observer.totals().sessions, session);
         await client.close();
         await server.close();
-        await until(() => observer.totals().streams === 0, "all streams to end");
+        await until(() => observer.totals().streams === 0, "all streams have ended");
         check(observer.totals(), expected);
       }
     });
   }
 
-  Deno.test(`metrics equal the operations of a random workload (${era} over stdio)`, async () => {
+  Deno.test(`metrics count a random workload exactly (${era} over stdio)`, async () => {
     const client = await connectTest(new URL("./metrics_program.ts", import.meta.url), { era, transport: "stdio" });
     const expected = await work(client, 4);
     await client.close();

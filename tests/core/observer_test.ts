@@ -1,4 +1,4 @@
-// The events of an observer, in every era and over every transport.
+// The events that an observer gets, in every era and over every transport.
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import {
   createServer,
@@ -22,14 +22,14 @@ import { z } from "zod";
 import { ask, toRequest } from "../support/requests.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** An event with its name. The fields of all kinds of events can be read. */
+/** An event with its name. The type allows the fields of every kind of event. */
 interface Heard {
   readonly name: string;
   // deno-lint-ignore no-explicit-any
   readonly event: any;
 }
 
-/** An observer that records all events, or only the named events. */
+/** Creates an observer that records all events, or only the named events. */
 function recorder(
   names: readonly (keyof Observer)[] = EVENTS,
 ): { readonly observer: Observer; readonly heard: Heard[] } {
@@ -67,7 +67,7 @@ const handlers = [
 ];
 
 behaviour(
-  "each call has one start event and one end event, with its outcome",
+  "each call is reported with one start event and one end event, which contains the outcome",
   async (connect, { era, version, transport }) => {
     const { observer, heard } = recorder(["start", "call"]);
     const clock = fakeClock();
@@ -109,17 +109,17 @@ behaviour("the end event of a cancelled call contains the reason", async (connec
   const { client, server, join } = await connect(options);
   const controller = new AbortController();
   const cancelled = client.callTool("waits", {}, { signal: controller.signal }).catch(() => {});
-  await until(() => only(heard, "start").some(({ subject }) => subject === "waits"), "the first call to start");
+  await until(() => only(heard, "start").some(({ subject }) => subject === "waits"), "the first call has started");
   controller.abort();
   await cancelled;
-  await until(() => only(heard, "call").some(({ outcome }) => outcome === "cancelled"), "the first call to end");
+  await until(() => only(heard, "call").some(({ outcome }) => outcome === "cancelled"), "the first call has ended");
   const other = await join();
   const closing = other.callTool("waits").catch(() => {});
   await until(() => only(heard, "start").filter(({ subject }) => subject === "waits").length === 2, "the second call");
   await server.close();
   await closing;
   const [first, second, ...more] = only(heard, "call").filter(({ subject }) => subject === "waits");
-  // Over HTTP without sessions, a client cancels by closing the connection.
+  // Over HTTP without sessions, a client cancels a call by closing the connection.
   assert(["client", "disconnected"].includes(first.why), first.why);
   if (transport === "pipe") assertEquals(first.why, "client");
   assertEquals([first.outcome, second.outcome, second.why, more.length], ["cancelled", "cancelled", "closing", 0]);
@@ -136,7 +136,7 @@ behaviour("a call that exceeds its timeout is reported as cancelled by the timeo
 });
 
 behaviour(
-  "a request that is rejected before its call is reported with a reason",
+  "a request that is refused before its call starts is reported with a reason",
   async (connect, { transport, era }) => {
     const { observer, heard } = recorder(["start", "call", "refused"]);
     const { client } = await connect({ handlers, observer });
@@ -155,7 +155,7 @@ behaviour(
   },
 );
 
-behaviour("a full queue is reported as a refusal that names its limit", async (connect) => {
+behaviour("a refusal because of a full queue is reported with the name of the limit", async (connect) => {
   const { observer, heard } = recorder(["refused", "limit", "call"]);
   const { pass, open } = gate();
   const held = tool({ name: "held", run: () => pass.then(() => "ok") });
@@ -177,22 +177,22 @@ behaviour("a full queue is reported as a refusal that names its limit", async (c
   assert(limits.some((limit) => limit.startsWith("calls.running")), limits.join());
 }, { perInstance: "limits" });
 
-behaviour("the opening and the end of a subscription are reported, and its call too", async (connect, { era }) => {
+behaviour("the start and the end of a subscription are reported, and so is its call", async (connect, { era }) => {
   const { observer, heard } = recorder(["subscription", "call"]);
   const { client } = await connect({ handlers, observer });
   const subscription = await client.subscribe({ resourceSubscriptions: ["note:1"] });
-  await until(() => only(heard, "subscription").length > 0, "the subscription to open");
+  await until(() => only(heard, "subscription").length > 0, "the subscription has started");
   await subscription.close();
-  await until(() => only(heard, "subscription").length === 2, "the subscription to end");
+  await until(() => only(heard, "subscription").length === 2, "the subscription has ended");
   const [opened, ended] = only(heard, "subscription");
   assertEquals([opened.state, opened.uris, ended.state, ended.uris], ["opened", ["note:1"], "ended", ["note:1"]]);
   assert(["client", "disconnected"].includes(ended.why), ended.why);
   if (era === "legacy") return;
-  await until(() => only(heard, "call").some(({ method }) => method === "subscriptions/listen"), "the call to end");
+  await until(() => only(heard, "call").some(({ method }) => method === "subscriptions/listen"), "the call has ended");
 }, { perInstance: "observer" });
 
 behaviour(
-  "a session and a stream are each reported at their start and at their end",
+  "the start and the end of each session and each stream are reported",
   async (connect, { transport }) => {
     const { observer, heard } = recorder(["session", "stream"]);
     const { client, server } = await connect({ handlers, observer });
@@ -201,7 +201,7 @@ behaviour(
     await slow;
     await client.close();
     const ended = () => only(heard, "session").some(({ state }) => state === "ended");
-    await until(ended, "the session to end");
+    await until(ended, "the session has ended");
     assertEquals(only(heard, "session").map(({ state }) => state), ["created", "ended"]);
     const [{ id, why }] = only(heard, "session").slice(1);
     assertEquals([id?.length, why], transport === "pipe" ? [undefined, "disconnected"] : [8, "client"]);
@@ -215,7 +215,7 @@ behaviour(
   { eras: ["legacy"], perInstance: "observer" },
 );
 
-behaviour("all messages are reported, as JSON and without headers", async (connect) => {
+behaviour("all messages are reported as JSON, without headers", async (connect) => {
   const { observer, heard } = recorder(["message"]);
   const { client } = await connect({ handlers, observer }, { headers: { authorization: "Bearer secret-token" } });
   await client.callTool("fine");
@@ -226,7 +226,7 @@ behaviour("all messages are reported, as JSON and without headers", async (conne
   assert(!JSON.stringify(heard).includes("secret-token"));
 });
 
-behaviour("changes of handlers and the closing of the server are reported", async (connect) => {
+behaviour("changes of handlers, and the server's closing, are reported", async (connect) => {
   const { observer, heard } = recorder(["handlers", "close"]);
   const { server } = await connect({ handlers, observer });
   const extra = tool({ name: "extra", run: () => "extra" });
@@ -240,7 +240,7 @@ behaviour("changes of handlers and the closing of the server are reported", asyn
   ]);
 }, { perInstance: "observer" });
 
-/** Requests over HTTP that are refused, with the reason. */
+/** HTTP requests that are refused, with the reason. */
 const refused: readonly (readonly [reason: string, status: number, request: () => Request])[] = [
   ["host", 403, () => change({ headers: { host: "evil.example" } })],
   ["origin", 403, () => change({ headers: { host: "localhost", origin: "https://evil.example" } })],
@@ -281,12 +281,12 @@ function older(headers: Record<string, string>): Request {
   });
 }
 
-Deno.test("each rejected HTTP request is reported once, with its status and reason", async () => {
+Deno.test("each refused HTTP request is reported once, with its status and reason", async () => {
   for (const [reason, status, make] of refused) {
     const { observer, heard } = recorder(["refused", "start"]);
     const server = createServer({ name: "s", version: "1", observer, limits: { request: { bodyBytes: 100_000 } } });
     const request = make();
-    // A runtime like a browser hides this value.
+    // Runtimes that behave like browsers do not let tests set this header.
     if (reason === "host" && request.headers.get("host") === null) continue;
     const response = await server.fetch(request);
     const text = await response.text();
@@ -297,7 +297,7 @@ Deno.test("each rejected HTTP request is reported once, with its status and reas
   }
 });
 
-Deno.test("an observer may be a class, a list, or have asynchronous methods", async () => {
+Deno.test("an observer can be a class instance or a list, and can have asynchronous methods", async () => {
   class Counter {
     count = 0;
     call(): Promise<void> {
@@ -314,7 +314,7 @@ Deno.test("an observer may be a class, a list, or have asynchronous methods", as
   assertEquals([counter.count, heard.length], [1, 1]);
 });
 
-Deno.test("an observer that throws, rejects or never settles affects no call, and is reported once", async () => {
+Deno.test("an observer that throws, rejects or never settles does not affect calls, and its failure is reported once", async () => {
   const printed: string[] = [];
   const { error } = console;
   console.error = (text: string) => void printed.push(text);
@@ -352,7 +352,7 @@ Deno.test("the start event contains the trace context of the request", async () 
   assertEquals(heard.map(({ event }) => event.principal), [undefined, undefined, "ada", "ada"]);
 });
 
-Deno.test("events without an observer create no object and read no clock", async () => {
+Deno.test("events that no observer listens to create no object and do not read the clock", async () => {
   const { observer, heard } = recorder(["close"]);
   let times = 0;
   const count = () => {
@@ -374,7 +374,7 @@ Deno.test("events without an observer create no object and read no clock", async
 
 Deno.test("an observer without events, or with an unknown event, is refused with the list of events", () => {
   const make = (observer: unknown) => () =>
-    createServer({ name: "s", version: "1", observer: observer as ServerOptions["observer"] }); // As from JavaScript.
+    createServer({ name: "s", version: "1", observer: observer as ServerOptions["observer"] }); // The cast disables the type check, as in plain JavaScript.
   const { message } = assertThrows(make({ onCall() {} }), TypeError);
   assertStringIncludes(
     message,
@@ -416,13 +416,13 @@ Deno.test({
   async fn() {
     const page = await Deno.readTextFile(pageFile);
     const table = await toTable();
-    assertEquals(page, withTables(page, [table]), `run "deno task docs:events" to write ${pageFile.pathname}`);
+    assertEquals(page, withTables(page, [table]), `${pageFile.pathname} is out of date; run "deno task docs:events"`);
     const rows = [...table.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
     assertEquals(rows, [...EVENTS]);
   },
 });
 
-Deno.test("an observed server behaves the same as a server without an observer", async () => {
+Deno.test("a server behaves the same with and without an observer", async () => {
   const { observer } = recorder();
   const server = createServer({ name: "s", version: "1", handlers, observer });
   await using client = await connectTest(server, { era: "legacy", transport: "http" });
@@ -433,7 +433,7 @@ Deno.test("an observed server behaves the same as a server without an observer",
 const ID = "com.example/later";
 
 behaviour(
-  "events contain the data for a trace: ids, session, address, errors, types and complete URIs",
+  "events contain the data that a trace needs: ids, session, address, errors, types and complete URIs",
   async (connect, way) => {
     const { era, transport } = way;
     const { observer, heard } = recorder(["start", "call", "session"]);
@@ -474,7 +474,7 @@ behaviour(
   },
 );
 
-Deno.test("events contain the address of the client, even behind a proxy and for a known caller", async () => {
+Deno.test("events contain the client's address, also behind a proxy and for an authenticated caller", async () => {
   for (const principal of [undefined, { id: "ada" }]) {
     const { observer, heard } = recorder(["call"]);
     const server = createServer({ name: "t", version: "1", handlers, observer, proxies: ["10.0.0.1"] });
@@ -487,7 +487,7 @@ Deno.test("events contain the address of the client, even behind a proxy and for
   }
 });
 
-behaviour("a call runs inside around, which does not change the result", async (connect) => {
+behaviour("a call runs inside `around`, which does not change the result", async (connect) => {
   const stack: string[] = [];
   const during: unknown[] = [];
   const inside = (name: string): Observer => ({
@@ -510,11 +510,11 @@ behaviour("a call runs inside around, which does not change the result", async (
   assertEquals(seen, [["a", "b"], ["a", "b"]]);
   assertEquals(during, [["a", "tools/call", "now"], ["b", "tools/call", "now"]]);
   await assertRejects(() => client.callTool("error"), McpError, "closed");
-  // The list is still public, because its result cannot be changed.
+  // The list is still public, because `around` cannot change its result.
   await client.listTools();
 });
 
-Deno.test("an around that runs nothing, runs twice, returns another value or throws affects no call and is reported", async () => {
+Deno.test("an `around` that does not run the call, runs it twice, returns another value or throws does not affect the call, and is reported", async () => {
   const wrong: readonly NonNullable<Observer["around"]>[] = [
     () => undefined as never,
     (_event, run) => (run(), undefined as never),
@@ -544,7 +544,7 @@ Deno.test("an around that runs nothing, runs twice, returns another value or thr
   }
 });
 
-/** Returns the output that a function prints as errors. */
+/** Runs a function, and returns what it printed with console.error. */
 async function withErrors(run: () => Promise<void>): Promise<readonly string[]> {
   const lines: string[] = [];
   const { error } = console;
@@ -558,7 +558,7 @@ async function withErrors(run: () => Promise<void>): Promise<readonly string[]> 
 }
 
 behaviour(
-  "nested parts of a call are calls with a parent: reads, and handlers that continue after the response",
+  "parts of a call are reported as calls with a parent: resources that a handler reads, and handlers that continue after the response",
   async (connect, { era }) => {
     const { observer, heard } = recorder(["start", "call"]);
     const around: string[] = [];
@@ -606,7 +606,7 @@ behaviour(
   },
 );
 
-behaviour("questions of handlers are events of their call", async (connect, { era }) => {
+behaviour("the questions of a handler are reported as events of its call", async (connect, { era }) => {
   const { observer, heard } = recorder(["asked", "call"]);
   const { client } = await connect({ handlers, observer }, { onElicit: () => ({ action: "decline" }) });
   await client.callTool("asks");

@@ -8,7 +8,7 @@ function open(limits: LimitOptions = {}): Accounts {
   return new Accounts({ limits: readLimits(limits) });
 }
 
-/** Holds an amount for a client, and adds the client's name to `lost` when the amount is evicted. */
+/** Holds an amount for a client. If the amount is evicted, the client's name is added to `lost`. */
 function keep(pot: Pot, account: Account, lost: string[], amount = 1): Holding | undefined {
   return pot.keep(account, amount, () => lost.push(account.key ?? "") > 0);
 }
@@ -19,7 +19,7 @@ Deno.test("a quarter of a total is a reserve for clients that hold little", () =
   assert(large.hold(3000 * KIB));
   assert(!large.hold(1));
   assert(small.hold(256 * KIB));
-  assert(!small.hold(1), "a client with more than 256 KiB does not hold little");
+  assert(!small.hold(1), "a client that held more than 256 KiB could use the reserve");
   small.free(1);
   assert(small.hold(1));
 });
@@ -31,7 +31,7 @@ for (
     ["257 KiB", (account: Account) => account.hold(257 * KIB)],
   ] as const
 ) {
-  Deno.test(`a client with ${name} may not use the reserve of any pot`, () => {
+  Deno.test(`a client with ${name} cannot use the reserve of any pot`, () => {
     const accounts = open({ connections: { streams: 8 }, memory: { bytes: 8000 * KIB } });
     const client = accounts.find("principal b");
     use(client);
@@ -43,7 +43,7 @@ for (
   });
 }
 
-Deno.test("the client that was idle longest is evicted first from a full reserve, and an entry in use never", () => {
+Deno.test("if the reserve is full, the client that was idle longest is evicted first, and an entry in use is never evicted", () => {
   const accounts = open({ connections: { streams: 8, streamsPerClient: 8 } });
   const lost: string[] = [];
   const big = accounts.find("principal big");
@@ -74,7 +74,7 @@ Deno.test("a /56 network has twice the share of one client, and counts as one cl
   let opened = 0;
   for (let sub = 0; sub < 256; sub++) if (at(1, sub).openStream(() => false)) opened++;
   assertEquals(opened, 16);
-  // Sixteen networks fill the common part, and each of the other networks has one place in the reserve.
+  // Sixteen networks fill the common part, and each further network has one place in the reserve.
   for (let net = 2; net <= 16; net++) for (let sub = 0; sub < 256; sub++) at(net, sub).openStream(() => false);
   assertEquals(accounts.streams.used, 48 + 13);
   assert(accounts.find("peer 192.0.2.1").openStream(() => false));
@@ -82,7 +82,7 @@ Deno.test("a /56 network has twice the share of one client, and counts as one cl
   assert(accounts.find("principal ada").openStream(() => false));
 });
 
-Deno.test("clients in different /56 networks share no limit", () => {
+Deno.test("clients in different /56 networks have separate limits", () => {
   const accounts = open({ connections: { streamsPerClient: 1 } });
   const opened = ["12ff", "1200", "1234", "1300", "11ff", "0", "ff", "100"].map((sub) =>
     !!accounts.find(`peer 2001:db8:0:${sub}`).openStream(() => false)
@@ -90,7 +90,7 @@ Deno.test("clients in different /56 networks share no limit", () => {
   assertEquals(opened, [true, true, false, true, true, true, true, true]);
 });
 
-Deno.test("clients without a key share one place in the reserve", () => {
+Deno.test("all clients without a key share one place in the reserve", () => {
   const accounts = open({ connections: { streams: 8 } });
   const opened = Array.from({ length: 20 }, () => accounts.find().openStream(() => false)).filter(Boolean);
   assertEquals(opened.length, 6);
@@ -109,10 +109,10 @@ Deno.test("a full cache evicts the least recently used entry of the client that 
   assert(keep(cache, bob, lost, 3));
   assertEquals([new Set(lost), cache.used], [new Set(["greedy"]), 10]);
   assertEquals([ada.amount(cache), bob.amount(cache)], [2, 3]);
-  assert(!keep(cache, bob, lost, 11), "an entry larger than the whole cache is never stored");
+  assert(!keep(cache, bob, lost, 11), "an entry larger than the whole cache was stored");
 });
 
-Deno.test("a holding can grow and shrink, and ends once", () => {
+Deno.test("a holding can grow and shrink, and can be released only once", () => {
   const accounts = open();
   const cache = accounts.pot({ name: "calls.waiting", total: 10, isCache: true });
   const ada = accounts.find("ada");
@@ -121,7 +121,7 @@ Deno.test("a holding can grow and shrink, and ends once", () => {
   assert(holding.grow(6));
   holding.add(-3);
   assertEquals(cache.used, 7);
-  assert(!holding.grow(4), "the holding itself is evicted");
+  assert(!holding.grow(4), "the holding itself was not evicted");
   assertEquals([cache.used, ada.amount(cache)], [0, 0]);
   holding.end();
   holding.add(5);

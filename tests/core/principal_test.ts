@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** Connection facts as Bun passes them. Their methods are not own properties, so a copy lacks these methods. */
+/** Connection info as Bun passes it. Its methods are not own properties, so a copy of the object lacks them. */
 class BunLike {
   readonly #address: string;
   constructor(address: string) {
@@ -13,7 +13,7 @@ class BunLike {
   }
 }
 
-Deno.test("code that calls fetch can pass the facts of the connection in addition to the principal", async () => {
+Deno.test("code that calls fetch can pass connection info in addition to a principal", async () => {
   const whoami = tool({ name: "whoami", run: (_, ctx) => String(ctx.principal?.id) });
   const server = createServer({ name: "t", version: "1", handlers: [whoami] });
   const statuses = await Promise.all(

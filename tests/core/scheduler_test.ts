@@ -1,4 +1,4 @@
-// The calls that are measured, and the moment at which a connection has no more work.
+// Which calls are measured, and when a connection has no more work.
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { tool } from "../../mod.ts";
 import { Call } from "../../src/core/call/call.ts";
@@ -14,7 +14,7 @@ import { openPipe } from "../../src/transports/channel.ts";
 import { gate, turn, until } from "../support/behaviour.ts";
 import { toRequest } from "../support/requests.ts";
 
-/** A server and the objects that its era uses. */
+/** Creates a server, and exposes the objects that its era uses. */
 function start(options: Partial<ServerOptions> = {}) {
   const engines: Engine[] = [];
   const server = buildServer({ name: "scheduled", version: "1.0.0", ...options }, (engine) => {
@@ -35,7 +35,7 @@ class SilentCall extends Call {
   }
 }
 
-/** A call over a separate connection. */
+/** Creates a call on a separate connection. */
 function createCall({ accounts, host }: Engine, id: number): Call {
   const text = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name: "hold" } });
   const message = parseMessage(text, BOUNDS.request);
@@ -50,11 +50,11 @@ function createCall({ accounts, host }: Engine, id: number): Call {
     open() {},
     release() {},
   };
-  const session = () => () => undefined as never; // The tests do not read this value.
+  const session = () => () => undefined as never; // The cast is safe, because no test reads this value.
   return new SilentCall({ host, session }, link, message, { version: "2026-07-28", capabilities: {} });
 }
 
-Deno.test("at most 16 running calls are not yet measured", async () => {
+Deno.test("at most 16 running calls are not measured yet", async () => {
   const { server, engine } = start();
   const { pass, open } = gate();
   const runner = { run: () => pass.then(() => ({})) };
@@ -65,14 +65,14 @@ Deno.test("at most 16 running calls are not yet measured", async () => {
   assertLess(calls[39].weight, guess / 10);
   open();
   await Promise.all(outcomes);
-  // Later calls can take the slots of calls that have ended.
+  // Later calls can take the slots of the ended calls.
   const later = createCall(engine, 0);
   await engine.scheduler.run(later, runner);
   assertEquals(later.weight, guess);
   await server.close();
 });
 
-Deno.test("a subscription on a connection whose calls have ended does not delay the end of the server", async () => {
+Deno.test("a subscription on a connection without running calls does not delay the server's closing", async () => {
   const { pass, open } = gate();
   const hold = tool({ name: "hold", run: () => pass });
   const { server, engine } = start({ handlers: [hold], limits: { calls: { closeMs: 60_000 } } });
@@ -84,10 +84,10 @@ Deno.test("a subscription on a connection whose calls have ended does not delay 
   let isIdle = false;
   engine.scheduler.idle().then(() => isIdle = true);
   await turn();
-  assertEquals(isIdle, false, "the call still runs");
+  assertEquals(isIdle, false, "the server was idle while a call was running");
   open();
   await turn();
-  assertEquals(isIdle, true, "only the subscription is left");
+  assertEquals(isIdle, true, "the server was not idle, although only the subscription was left");
   assertEquals(lines.length, 2);
   await server.close();
   pipe.close();

@@ -1,4 +1,4 @@
-// A sealed value opens unchanged with the same secret and purpose, and does not open with any other secret or purpose.
+// A sealed value can be opened only with the same secret and purpose, and opening returns the same value.
 import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
 import { Sealer } from "../../src/core/call/sealer.ts";
 
@@ -14,7 +14,7 @@ Deno.test("any JSON value is unchanged after sealing and opening", async () => {
   }
 });
 
-Deno.test("sealing one value twice gives different texts, and neither text reveals the value", async () => {
+Deno.test("sealing a value twice gives different texts, and neither text reveals the value", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const [a, b] = [await sealer.seal("p", "hello"), await sealer.seal("p", "hello")];
   assertNotEquals(a, b);
@@ -22,7 +22,7 @@ Deno.test("sealing one value twice gives different texts, and neither text revea
   assert(!atob(a.replaceAll("-", "+").replaceAll("_", "/")).includes("hello"));
 });
 
-Deno.test("a changed text does not open, at whichever position it was changed", async () => {
+Deno.test("a changed text cannot be opened, wherever it was changed", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const text = await sealer.seal("p", { a: 1 });
   for (let at = 0; at < text.length; at++) {
@@ -37,14 +37,14 @@ Deno.test("a changed text does not open, at whichever position it was changed", 
   }
 });
 
-Deno.test("the smallest sealed text opens", async () => {
+Deno.test("the shortest sealed text can be opened", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
-  // 12 bytes of nonce, one byte of JSON, and 16 bytes of authentication tag.
+  // The nonce has 12 bytes, the JSON one byte, and the authentication tag 16 bytes.
   const text = await sealer.seal("p", 7);
   assertEquals([text.length, await sealer.open("p", text)], [39, 7]);
 });
 
-Deno.test("a sealed text opens only with its own purpose and secret", async () => {
+Deno.test("a sealed text can be opened only with its own purpose and secret", async () => {
   const sealer = new Sealer({ secret: old, realm: "r" });
   const text = await sealer.seal("p", 1);
   for (const purpose of ["q", "", "P", "p "]) assertEquals(await sealer.open(purpose, text), undefined, purpose);
@@ -56,7 +56,7 @@ Deno.test("a sealed text opens only with its own purpose and secret", async () =
   assertEquals(await other.open("p", await other.seal("p", 1)), 1);
 });
 
-Deno.test("the first of several secrets seals, and each of the secrets opens", async () => {
+Deno.test("the first of several secrets seals, and each of the secrets can open", async () => {
   const before = await new Sealer({ secret: old, realm: "r" }).seal("p", "before");
   const sealer = new Sealer({ secret: [young, old], realm: "r" });
   const after = await sealer.seal("p", "after");
@@ -69,14 +69,14 @@ Deno.test("the first of several secrets seals, and each of the secrets opens", a
   );
 });
 
-Deno.test("a secret that could be guessed is refused, with a command that generates a strong secret", () => {
+Deno.test("a secret that could be guessed is refused with a command that generates a strong secret", () => {
   for (const secret of ["", "short", "x".repeat(31), ["x".repeat(32), "short"]]) {
     assertThrows(() => new Sealer({ secret: secret, realm: "r" }), TypeError, "openssl rand");
   }
   new Sealer({ secret: "x".repeat(32), realm: "r" });
 });
 
-Deno.test("a text that one server sealed does not open at another server with the same secret", async () => {
+Deno.test("a text that one server sealed cannot be opened by another server with the same secret", async () => {
   const seal = (realm: string, purpose: string) => new Sealer({ secret: old, realm }).seal(purpose, 1);
   const open = (realm: string, purpose: string, text: string) => new Sealer({ secret: old, realm }).open(purpose, text);
   assertEquals(await open("a", "p", await seal("a", "p")), 1);

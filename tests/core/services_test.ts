@@ -1,4 +1,4 @@
-// The container of services: lifetimes, keys, limits, cycles, and failures during disposal.
+// The service container: lifetimes, keys, limits, cycles, and failures during disposal.
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { createServer, type Server, type ServerOptions, type Service, service, tool } from "../../mod.ts";
 import { connectTest, fakeClock, fakeContext, replay } from "../../src/testing/testing.ts";
@@ -10,7 +10,7 @@ import { ask, call } from "../support/requests.ts";
 
 const identity = { name: "services", version: "1.0.0" };
 
-/** A server, and the errors that it reports. */
+/** Creates a server, and collects the errors that it reports. */
 function make(options: Partial<ServerOptions>): { readonly server: Server; readonly faults: string[] } {
   const faults: string[] = [];
   const observer = { fault: ({ error }: { readonly error: unknown }) => void faults.push(Object(error).message) };
@@ -20,7 +20,7 @@ function make(options: Partial<ServerOptions>): { readonly server: Server; reado
 const textIn = async (server: Server, name: string, args = {}) =>
   textOf(await call(server, "tools/call", { name, arguments: args }));
 
-Deno.test("services: creating a server starts no service, and ready() starts server-wide services once", async () => {
+Deno.test("services: creating a server creates no service, and ready() creates server-wide services once", async () => {
   let made = 0;
   const db = service("db", () => ++made);
   const tx = service("tx", () => assert(false, "made too early"), { per: "call" });
@@ -33,7 +33,7 @@ Deno.test("services: creating a server starts no service, and ready() starts ser
   await server.close();
 });
 
-Deno.test("services: ready() starts the server-wide services in `uses` of other services, and fails if they fail", async () => {
+Deno.test("services: ready() also creates the server-wide services in the `uses` of other services, and fails if one of them fails", async () => {
   const made: string[] = [];
   let isBroken = false;
   const disk = service("disk", () => {
@@ -60,7 +60,7 @@ Deno.test("services: ready() starts the server-wide services in `uses` of other 
   await broken.close();
 });
 
-Deno.test("services: services in `uses` that refer to each other are started once, and a service outside of `uses` still works", async () => {
+Deno.test("services: services whose `uses` refer to each other are created once, and a service outside of `uses` still works", async () => {
   const made: string[] = [];
   const list: Service[] = [];
   const first = service("first", () => void made.push("first"), { uses: list });
@@ -83,7 +83,7 @@ Deno.test("services: a server without services is ready", async () => {
   await server.close();
 });
 
-Deno.test("services: the first request starts server-wide services, and reports a failure even if no call waits for it", async () => {
+Deno.test("services: the first request creates server-wide services, and a failure is reported even if no call waits for it", async () => {
   let made = 0;
   const db = service("db", () => {
     made++;
@@ -98,7 +98,7 @@ Deno.test("services: the first request starts server-wide services, and reports 
   await server.close();
 });
 
-Deno.test("services: ready() reports a cycle, wherever it starts", async () => {
+Deno.test("services: ready() reports a cycle, whichever service the cycle starts from", async () => {
   const parts: Record<string, ReturnType<typeof service<unknown>>> = {};
   const from = (name: string, next: string, waits: boolean) =>
     parts[name] = service(name, async ({ get }) => {
@@ -127,7 +127,7 @@ Deno.test("services: ready() reports a cycle, wherever it starts", async () => {
   await server.close();
 });
 
-Deno.test("services: a service that depends on a service with a shorter lifetime fails at start", async () => {
+Deno.test("services: a service that depends on a service with a shorter lifetime fails at startup", async () => {
   const tx = service("tx", () => 1, { per: "call" });
   const cart = service("cart", () => 1, { per: () => "key" });
   for (const [narrow, words] of [[tx, "lives for one call"], [cart, "lives as long as its key is used"]] as const) {
@@ -140,7 +140,7 @@ Deno.test("services: a service that depends on a service with a shorter lifetime
   }
 });
 
-Deno.test("services: a service by key may use a server-wide service, and another service by the same key", async () => {
+Deno.test("services: a service with a key can use a server-wide service, and another service with the same key", async () => {
   const per = (ctx: { readonly principal?: { readonly id: string } }) => ctx.principal?.id;
   const db = service("db", () => "db");
   const user = service("user", async ({ get, key }) => `${await get(db)} ${key}`, { per });
@@ -151,7 +151,7 @@ Deno.test("services: a service by key may use a server-wide service, and another
   const { server, faults } = make({ handlers: [t, u] });
   await using ada = await connectTest(server, { principal: { id: "ada" } });
   assertEquals(textOf(await ada.callTool("t")), "db ada ada");
-  // Without a key, the value lives for the call.
+  // Without a key, the value's lifetime is the call.
   await using nobody = await connectTest(server);
   assertEquals(textOf(await nobody.callTool("t")), "db undefined undefined");
   await nobody.callTool("u");
@@ -160,7 +160,7 @@ Deno.test("services: a service by key may use a server-wide service, and another
   await server.close();
 });
 
-Deno.test("services: values by key are shared, disposed when idle, and evicted by least recent use", async () => {
+Deno.test("services: values with the same key are shared, disposed when idle, and evicted in order of least recent use", async () => {
   const log: string[] = [];
   const clock = fakeClock();
   const cart = service("cart", ({ key }) => (log.push(`make ${key}`), { key }), {
@@ -184,7 +184,7 @@ Deno.test("services: values by key are shared, disposed when idle, and evicted b
   assertEquals(log.at(-1), "dispose a");
 });
 
-Deno.test("services: a value in use is never evicted, and a call that would exceed max fails", async () => {
+Deno.test("services: a value in use is never evicted, and a call that would exceed `max` fails", async () => {
   const { pass, open } = gate();
   const log: string[] = [];
   const cart = service("cart", ({ key }) => key, {
@@ -211,7 +211,7 @@ Deno.test("services: a value in use is never evicted, and a call that would exce
   await server.close();
 });
 
-Deno.test("services: a key that is not a string is an error, and an undefined key hides a handler whose allow needs it", async () => {
+Deno.test("services: a key that is not a string is an error, and an undefined key hides handlers whose `allow` needs the service", async () => {
   const bad = service("bad", () => 1, { per: () => 5 as unknown as string });
   const none = service("none", () => 1, { per: () => undefined });
   const t = tool({ name: "t", services: { bad }, run: () => "" });
@@ -222,7 +222,7 @@ Deno.test("services: a key that is not a string is an error, and an undefined ke
   await textIn(server, "t");
   assertEquals(faults.splice(0), ['Cannot get the key of service "bad": per returned "number"; return a string']);
   await textIn(server, "e");
-  // All callers without an id would otherwise share the value.
+  // With an empty key, all callers without an id would share the value.
   const state = "per returned an empty string; return a key, or undefined for a value that lives for one call";
   assertEquals(faults.splice(0), [`Cannot get the key of service "empty": ${state}`]);
   assertEquals((await ask(server, "tools/call", { name: "h" })).error?.message, 'Unknown tool: "h"');
@@ -232,7 +232,7 @@ Deno.test("services: a key that is not a string is an error, and an undefined ke
   await server.close();
 });
 
-Deno.test("services: a service that fails synchronously disposes a service that is still being made", async () => {
+Deno.test("services: if a service fails synchronously, a service that is still being created is disposed", async () => {
   const log: string[] = [];
   const slow = service("slow", async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -246,12 +246,12 @@ Deno.test("services: a service that fails synchronously disposes a service that 
   const t = tool({ name: "t", services: { slow, bad }, run: () => "" });
   const { server, faults } = make({ handlers: [t] });
   await textIn(server, "t");
-  await until(() => log.length > 0, "the value is disposed");
+  await until(() => log.length > 0, "the value was disposed");
   assertEquals([log, faults], [["slow cancelled"], ["no key"]]);
   await server.close();
 });
 
-Deno.test("services: ctx.get marks a service by key as in use while the handler runs, but not in allow", async () => {
+Deno.test("services: ctx.get keeps a value with a key in use while the handler runs, but not while `allow` runs", async () => {
   const { pass, open } = gate();
   const log: string[] = [];
   let got = 0;
@@ -276,12 +276,12 @@ Deno.test("services: ctx.get marks a service by key as in use while the handler 
   assertEquals((await send("hidden")).error?.message, 'Unknown tool: "t"');
   const first = send("a");
   await until(() => got > 0, "the handler runs");
-  // `allow` fails, because the only value is in use.
+  // `allow` fails, because the only allowed value is in use.
   assertEquals((await send("b")).error?.message, 'Unknown tool: "t"');
   assertEquals(log, ["dispose hidden"]);
   open();
   await first;
-  await until(async () => !(await send("b")).error, "the value is free");
+  await until(async () => !(await send("b")).error, "the value is no longer in use");
   assertEquals(log, ["dispose hidden", "dispose a"]);
   await server.close();
 });
@@ -304,7 +304,7 @@ Deno.test("services: over stdio without signals, the server waits for its servic
   await server.close();
 });
 
-Deno.test("services: a dispose that throws or hangs does not block other services or close()", async () => {
+Deno.test("services: a disposal that throws or hangs does not block other services or close()", async () => {
   const log: string[] = [];
   const clock = fakeClock();
   const make1 = (name: string, dispose: () => unknown) =>
@@ -327,7 +327,7 @@ Deno.test("services: a dispose that throws or hangs does not block other service
   assertEquals(faults, ['Cannot dispose service "d": it took longer than 10000 ms', "c fails", "b fails"]);
 });
 
-Deno.test("services: Symbol.asyncDispose and Symbol.dispose are honoured, and called on the value", async () => {
+Deno.test("services: Symbol.asyncDispose and Symbol.dispose of a value are called, as its methods", async () => {
   const log: string[] = [];
   class Later {
     name = "later";
@@ -349,7 +349,7 @@ Deno.test("services: Symbol.asyncDispose and Symbol.dispose are honoured, and ca
   assertEquals(log, ["now", "later"]);
 });
 
-Deno.test("services: close() during a make aborts it, and disposes a value that it still returns", async () => {
+Deno.test("services: close() aborts a make that is running, and disposes a value that the make still returns", async () => {
   const log: string[] = [];
   const slow = service("slow", async ({ signal }) => {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -368,7 +368,7 @@ Deno.test("services: close() during a make aborts it, and disposes a value that 
   await assertRejects(() => server.ready(), Error, "the server is closing");
 });
 
-Deno.test("services: a service that is requested while another service is disposed is refused", async () => {
+Deno.test("services: requesting a service while another service is being disposed throws", async () => {
   const states: string[] = [];
   const late = service("late", () => 1, { per: () => "key" });
   let get: (() => Promise<unknown>) | undefined;
@@ -402,7 +402,7 @@ Deno.test("services: two servers with the same service have separate values", as
   await servers[1].close();
 });
 
-Deno.test("services: a service of another copy of the library works, alone and together with services of this copy", async () => {
+Deno.test("services: a service from another copy of the library works, alone and together with this copy's services", async () => {
   const folder = await makeFolder();
   try {
     const theirs: typeof import("../../mod.ts") = await import(new URL("mod.ts", folder).href);
@@ -424,7 +424,7 @@ Deno.test("services: a service of another copy of the library works, alone and t
   }
 });
 
-Deno.test("services: the services of handlers that are added later are made too", async () => {
+Deno.test("services: the services of handlers that are added later are created too", async () => {
   const db = service("db", () => "db");
   const { server } = make({});
   server.handlers.add(tool({ name: "t", services: { db }, run: (_, { services: { db } }) => db }));
@@ -432,7 +432,7 @@ Deno.test("services: the services of handlers that are added later are made too"
   await server.close();
 });
 
-Deno.test("services: a value may be undefined, a promise-like object is awaited, and several names may share a service", async () => {
+Deno.test("services: a value can be undefined, a promise-like value is awaited, and several names can share a service", async () => {
   const nothing = service("nothing", () => undefined);
   const query = service("query", () => ({ then: (resolve: (value: string) => void) => resolve("row") }) as never);
   const t = tool({
@@ -445,7 +445,7 @@ Deno.test("services: a value may be undefined, a promise-like object is awaited,
   await server.close();
 });
 
-Deno.test("services: rest() disposes services, and a later call makes them again", async () => {
+Deno.test("services: rest() disposes services, and a later call creates them again", async () => {
   const log: string[] = [];
   const db = service("db", () => log.push("make"), { dispose: () => void log.push("dispose") });
   const t = tool({ name: "t", services: { db }, run: () => "ok" });
@@ -458,7 +458,7 @@ Deno.test("services: rest() disposes services, and a later call makes them again
     assertEquals(textOf(await client.callTool("t")), "ok");
   }
   assertEquals(log, ["make", "dispose", "make"]);
-  // A server that responds to requests keeps its services.
+  // While the server handles requests, rest() keeps the services.
   await textIn(server, "t");
   await container?.rest();
   assertEquals(log.length, 3);
@@ -478,7 +478,7 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   }
   assertThrows(options({ per: () => "", max: 0 }), TypeError, "max is below 1 or not a number");
   assertThrows(options({ per: () => "", idleMs: -1 }), TypeError, "idleMs is negative or not a number");
-  // A number plus a string is a string, and the value would never be disposed.
+  // If this string were accepted, a time plus the string would be a string, and the value would never be disposed.
   assertThrows(options({ per: () => "", idleMs: "600000" }), TypeError, "idleMs is negative or not a number");
   assertThrows(options({ per: () => "", max: "10" }), TypeError, "max is below 1 or not a number");
   assertThrows(
@@ -488,7 +488,7 @@ Deno.test("services: an invalid definition is refused with the name of the inval
   );
 });
 
-Deno.test("services: a fake context has fake services, and an error names a missing fake", async () => {
+Deno.test("services: a fake context has fake services, and the error for a missing fake names it", async () => {
   const db = service("db", () => ({ list: () => ["real"] }));
   const tx = service("tx", () => 1, { per: "call" });
   const notes = tool({

@@ -1,4 +1,4 @@
-// Timers: streams that are opened and kept alive, writes that time out, sessions and events that expire.
+// Timers: when streams open and send keep-alives, when writes time out, and when sessions and events expire.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type ServerOptions, tool } from "../../mod.ts";
 import { type Connection, connectTest, fakeClock, McpError } from "../../src/testing/testing.ts";
@@ -9,7 +9,7 @@ import { testLimits } from "../support/limits.ts";
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A server with a fake clock, and tools that wait. */
+/** Creates a server with a fake clock, and with tools that wait. */
 function createStill(options: Partial<ServerOptions> = {}) {
   const clock = fakeClock();
   const log: string[] = [];
@@ -44,7 +44,7 @@ function createStill(options: Partial<ServerOptions> = {}) {
   return { clock, log, open, server };
 }
 
-/** The text of the next chunk, after advancing the clock until there is a chunk; `undefined` if no chunk arrives. */
+/** Advances the clock until a chunk arrives, and returns the chunk's text. Returns `undefined` if no chunk arrives. */
 async function readWithin(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   ms: number,
@@ -59,14 +59,14 @@ async function readWithin(
   reading.catch(() => {});
 }
 
-Deno.test("a silent call becomes a stream with keep-alives", async () => {
+Deno.test("the response to a silent call becomes a stream with keep-alives", async () => {
   const { clock, log, open, server } = createStill();
   let response: Response | undefined;
   const coming = server.fetch(toRequest("tools/call", { name: "wait" })).then((given) => response = given);
   await until(() => log.length > 0, "the call");
   await clock.advance(39);
   assertEquals([response, log], [undefined, ["wait began"]]);
-  // Calls are checked at intervals of streams.openAfterMs, so a stream opens after at most twice that time.
+  // Calls are checked at intervals of streams.openAfterMs, so a stream opens after at most twice this time.
   await clock.advance(41);
   await coming;
   assertEquals(response?.headers.get("content-type"), "text/event-stream");
@@ -74,7 +74,7 @@ Deno.test("a silent call becomes a stream with keep-alives", async () => {
   assert(reader);
   for (let i = 0; i < 5; i++) {
     const alive = await readWithin(reader, 8000, clock.advance);
-    assertEquals(alive?.text, ":\n\n", `no comment within 8 s (${i})`);
+    assertEquals(alive?.text, ":\n\n", `no keep-alive within 8 s (${i})`);
   }
   open();
   const { value } = await reader.read();
@@ -83,7 +83,7 @@ Deno.test("a silent call becomes a stream with keep-alives", async () => {
   await server.close();
 });
 
-Deno.test("a call that ends within streams.openAfterMs does not become a stream", async () => {
+Deno.test("the response to a call that ends within streams.openAfterMs does not become a stream", async () => {
   const { clock, log, open, server } = createStill();
   const coming = server.fetch(toRequest("tools/call", { name: "wait" }));
   await until(() => log.length > 0, "the call");
@@ -96,7 +96,7 @@ Deno.test("a call that ends within streams.openAfterMs does not become a stream"
   await server.close();
 });
 
-Deno.test("a client that does not read blocks the handler, and its stream is closed after a timeout", async () => {
+Deno.test("a client that does not read pauses the handler, and after a timeout its stream is closed", async () => {
   const { clock, log, server } = createStill();
   const response = await server.fetch(toRequest("tools/call", { name: "flood", _meta: { progressToken: 1 } }));
   await clock.advance(10_000);
@@ -105,8 +105,8 @@ Deno.test("a client that does not read blocks the handler, and its stream is clo
   await clock.advance(10_000);
   assertEquals(log.length, before);
   await clock.advance(15_000);
-  assert(!/"result"|"error"/.test(await response.text()), "the stream ends without a response");
-  await until(() => log.length === before + 1, "the handler continues, with its signal aborted");
+  assert(!/"result"|"error"/.test(await response.text()), "the stream ended with a response");
+  await until(() => log.length === before + 1, "the handler continues, and its signal is aborted");
   await server.close();
 });
 
@@ -133,7 +133,7 @@ Deno.test("a session ends after its idle timeout", async () => {
   await server.close();
 });
 
-Deno.test("a session with an open stream, or with a running call, is not idle", async () => {
+Deno.test("a session with an open stream or a running call is not idle", async () => {
   const { clock, log, open, server } = createStill({
     limits: { connections: { sessionIdleMs: 2 * MINUTE }, calls: { timeoutMs: Infinity } },
   });
@@ -149,7 +149,7 @@ Deno.test("a session with an open stream, or with a running call, is not idle", 
   await server.close();
 });
 
-Deno.test("no session exceeds its maximum lifetime, however busy it is", async () => {
+Deno.test("a session ends after its maximum lifetime, however busy it is", async () => {
   const { clock, server } = createStill({ limits: testLimits({ sessions: { lifeMs: 2 * HOUR } }) });
   await using client = await connectTest(server, { era: "legacy" });
   for (let i = 0; i < 11; i++) {
@@ -171,8 +171,8 @@ Deno.test("with too many sessions, the session that was idle longest loses its s
     await client.callTool("logs");
     return client.received.slice(before).map(({ params }) => params.level);
   };
-  // One of the three sessions has lost its level at this point, because there is room for two sessions. From here on
-  // the order is known.
+  // One of the three sessions has lost its log level, because there is room for two sessions. The next requests make
+  // the order of use known.
   for (const client of [first, second]) {
     await clock.advance(1000);
     await client.request("logging/setLevel", { level: "error" });
@@ -180,14 +180,14 @@ Deno.test("with too many sessions, the session that was idle longest loses its s
   await clock.advance(1000);
   await first.request("ping");
   await third.request("logging/setLevel", { level: "error" });
-  assertEquals(await readLevels(first), ["error"], "the state of the session that was used last is kept");
+  assertEquals(await readLevels(first), ["error"], "the most recently used session lost its state");
   assertEquals(await readLevels(third), ["error"]);
-  assertEquals(await readLevels(second), ["info", "error"], "the session continues as if it were new");
+  assertEquals(await readLevels(second), ["info", "error"], "the session did not continue with the default state");
   for (const client of [first, second, third]) await client.close();
   await server.close();
 });
 
-Deno.test("a session continues at another instance with the same secret, and is unknown without it", async () => {
+Deno.test("a session continues on another instance with the same secret, and is unknown on an instance with another secret", async () => {
   const secret = "s".repeat(32);
   const [here, there, stranger] = [{ secret }, { secret }, {}].map((options) => createStill(options).server);
   await using client = await connectTest(here, { era: "legacy", principal: { id: "ada" } });
@@ -208,7 +208,7 @@ Deno.test("a session continues at another instance with the same secret, and is 
       return response.status;
     });
   assertEquals(await Promise.all([ask(here, "ada"), ask(there, "ada"), ask(stranger, "ada")]), [200, 200, 404]);
-  // A stolen id does not make a caller the owner of the session.
+  // Using a stolen id does not change the session's owner.
   assertEquals(await Promise.all([ask(here, "bob"), ask(there, "bob"), ask(here, undefined)]), [404, 404, 404]);
   for (const server of [here, there, stranger]) await server.close();
 });

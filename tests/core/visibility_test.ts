@@ -1,5 +1,5 @@
-// Hidden handlers do not exist for a caller: all responses to the caller are the same with and without the hidden
-// handlers.
+// For a caller, a hidden handler does not exist: all responses to the caller are the same with and without the hidden
+// handler.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, group, type Handler, prompt, resource, resourceProvider, type Server, tool } from "../../mod.ts";
 import { type Connection, connectTest } from "../../src/testing/testing.ts";
@@ -10,7 +10,7 @@ import { byKey, enter, listWaysIn, toPrincipal, toSigned } from "../support/ways
 import { INTERNALS } from "../../src/core/call/internals.ts";
 import { testLimits } from "../support/limits.ts";
 
-/** Handlers of every kind, each either hidden or visible. */
+/** A handler of any kind, which is hidden or visible. */
 interface Made {
   readonly handler: Handler;
   readonly isHidden: boolean;
@@ -55,13 +55,13 @@ function make(random: Random, at: number, isHidden: boolean): Handler {
 
 const TEXT = { type: "object", properties: { text: { type: "string" } } } as const;
 
-/** The content of an error or a result, without parts that differ between runs. */
+/** Returns the content of a result or an error, without parts that differ between runs. */
 async function outcomeOf(asked: Promise<unknown>): Promise<string> {
   const text = (value: unknown) => JSON.stringify(value, (key, value) => key === "nextCursor" ? value.length : value);
   return await asked.then(text, ({ code, message, data }) => text([code, message, data]));
 }
 
-/** Every page of a list. */
+/** Returns the entries on every page of a list. */
 async function list(client: Connection, method: string): Promise<string[]> {
   const pages: string[] = [];
   let cursor: unknown;
@@ -74,7 +74,7 @@ async function list(client: Connection, method: string): Promise<string[]> {
   return pages;
 }
 
-/** The response to a call whose header does not match its arguments. */
+/** Returns the response to a call whose header does not match its arguments. */
 async function callWithHeader(server: Server, name: string): Promise<string> {
   const params = { name, arguments: { region: "north" } };
   const headers = { "mcp-param-region": "south", ...toSigned("bob") };
@@ -82,7 +82,7 @@ async function callWithHeader(server: Server, name: string): Promise<string> {
   return `${response.status} ${(await response.text()).replace(/"id":\d+/, "")}`;
 }
 
-/** All responses that bob can get, given that he guesses every name. */
+/** Returns all responses that bob can get by guessing every name. */
 async function observe(
   server: Server,
   client: Connection,
@@ -117,7 +117,7 @@ async function observe(
     server.handlers.add(each.handler);
     const isResource = each.handler[INTERNALS].feature.name === "resources";
     if (isResource) server.resourceUpdated(each.handler[INTERNALS].key.replace("{text}", "x").replace(/:$/, "://1"));
-    // Changes that are announced together are sent as one notification.
+    // The fence ends the batch, because changes within one batch are sent as one notification.
     await fence(server, subscription);
   }
   seen.push(withoutFences(subscription).map(({ method, params }) => `${method} ${params.uri}`));
@@ -127,14 +127,14 @@ async function observe(
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of listWaysIn(era)) {
-    Deno.test(`a handler that is hidden from a caller does not exist for that caller (${era} over ${way})`, async () => {
+    Deno.test(`for a caller from which a handler is hidden, the handler does not exist (${era} over ${way})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
         const made = Array.from({ length: 8 }, (_, at): Made => {
           const isHidden = random.below(2) === 0;
           return { isHidden, handler: make(random, at, isHidden) };
         });
-        // Both servers have all features, and both lists depend on the caller.
+        // On both servers, every feature has a handler, and lists depend on the caller.
         const base = [
           tool({ name: "base", run: () => "", allow: () => true }),
           prompt({ name: "base", run: () => "", allow: () => true, input: TEXT, complete: { text: () => [] } }),
@@ -153,7 +153,7 @@ for (const era of ["modern", "legacy"] as const) {
           const server = createServer({ ...options, handlers: [...base, ...handlers.map(({ handler }) => handler)] });
           const client = await enter(server, "bob", { era, way });
           if (handlers === made) {
-            // The property would also hold for a server that shows no handlers at all.
+            // Check that another caller sees the handlers, because a server that shows no handlers would pass too.
             const other = await enter(server, "ada", { era, way });
             const all = await list(other, "tools/list");
             const tools = made.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
@@ -174,16 +174,15 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-/** The ids of two tenants of one server. The principal is the same at both tenants. */
+/** The tenants of one server. The principal is the same on both tenants' paths. */
 const TENANTS = ["acme", "bee"] as const;
 
 for (const era of ["modern", "legacy"] as const) {
   for (const transport of ["memory", "pipe"] as const) {
-    Deno.test(`a handler of another tenant does not exist for a tenant (${era} over ${transport})`, async () => {
+    Deno.test(`for a tenant, a handler of another tenant does not exist (${era} over ${transport})`, async () => {
       for (let seed = 1; seed <= 8; seed++) {
         const random = createRandom(seed);
-        // A hidden handler belongs to the other tenant. In this test, `allow` does not hide any handler from the
-        // caller.
+        // Here, hidden handlers are the other tenant's handlers, and `allow` hides no handlers.
         const made = Array.from({ length: 8 }, (_, at): Made => {
           const isHidden = random.below(2) === 0;
           return { isHidden, handler: make(random, at, false) };
@@ -210,7 +209,8 @@ for (const era of ["modern", "legacy"] as const) {
               connectTest(server, { era, transport, principal: toPrincipal("bob"), params: { tenant } })
             ),
           );
-          // The other tenant works at the same time, and its changes reach only its own clients.
+          // The other tenant's client is active at the same time, and the other tenant's changes reach only this
+          // client.
           const changes = await other.subscribe({ toolsListChanged: true, resourceSubscriptions: ["base:/1"] });
           const all = await list(other, "tools/list");
           const tools = others.filter(({ handler }) => handler[INTERNALS].feature.name === "tools");
@@ -227,22 +227,22 @@ for (const era of ["modern", "legacy"] as const) {
   }
 }
 
-// The visibility by tags, groups, `allow`, enable and disable, in a model that does not share code with the library.
+// A model of visibility by tags, groups, `allow`, enable and disable. It shares no code with the library.
 
 type Caller = "ada" | "bob";
 type Kind = "tool" | "prompt" | "resource" | "template";
 
-/** A tool, a prompt or a resource, which may be in groups. */
+/** A tool, a prompt or a resource, which can be in groups. */
 interface Leaf {
   readonly kind: Kind;
   /** The name or URI that clients see. */
   readonly key: string;
-  /** The selectors that match it: its kind and name, its tags, and its groups. */
+  /** The selectors that match the leaf: its kind and name, its tags, and its groups. */
   readonly selectors: ReadonlySet<string>;
   readonly allowed: ReadonlySet<Caller>;
 }
 
-/** A handler of the server that contains these leaves. */
+/** A handler of the server, with the leaves that it contains. */
 interface Tree {
   readonly handler: Handler;
   readonly leaves: readonly Leaf[];
@@ -258,7 +258,7 @@ const BOTH: readonly Caller[] = ["ada", "bob"];
 const LISTS = ["tools", "prompts", "resources"] as const;
 const TAGS = ["red", "blue"];
 
-/** The functions that select callers. Each selection always uses the same function, as users should do. */
+/** The functions that select callers. Rules for the same callers always use the same function, as users should do. */
 const SELECT: readonly { readonly callers: ReadonlySet<Caller>; readonly test?: Handler["allow"] }[] = [
   { callers: new Set(BOTH) },
   { callers: new Set(["ada"]), test: ({ principal }) => principal?.id === toPrincipal("ada").id },
@@ -325,7 +325,7 @@ function toList(kind: Kind): typeof LISTS[number] {
   return kind === "template" ? "resources" : `${kind}s`;
 }
 
-/** The handlers that a client sees: its lists, and whether it can call, read and complete each handler. */
+/** Returns what a client sees: its lists, and whether it can call, read and complete each handler. */
 async function see(client: Connection, leaves: readonly Leaf[]): Promise<unknown> {
   const listed = [
     (await client.listTools()).map(({ name }) => `tool ${name}`),
@@ -348,7 +348,7 @@ async function see(client: Connection, leaves: readonly Leaf[]): Promise<unknown
   return { listed: listed.sort(), used };
 }
 
-/** The same view in the model. */
+/** Returns what a client should see according to the model. */
 function predict(leaves: readonly Leaf[], isThere: (leaf: Leaf) => boolean): unknown {
   const listed = leaves.filter(isThere).flatMap(({ kind, key }) =>
     kind === "template" ? [`template ${key}`, `resource ${key.replace("{text}", "x")}`] : [`${kind} ${key}`]
@@ -361,12 +361,12 @@ function predict(leaves: readonly Leaf[], isThere: (leaf: Leaf) => boolean): unk
 
 for (const era of ["modern", "legacy"] as const) {
   for (const way of ["memory", "pipe"] as const) {
-    Deno.test(`callers see the handlers that tags, groups and rules permit, and are notified of exactly these changes (${era} over ${way})`, async () => {
+    Deno.test(`callers see the handlers that tags, groups and rules permit, and are notified of exactly the changes that they see (${era} over ${way})`, async () => {
       for (let seed = 1; seed <= 6; seed++) {
         const random = createRandom(seed);
         const trees = Array.from({ length: 6 }, (_, at) => makeTree(random, `${at + 1}`, 2));
         const leaves = trees.flatMap((tree) => tree.leaves);
-        // All lists exist from the start.
+        // The base handlers ensure that all lists exist.
         const base = [
           tool({ name: "base", run: () => "" }),
           prompt({ name: "base", run: () => "", input: TEXT, complete: { text: () => [] } }),
@@ -411,7 +411,7 @@ for (const era of ["modern", "legacy"] as const) {
             rules = [...rules, { selector, isShown, callers }];
           }
           for (const uri of uris) server.resourceUpdated(uri);
-          await clients.bob.listTools(); // The module for rules is loaded at this point.
+          await clients.bob.listTools(); // This request waits until the module for rules is loaded.
           await fence(server, ...subscriptions);
           for (const caller of BOTH) {
             const place = `seed ${seed}, step ${step}, ${caller}`;
@@ -425,7 +425,8 @@ for (const era of ["modern", "legacy"] as const) {
             const received = withoutFences(clients[caller]);
             const told = received.flatMap(({ method }) => /(\w+)\/list_changed/.exec(method)?.[1] ?? []);
             assertEquals(told.sort(), changed.toSorted(), place);
-            // A caller may be notified of a resource that does not exist, but not of a resource that is hidden from it.
+            // A caller can be notified of a resource that does not exist, but not of a resource that is hidden from the
+            // caller.
             const updated = new Set(received.flatMap(({ params }) => typeof params.uri === "string" ? params.uri : []));
             const isHidden = (leaf: Leaf) =>
               !isThere(caller)(leaf) && [...present].some(({ leaves }) => leaves.includes(leaf));

@@ -1,4 +1,4 @@
-// The HTTP response to a call that another request cancels never has the status for a notification.
+// If another request cancels a call, the HTTP response to the call never has the status for a notification.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, tool } from "../../mod.ts";
 import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
@@ -6,7 +6,7 @@ import { LEGACY_VERSIONS, until } from "../support/behaviour.ts";
 const BOTH = "application/json, text/event-stream";
 
 for (const version of LEGACY_VERSIONS) {
-  Deno.test(`a cancelled call gets a stream or JSON (${version})`, async (t) => {
+  Deno.test(`the response to a cancelled call is a stream or JSON (${version})`, async (t) => {
     let running = 0;
     const wait = tool({
       name: "wait",
@@ -49,12 +49,12 @@ for (const version of LEGACY_VERSIONS) {
       const response = await pending;
       assertEquals([response.status, response.headers.get("content-type")], [200, "text/event-stream"]);
       const text = await response.text();
-      // The first event of a resumable stream has no data.
+      // The first event of a resumable stream is empty.
       const isEmpty = (line: string) => !line || /^(:|id: |retry: |data: $)/.test(line);
       assertEquals(text.split("\n").filter((line) => !isEmpty(line)), [], text);
     };
 
-    await t.step("with a client that accepts streams", async () => {
+    await t.step("the client accepts streams", async () => {
       for (const [id, accept] of [[1, BOTH], ["two", BOTH], [0, "text/event-stream"]] as const) {
         const pending = post(call(id), accept);
         await started(1);
@@ -63,7 +63,7 @@ for (const version of LEGACY_VERSIONS) {
       }
     });
 
-    await t.step("with a client that accepts only JSON", async () => {
+    await t.step("the client accepts only JSON", async () => {
       const pending = post(call(3), "application/json");
       await started(1);
       await cancel(3);
@@ -73,23 +73,24 @@ for (const version of LEGACY_VERSIONS) {
       assertEquals([id, error.code], [3, -32600]);
     });
 
-    await t.step("in the queue", async () => {
+    await t.step("the call is waiting in the queue", async () => {
       const first = post(call(4));
       await started(1);
       let isAnswered = false;
       const second = post(call(5)).finally(() => isAnswered = true);
-      // A waiting call is not observable, and a cancellation that arrives before it has no effect.
+      // Cancel repeatedly: the test cannot see when the call waits, and a cancellation that arrives before the call has
+      // no effect.
       await until(async () => {
         await cancel(5);
         return isAnswered;
-      }, "the waiting call to be cancelled");
+      }, "the waiting call was cancelled");
       await checkEmpty(second);
       assertEquals(running, 0);
       await cancel(4);
       await checkEmpty(first);
     });
 
-    await t.step("after it has sent a message", async () => {
+    await t.step("the call has sent a message", async () => {
       const pending = post(call(6, "noisy"));
       await started(1);
       await cancel(6);
@@ -101,7 +102,7 @@ for (const version of LEGACY_VERSIONS) {
     });
 
     if (version === "2025-03-26") {
-      await t.step("in a batch", async () => {
+      await t.step("the call is in a batch", async () => {
         const note = { jsonrpc: "2.0", method: "notifications/initialized" };
         for (const accept of [BOTH, "application/json"]) {
           const pending = post([note, call("a")], accept);

@@ -1,4 +1,4 @@
-// Messages that a client sends before it has the response to `initialize`.
+// Messages that a client sends before it has received the response to `initialize`.
 import { assertEquals } from "@std/assert";
 import { createServer, type LimitOptions, tool } from "../../mod.ts";
 import { openPipe } from "../../src/transports/channel.ts";
@@ -11,7 +11,7 @@ const INITIALIZE = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "hasty", version: "1.0.0" } },
 };
 
-/** Sends messages without waiting, and returns the ids and codes of all responses in order. */
+/** Sends messages without waiting for responses. Returns the ids and codes of all responses, in order. */
 async function send(
   messages: readonly object[],
   { turns = 0, count = messages.length, limits = {} }: {
@@ -52,13 +52,13 @@ function call(id: number) {
 }
 
 for (const turns of [0, 3]) {
-  Deno.test(`requests after initialize are served after its response, if it takes ${turns} turns of the event loop`, async () => {
+  Deno.test(`if initialize takes ${turns} turns of the event loop, requests after initialize are served after its response`, async () => {
     const messages = [INITIALIZE, { jsonrpc: "2.0", method: "notifications/initialized" }, call(1), call(2)];
     assertEquals(await send(messages, { turns, count: 3 }), ["hello", "1", "2"]);
   });
 }
 
-Deno.test("only a limited number of messages waits for initialize", async () => {
+Deno.test("the number of messages that wait for initialize is limited", async () => {
   const messages = [INITIALIZE, ...Array.from({ length: 20 }, (_, i) => call(i))];
   const got = await send(messages, { turns: 3 });
   const refused = got.filter((each) => each.endsWith("-32600"));
@@ -70,12 +70,12 @@ Deno.test("requests after a failed initialize are refused", async () => {
   assertEquals(await send(messages), ["hello -32602", "1 -32600"]);
 });
 
-Deno.test("messages that wait for initialize count towards the memory of their client", async () => {
+Deno.test("messages that wait for initialize are charged to their client", async () => {
   const text = "x".repeat(100_000);
   const large = (id: number) => ({ ...call(id), params: { name: "add", arguments: { text } } });
   const note = { jsonrpc: "2.0", method: "notifications/initialized", params: { text } };
   const options = { turns: 3, limits: { memory: { bytesPerClient: 500_000 } } };
-  // Each message takes two bytes per character, so two of the four messages fit.
+  // Memory is charged with two bytes per character, so only two of the messages fit.
   const got = await send([INITIALIZE, note, large(1), large(2), large(3)], { ...options, count: 4 });
   assertEquals(got.filter((each) => each.endsWith("-31503")).length, 2);
 });

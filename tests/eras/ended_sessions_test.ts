@@ -1,4 +1,4 @@
-// The memory for ended sessions is bounded, and an ended session never becomes valid again.
+// The memory for ended sessions is limited, and an ended session never becomes valid again.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { INTERNALS } from "../../src/core/call/internals.ts";
@@ -77,7 +77,7 @@ async function end(client: Client, id: string): Promise<number> {
   return status;
 }
 
-/** Starts and ends sessions. Returns some of the session ids. */
+/** Starts and ends `count` sessions. Returns some of their ids. */
 async function flood(client: Client, count: number): Promise<string[]> {
   const ids: string[] = [];
   for (let i = 0; i < count; i++) {
@@ -88,7 +88,7 @@ async function flood(client: Client, count: number): Promise<string[]> {
   return ids;
 }
 
-/** A store that can become unavailable, and whose values can be replaced. */
+/** Creates a store that can become unavailable, and whose values can be replaced. */
 function makeFragile(timeoutMs = 100) {
   const memory = memoryStore()[INTERNALS];
   const fragile = {
@@ -122,17 +122,18 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     const ended = await flood(nat, 1500);
     const late = await begin(nat);
     assertEquals([await use(nat, used), await use(nat, late)], [200, 200]);
-    // The store has no entry for a session that was never used.
+    // In the store, a session that was never used has no entry, so it has ended with the flood.
     assertEquals(await use(nat, fresh), makeStore ? 404 : 200);
     assertEquals(await use(other, far), 200);
     for (const id of ended) assertEquals(await use(nat, id), 404);
-    // The session stays ended for another address too, because the address is not part of the session's identity.
+    // An ended session stays ended for clients with another address too, because an address is not part of a session's
+    // identity.
     for (const id of ended) assertEquals(await use(other, id), 404);
     for (const id of [used, late]) assertEquals([await end(nat, id), await use(nat, id)], [204, 404]);
     await server.close();
   });
 
-  Deno.test(`an old unused session ends together with older sessions, and its client starts a new session (${title})`, async () => {
+  Deno.test(`an old session that was never used ends together with older sessions, and its client starts a new session (${title})`, async () => {
     const clock = fakeClock(Date.now());
     const server = start({ clock, limits: testLimits({ sessions: { openPerClient: 1 } }) });
     const client = { server, address: "192.0.2.1" };
@@ -144,7 +145,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`sessions of a principal are not ended by a flood of another principal, or of its address (${title})`, async () => {
+  Deno.test(`a flood from another principal or from another address does not end a principal's sessions (${title})`, async () => {
     const clock = fakeClock(Date.now());
     const server = start({ clock });
     const address = "192.0.2.1";
@@ -153,11 +154,11 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await clock.advance(120_000);
     await flood(clients[2], 300);
     assertEquals(await Promise.all(clients.map((client, i) => use(client, ids[i]))), [200, 200, 404]);
-    assertEquals(await use(clients[2], ids[1]), 404, "a session of another principal");
+    assertEquals(await use(clients[2], ids[1]), 404, "another principal's session ended");
     await server.close();
   });
 
-  Deno.test(`floods from many networks end no session in memory, and no session of a principal (${title})`, async () => {
+  Deno.test(`floods from many networks end no session that is in memory, and no session of a principal (${title})`, async () => {
     const clock = fakeClock(Date.now());
     const server = start({ clock });
     const [nat, ada] = [{ server, address: "192.0.2.1" }, { server, principal: "ada" }];
@@ -176,7 +177,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`a stream of a batch whose session ends contains the responses of the batch before it closes (${title})`, async () => {
+  Deno.test(`if a session ends during a batch, the batch's stream contains the batch's responses before it closes (${title})`, async () => {
     let isEnding: Promise<number> | undefined;
     const held = tool({
       name: "held",
@@ -185,8 +186,8 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
         await until(() => signal.aborted, "the call is aborted");
       },
     });
-    // A batch yields to other requests after 20 ms. The session ends at this point, before the last message of the
-    // batch runs.
+    // A batch yields to other requests after 20 ms. The session ends at that moment, before the batch's last message
+    // runs.
     const last = tool({
       name: "last",
       run() {
@@ -210,7 +211,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await server.close();
   });
 
-  Deno.test(`a clock that is set back ends no new session, and makes no ended session valid again (${title})`, async () => {
+  Deno.test(`setting the clock back ends no new session, and makes no ended session valid again (${title})`, async () => {
     let date = Date.now();
     const clock = { ...fakeClock(), date: () => date };
     const server = start({ clock });
@@ -219,14 +220,14 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     for (const ms of [-3_600_000, -60_000, 7_200_000, -7_000_000]) {
       date += ms;
       const id = await begin(client);
-      assertEquals(await use(client, id), 200, `the clock is set by ${ms}`);
+      assertEquals(await use(client, id), 200, `the clock was changed by ${ms} ms`);
       for (const each of ended) assertEquals(await use(client, each), 404);
     }
     await server.close();
   });
 }
 
-Deno.test("two instances with one store: a flood at one instance does not end a session that is used at the other instance", async () => {
+Deno.test("two instances share a store: a flood on one instance does not end a session that is used on the other instance", async () => {
   const store = memoryStore();
   const [a, b] = [open({ store }), open({ store })];
   const address = "192.0.2.1";
@@ -236,18 +237,18 @@ Deno.test("two instances with one store: a flood at one instance does not end a 
   const ended = await flood(there, 400);
   assertEquals([await use(there, used), await use(here, used)], [200, 200]);
   for (const id of ended) assertEquals([await use(here, id), await use(there, id)], [404, 404]);
-  // No request has used the session on the other instance, and only this instance has recorded that the session is new.
+  // The session was not used on the other instance, and only this instance has recorded that the session is new.
   assertEquals(await use(there, idle), 404);
   assertEquals(await end(there, used), 204);
-  await until(async () => await use(here, used) !== 200, "the end reaches this instance");
+  await until(async () => await use(here, used) !== 200, "the end of the session has reached this instance");
   assertEquals([await use(here, used), await use(there, used)], [404, 404]);
-  // The end also applies to an instance that starts later.
+  // The session has also ended for an instance that starts later.
   const c = open({ store });
   for (const id of [...ended, used]) assertEquals(await use({ server: c, address }, id), 404);
   for (const server of [a, b, c]) await server.close();
 });
 
-Deno.test("a restart with the same secret and store keeps ended sessions ended, and other servers have their own sessions", async () => {
+Deno.test("after a restart with the same secret and store, ended sessions stay ended, and other servers have their own sessions", async () => {
   const memory = memoryStore()[INTERNALS];
   const store = () => customStore(memory.connect);
   const before = open({ store: store() });
@@ -263,7 +264,7 @@ Deno.test("a restart with the same secret and store keeps ended sessions ended, 
   for (const server of [after, other]) await server.close();
 });
 
-Deno.test("without a response of the store, ending a session gets 503, and it is ended everywhere once the store is back", async () => {
+Deno.test("while the store does not respond, ending a session gets 503, and the session ends on all instances once the store responds again", async () => {
   const fragile = makeFragile();
   const events: StoreEvent[] = [];
   const observer = { store: (event: StoreEvent) => void events.push(event) };
@@ -276,20 +277,20 @@ Deno.test("without a response of the store, ending a session gets 503, and it is
   assertEquals([waiting.status, waiting.headers.get("retry-after")], [503, "1"]);
   assertStringIncludes((await waiting.json()).error.message, "so the end is still pending; try again later");
   assertEquals([await end(here, id), await end(here, untold)], [503, 503]);
-  // The session has ended on this instance. The other instances have no record of the pending end.
+  // The session has ended on this instance. The other instances do not know about this end yet.
   assertEquals([await use(here, id), await end({ ...here, principal: "bob" }, id)], [404, 404]);
   fragile.isSilent = false;
   let status = 503;
-  await until(async () => (status = await end(here, id)) !== 503, "the store answers again");
+  await until(async () => (status = await end(here, id)) !== 503, "the store responds again");
   assertEquals(status, 204);
-  // The end of the session is also written if no request repeats it.
-  await until(async () => await use(there, untold) !== 200, "the other end is written");
+  // The end is written even if no request repeats it.
+  await until(async () => await use(there, untold) !== 200, "the other end has been written");
   assertEquals([await use(there, id), await use(there, untold)], [404, 404]);
   assertEquals(events.map(({ state }) => state), ["degraded", "recovered"]);
   for (const server of [a, b]) await server.close();
 });
 
-Deno.test("pending ends are bounded per client; beyond that a session continues, and other clients can end their sessions", async () => {
+Deno.test("the number of unwritten session ends per client is limited; beyond the limit a session continues, and other clients can end their sessions", async () => {
   const fragile = makeFragile();
   const server = open({ store: fragile.store });
   const [ada, bob] = [{ server, principal: "ada" }, { server, principal: "bob" }];
@@ -308,7 +309,7 @@ Deno.test("pending ends are bounded per client; beyond that a session continues,
   fragile.isSilent = false;
   const later = async (client: Client, id: string) => {
     let status = 503;
-    await until(async () => (status = await end(client, id)) !== 503, "the store answers again");
+    await until(async () => (status = await end(client, id)) !== 503, "the store responds again");
     return status;
   };
   for (const id of ids) assertEquals(await later(ada, id), 204);
@@ -351,7 +352,7 @@ for (const record of ["text", null, 5, [], { level: 5 }, { uris: "x" }, { uris: 
   });
 }
 
-Deno.test("an unknown version of a session id is refused like an unknown id", async () => {
+Deno.test("a session id of an unknown version is refused like an unknown id", async () => {
   const server = open();
   const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["ended", "/mcp"]) });
   const id = await begin({ server });
@@ -367,7 +368,7 @@ Deno.test("an unknown version of a session id is refused like an unknown id", as
   await server.close();
 });
 
-Deno.test("the number of forwarded answers and cancellations that no instance waits for is bounded", async () => {
+Deno.test("the number of answers and cancellations that are forwarded although no instance waits for them is limited", async () => {
   const fragile = makeFragile();
   const [a, b] = [open({ store: fragile.store }), open({ store: fragile.store })];
   const [here, there] = [{ server: a, principal: "ada" }, { server: b, principal: "ada" }];
@@ -379,7 +380,7 @@ Deno.test("the number of forwarded answers and cancellations that no instance wa
     const answered = await send(there, { id: ids[i % ids.length], result: { action: "accept" } }, id);
     assertEquals(answered.status, 202);
   }
-  assertEquals(fragile.appended, before, "junk answers reach the store");
+  assertEquals(fragile.appended, before, "meaningless answers reached the store");
   const statuses: number[] = [];
   for (let i = 0; i < 700; i++) {
     const cancelled = { method: "notifications/cancelled", params: { requestId: i } };
@@ -389,8 +390,8 @@ Deno.test("the number of forwarded answers and cancellations that no instance wa
     512,
     188,
   ]);
-  assert(fragile.appended - before <= 1026, `${fragile.appended - before} appends`);
-  // Another client has its own share.
+  assert(fragile.appended - before <= 1026, `${fragile.appended - before} entries were appended`);
+  // Another client has a separate limit.
   const bob = { ...there, principal: "bob" };
   const session = await begin(bob);
   assertEquals(await use(bob, session), 200);
@@ -412,7 +413,7 @@ Deno.test("an answer reaches the instance that asked, and is forwarded once", as
   const asked = /"id":"(ask-[^"]+)"/.exec(text)?.[1];
   assert(asked && asked.length <= 64, `the id ${asked}`);
   const answer = { id: asked, result: { action: "accept", content: { name: "Ada" } } };
-  // An answer of another session is not accepted, whichever instance gets it.
+  // An answer from another session is not accepted, whichever instance gets it.
   const eve = { id: asked, result: { action: "accept", content: { name: "Eve" } } };
   for (const client of [here, there]) assertEquals((await send(client, eve, other)).status, 202);
   for (let i = 0; i < 5; i++) assertEquals((await send(there, answer, id)).status, 202);
@@ -439,6 +440,6 @@ Deno.test("one client cannot fill the queue of pending store operations", async 
   const statuses = await Promise.all(flooding);
   assertEquals(quick, 400);
   assertEquals(statuses.filter((each) => each === 503).length, 400 - 32);
-  assertEquals(await fair, 200, "the session of another client is opened without the store");
+  assertEquals(await fair, 200, "another client could not open a session without the store");
   await server.close();
 });

@@ -1,4 +1,4 @@
-// An era that loads with its first message. Its load may fail, and its code may throw.
+// An era whose code is loaded when its first message arrives. Loading may fail, and the code may throw.
 import { assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import type { Era } from "../../src/core/era.ts";
 import type { Link } from "../../src/core/call/link.ts";
@@ -10,9 +10,9 @@ import { soon, toCall } from "../hostile/attack.ts";
 import { until } from "../support/behaviour.ts";
 
 const message: Incoming = { kind: "request", id: 1, method: "ping", weight: 0 };
-const link = {} as Link; // No test reads this field.
+const link = {} as Link; // The cast is safe, because no test reads this value.
 
-/** An era whose load succeeds at the second attempt. */
+/** Creates an era whose code loads only on the second attempt. */
 function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T, era: Era): T {
   let attempts = 0;
   return new create(async () => {
@@ -22,7 +22,7 @@ function failOnce<T extends LazyEra>(create: new (load: () => Promise<Era>) => T
   });
 }
 
-Deno.test("a failed load is retried", async () => {
+Deno.test("loading is retried after a failure", async () => {
   const era = failOnce(LazyEra, { accept: () => ({ text: "ready" }) });
   for (const reply of [era.accept(message, link), era.accept(message, link)]) {
     await assertRejects(() => Promise.resolve(reply), Error, "too many open files");
@@ -31,14 +31,14 @@ Deno.test("a failed load is retried", async () => {
   assertEquals(era.accept(message, link), { text: "ready" });
 });
 
-Deno.test("a stream after a failed load is opened", async () => {
+Deno.test("after loading has failed, a later request can open a stream", async () => {
   const era = failOnce(LazySessionEra, { accept: () => ({}), attach: () => ({ status: 200 }) });
   await assertRejects(() => era.attach(link), Error, "too many open files");
   assertEquals(await era.attach(link), { status: 200 });
   assertEquals(await era.detach(link), {});
 });
 
-Deno.test("a message after a message that throws is accepted, in order", async () => {
+Deno.test("after a message throws, the next message is accepted, in order", async () => {
   const seen: number[] = [];
   const era = new LazyEra(() =>
     Promise.resolve({
@@ -56,7 +56,7 @@ Deno.test("a message after a message that throws is accepted, in order", async (
 });
 
 for (const isLazy of [true, false]) {
-  Deno.test(`an era that throws is an internal error, ${isLazy ? "while it loads" : "after it has loaded"}`, async () => {
+  Deno.test(`an error that an era throws ${isLazy ? "while it loads" : "after it has loaded"} becomes an internal error`, async () => {
     const faults: unknown[] = [];
     const era: Era = {
       accept() {

@@ -1,4 +1,4 @@
-// The sealed state of a question: its caller, its call and its lifetime.
+// The sealed state of a question: which caller and call can use it, and for how long.
 import { assert, assertEquals } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { fakeClock } from "../../src/testing/testing.ts";
@@ -24,7 +24,7 @@ function start(options: Partial<ServerOptions> = {}): Held {
       input: { type: "object" },
       async run(input, ctx) {
         const first = await ctx.elicit("first", { message: "First?", schema: yes });
-        // The question depends on the answer to an earlier question, and on the other input.
+        // The question depends on the answer to an earlier question, and on other data.
         const content = first.action === "accept" ? first.content : {};
         const text = `Second after ${JSON.stringify(content)} for ${JSON.stringify(input)}?`;
         const second = await ctx.elicit("second", { message: text, schema: yes });
@@ -56,20 +56,20 @@ function start(options: Partial<ServerOptions> = {}): Held {
   return { server, faults, path: options.path ?? "/mcp" };
 }
 
-/** Calls a tool. `asked` contains the messages of its questions. */
+/** Calls a tool. In the result, `asked` contains the messages of the questions. */
 async function call(held: Held, name: string, more: Json = {}, principal?: string): Promise<Round> {
   const round = await sendRound(held, name, more, principal);
   return { ...round, asked: round.messages };
 }
 
-/** The error message of a refused call. */
+/** Returns the error message of a refused call. */
 async function refuse(held: Held, name: string, more: Json, principal?: string): Promise<string> {
   const { status, code, says } = await call(held, name, more, principal);
   assertEquals([status, code], [400, -32602], says);
   return says;
 }
 
-Deno.test("a call asks one question after another, and then returns its result", async () => {
+Deno.test("a call asks its questions one after another, and then returns its result", async () => {
   const held = start();
   const first = await call(held, "order");
   assertEquals(first.asked, ["First?"]);
@@ -78,14 +78,14 @@ Deno.test("a call asks one question after another, and then returns its result",
     requestState: first.state,
   });
   assertEquals(second.asked, ['Second after {"ok":true} for {}?']);
-  // The first answer is in the state: it need not be sent again, and a different answer is ignored.
+  // The state contains the first answer. The client need not send this answer again, and a different answer is ignored.
   const inputResponses = { second: accept({ ok: false }), first: { action: "decline" } };
   const last = await call(held, "order", { inputResponses, requestState: second.state });
   assertEquals([last.text, last.asked, last.state], ["accept accept", [], undefined]);
   await held.server.close();
 });
 
-Deno.test("a question is asked again after an answer of the wrong shape, or to another question", async () => {
+Deno.test("a question is asked again after an answer of the wrong shape, or after an answer to another question", async () => {
   const held = start();
   const { state } = await call(held, "order");
   const bad: readonly unknown[] = [undefined, null, 5, {}, { action: "maybe" }, accept(), accept({ ok: 1 })];
@@ -135,7 +135,7 @@ Deno.test("consent to one price is not accepted for another price", async () => 
   await held.server.close();
 });
 
-Deno.test("consent to one number is not accepted for another number that JSON represents in the same way", async () => {
+Deno.test("consent to a number is not accepted for another number with the same JSON representation", async () => {
   const pay = tool({
     name: "pay",
     input: { type: "object" },
@@ -155,7 +155,7 @@ Deno.test("consent to one number is not accepted for another number that JSON re
   await held.server.close();
 });
 
-Deno.test("an answer to a question of one server is not accepted by another server with the same secret", async () => {
+Deno.test("an answer to a question from one server is not accepted by another server with the same secret", async () => {
   const secret = "a secret that both servers share!";
   const servers: readonly Partial<ServerOptions>[] = [
     { name: "shop-test" },
@@ -175,7 +175,7 @@ Deno.test("an answer to a question of one server is not accepted by another serv
   }
 });
 
-Deno.test("a key that every object inherits is not an answer", async () => {
+Deno.test("the name of a property that every object inherits does not count as an answer", async () => {
   const held = start();
   const { asked, state } = await call(held, "inherited", { inputResponses: {} });
   assertEquals(asked, ["?"]);
@@ -199,7 +199,7 @@ Deno.test("inputResponses or requestState of the wrong type is refused", async (
   await held.server.close();
 });
 
-Deno.test("a state is valid for its own call only: tool, arguments and caller", async () => {
+Deno.test("a state is valid only for its own tool, arguments and caller", async () => {
   const held = start();
   const args = { b: 1, a: { d: [1, { f: 2, e: 3 }], c: 4 } };
   const { state: requestState } = await call(held, "order", { arguments: args }, "ada");
@@ -235,7 +235,7 @@ Deno.test("a state is valid until it expires", async () => {
   await held.server.close();
 });
 
-Deno.test("a client is asked as often as the limit allows, and no more", async () => {
+Deno.test("a client is asked as many times as the limit allows", async () => {
   const held = start({ limits: testLimits({ calls: { rounds: 3 } }) });
   let requestState: string | undefined;
   for (let round = 0; round < 3; round++) {
@@ -264,7 +264,7 @@ Deno.test("a state that is too long is a server error, and is not sent", async (
   await roomy.server.close();
 });
 
-Deno.test("a state may be exactly as long as the limit", async () => {
+Deno.test("a state can be exactly as long as the limit", async () => {
   const roomy = start();
   const length = (await call(roomy, "large")).state?.length ?? 0;
   for (const [stateBytes, code] of [[length, undefined], [length - 1, -32603]] as const) {
@@ -275,7 +275,7 @@ Deno.test("a state may be exactly as long as the limit", async () => {
   await roomy.server.close();
 });
 
-Deno.test("an invalid state gets 400 however long the check takes", async () => {
+Deno.test("an invalid state gets 400, however long the check takes", async () => {
   const clock = fakeClock();
   const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
   const { decrypt } = crypto.subtle;

@@ -1,5 +1,5 @@
-// Sessions on the server: their end, their validity across processes, and their isolation. Each test runs in the memory
-// of one process, and with a store.
+// Sessions on the server: when they end, in which processes they are valid, and how they are isolated. Each test runs
+// in the memory of one process, and with a store.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
 import { type FakeClock, fakeClock } from "../../src/testing/testing.ts";
@@ -14,7 +14,7 @@ const SECRET = "a secret of at least thirty-two characters";
 
 interface Held {
   readonly server: Server;
-  /** Calls of the tools, in order. */
+  /** The calls of the tools, in order. */
   readonly log: string[];
 }
 
@@ -80,7 +80,7 @@ async function end(held: Held, id: string): Promise<number> {
   return (await send(held, id, undefined, { method: "DELETE" })).status;
 }
 
-/** Runs with unseal operations that take `ms` milliseconds of a clock. */
+/** Runs a function while each unseal operation takes `ms` milliseconds of the clock. */
 async function withSlowSeals(clock: FakeClock, ms: number, run: () => Promise<void>): Promise<void> {
   const { decrypt } = crypto.subtle;
   const value = async (...args: Parameters<typeof decrypt>) => {
@@ -95,7 +95,7 @@ async function withSlowSeals(clock: FakeClock, ms: number, run: () => Promise<vo
   }
 }
 
-/** Calls `run` with `hold`. After `hold()`, all unseal operations wait until `release()` is called. */
+/** Calls `run` with a function `hold`. After `hold()`, all unseal operations wait until `release()` is called. */
 async function withHeldSeals(run: (hold: () => { readonly waiting: () => number; release(): void }) => Promise<void>) {
   const { decrypt } = crypto.subtle;
   let held: { readonly promise: Promise<void>; count: number } | undefined;
@@ -118,23 +118,24 @@ async function withHeldSeals(run: (hold: () => { readonly waiting: () => number;
   }
 }
 
-/** Registers the tests, with a store for each server if `makeStore` is given. */
+/** Registers the tests. With `makeStore`, each server has a store. */
 export function testSessions(title: string, makeStore?: () => Store): void {
-  // Tests with different clocks must not share ended sessions.
+  // Give each server a name of its own, because tests with different clocks must not share ended sessions.
   const start = (options: Partial<ServerOptions> = {}) =>
     startServer({ name: `kept with ${title}`, store: makeStore?.(), ...options });
   const test = (name: string, run: () => Promise<void>) => Deno.test(`${name} (${title})`, run);
 
-  test("an unknown session gets 404 however long the check takes", async () => {
+  test("a request with an unknown session gets 404, however long the check takes", async () => {
     const clock = fakeClock();
     await withSlowSeals(clock, 60, async () => {
       const held = start({ clock, limits: testLimits({ streams: { openAfterMs: 1 } }) });
       const id = await shake(held);
       const unknown = await send(held, id.toUpperCase(), ping);
       assertEquals([unknown.status, (await unknown.json()).error.code], [404, -32600]);
-      // A valid session is not delayed: its call becomes a stream, on which a disconnect is detected.
+      // With a valid session, the response becomes a stream before the check has finished, so that the server can
+      // detect a disconnect.
       const pending = send(held, id, call("hold"));
-      await until(() => held.log.length === 1, "the call to run");
+      await until(() => held.log.length === 1, "the call runs");
       await clock.advance(60);
       const running = await pending;
       assertEquals(running.headers.get("content-type"), "text/event-stream");
@@ -144,19 +145,19 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     });
   });
 
-  test("a session that is ended while another request opens it stays ended", () =>
+  test("a session that ends while another request is opening it stays ended", () =>
     withHeldSeals(async (hold) => {
       const before = start();
       const id = await shake(before);
-      // Another instance, which has not seen the session; its first session has loaded the code that opens sessions.
+      // This instance has not used the session. Its first session loads the code that opens sessions.
       const held = start();
       assertEquals(await isGood(held, await shake(held)), true);
       const { waiting, release } = hold();
       const opening = send(held, id, ping);
-      await until(() => waiting() === 1, "the request opens the session");
+      await until(() => waiting() === 1, "the request is opening the session");
       const ending = hold();
       const ended = end(held, id);
-      await until(() => ending.waiting() > 0, "the other request opens the session too");
+      await until(() => ending.waiting() > 0, "the other request is also opening the session");
       ending.release();
       assertEquals(await ended, 204);
       release();
@@ -168,7 +169,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
       await held.server.close();
     }));
 
-  test("the negotiated facts are valid in another process, only with the same secret and name", async () => {
+  test("what a session has negotiated is valid in another process only with the same secret and server name", async () => {
     const before = start();
     const id = await shake(before, {
       capabilities: { sampling: { tools: {} } },
@@ -200,7 +201,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
           const [one, other] = [startServer({ secret }), startServer({ secret, ...secret && { name: "elsewhere" } })];
           const id = await shake(one);
           for (let i = 0; i < 3; i++) assertEquals(await isGood(other, id), false);
-          // A session that has ended, or a text that is not a session id, is not reported as foreign.
+          // An ended session, and a text that is not a session id, are not reported as sessions of another process.
           await end(one, id);
           assertEquals([await isGood(one, id), await isGood(one, "short")], [false, false]);
           assertEquals(warnings.length, count, warnings.join("\n"));
@@ -218,7 +219,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     });
   }
 
-  test("a client that sends no info gets a session too", async () => {
+  test("a client that sends no clientInfo gets a session too", async () => {
     const held = start();
     for (const clientInfo of [undefined, {}, { name: "x" }, { name: "x", version: 5 }]) {
       const id = await shake(held, { clientInfo });
@@ -229,7 +230,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("a session is valid for its own principal only", async () => {
+  test("a session is valid only for its own principal", async () => {
     const held = start();
     const [ada, bob] = [{ id: "ada" }, { id: "bob" }];
     for (const isUsed of [false, true]) {
@@ -244,7 +245,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an id is valid up to sessions.lifeMs, and an ended id is refused for the same time", async () => {
+  test("a session id is valid for sessions.lifeMs, and the id of an ended session is refused for as long", async () => {
     const clock = fakeClock();
     const held = start({ clock, limits: testLimits({ sessions: { lifeMs: 1000 } }) });
     const [unused, ended] = [await shake(held), await shake(held)];
@@ -258,7 +259,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("ended ids are remembered for sessions.lifeMs, longer than the idle timeout", async () => {
+  test("the ids of ended sessions are remembered for sessions.lifeMs, which is longer than the idle timeout", async () => {
     const clock = fakeClock();
     const held = start({
       clock,
@@ -266,7 +267,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     });
     const id = await shake(held);
     assertEquals(await end(held, id), 204);
-    // The sweep each minute must not forget the end before the id itself expires.
+    // The sweep runs once a minute. It must not forget the session's end before the id itself expires.
     for (let i = 0; i < 3; i++) {
       await clock.advance(60_000);
       assertEquals(await isGood(held, id), false);
@@ -274,12 +275,12 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("in its last millisecond an id is valid, and an ended id is refused", async () => {
+  test("in the last millisecond of its lifetime, a session id is valid, and the id of an ended session is refused", async () => {
     const clock = fakeClock();
     const held = start({ clock, limits: testLimits({ sessions: { lifeMs: 60_000 } }) });
     const [used, ended] = [await shake(held), await shake(held)];
     assertEquals([await isGood(held, used), await isGood(held, ended), await end(held, ended)], [true, true, 204]);
-    await clock.advance(60_000); // The sweep runs at this moment.
+    await clock.advance(60_000); // The sweep runs now.
     assertEquals([await isGood(held, used), await isGood(held, ended)], [true, false]);
     await clock.advance(60_000);
     assertEquals([await isGood(held, used), await isGood(held, ended)], [false, false]);
@@ -295,12 +296,12 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     assertEquals(await isGood(held, id), true);
     await clock.advance(60_001 + 60_000);
     assertEquals(await isGood(held, id), false);
-    // The session is ended, not forgotten: otherwise the id would be valid again.
+    // The session has ended and is not merely forgotten. A forgotten session's id would still be valid.
     assertEquals(await isGood(held, id), false);
     await held.server.close();
   });
 
-  test("running calls and open streams keep a session from ending", async () => {
+  test("running calls and open streams prevent a session from ending", async () => {
     const clock = fakeClock();
     const calls = { timeoutMs: Infinity };
     const held = start({
@@ -329,7 +330,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("ending a session ends all its calls and streams, and no other call", async () => {
+  test("ending a session ends all its calls and streams, and no other calls", async () => {
     const held = start();
     const [id, other] = [await shake(held), await shake(held)];
     const stream = await send(held, id, undefined);
@@ -339,7 +340,7 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await stream.text();
     const text = await (await answers[0]).text() + await (await answers[1]).text();
     assert(!text.includes('"result"'), text);
-    await until(() => held.log.length === 5, "the tools are aborted");
+    await until(() => held.log.length === 5, "the server has aborted the tools");
     for (const line of held.log.slice(3)) assertStringIncludes(line, "the session has ended");
     assertEquals([await isGood(held, id), await isGood(held, other)], [false, true]);
     assertEquals(await end(held, other), 204);
@@ -347,19 +348,19 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("a limited number of sessions have state; an id whose state was evicted stays valid", async () => {
+  test("the number of sessions with state is limited, and the id of a session whose state was evicted stays valid", async () => {
     const held = start({ limits: { connections: { sessions: 2 } } });
     const [a, b, c] = [await shake(held), await shake(held), await shake(held)];
     const level = { id: 1, method: "logging/setLevel", params: { level: "error" } };
     const stream = await send(held, a, undefined);
     assertEquals([await isGood(held, b), await isGood(held, c)], [true, true]);
-    // The busy session stays, although it was used first; the idle session was evicted.
+    // The busy session keeps its state, although it was used first. The idle session's state was evicted.
     held.server.handlers.add(tool({ name: "added", run: () => "" }));
     const reader = stream.body?.getReader();
     let text = "";
     while (!text.includes("list_changed")) text += new TextDecoder().decode((await reader?.read())?.value);
     assertEquals(await isGood(held, b), true);
-    // Neither session can be evicted while both sessions are in use.
+    // No state can be evicted while both sessions are in use.
     const busy = send(held, b, call("hold"));
     await until(() => held.log.includes("hold"), "the tool runs");
     const full = await send(held, c, level);
@@ -372,11 +373,11 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an ended id is refused until it expires, however many sessions start and end", async () => {
+  test("the id of an ended session is refused until it expires, however many sessions start and end", async () => {
     const held = start({ limits: { connections: { sessions: 1 } } });
     const [first, used] = [await shake(held), await shake(held)];
     assertEquals([await end(held, first), await isGood(held, used)], [204, true]);
-    // This number exceeds the sessions that one client may end.
+    // There are more sessions than one client is allowed to end.
     const ended: string[] = [];
     for (let i = 0; i < 300; i++) {
       const id = await shake(held);
@@ -391,12 +392,12 @@ export function testSessions(title: string, makeStore?: () => Store): void {
     await held.server.close();
   });
 
-  test("an id that is too long is not decoded, and no such id is issued", async () => {
+  test("a session id that is too long is not decoded, and the server issues no such id", async () => {
     const held = start();
     const capabilities = (size: number) => ({ experimental: { x: "y".repeat(size) } });
     let id = "";
     let size = 4000;
-    // The longest capabilities allowed.
+    // Make the capabilities as long as the server allows.
     for (let step = 64; step >= 1; step /= 2) {
       while (true) {
         const next = await shake(held, { capabilities: capabilities(size + step) });

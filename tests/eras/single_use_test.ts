@@ -1,4 +1,4 @@
-// An answer with `singleUse` is accepted once, however often and to whichever instance its request is sent.
+// An answer with `singleUse` is accepted once, however many times its request is sent, and to whichever instances.
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { z } from "zod";
 import { createServer, type Server, type ServerOptions, tool } from "../../mod.ts";
@@ -20,7 +20,7 @@ const accepted = { action: "accept", content: { ok: true } };
 interface Shop {
   readonly server: Pick<Server, "fetch" | "close">;
   readonly path: string;
-  /** The payments that were made. */
+  /** The payments so far. */
   readonly paid: string[];
 }
 
@@ -68,13 +68,13 @@ function assertUsed({ status, code, says }: Round): void {
 }
 
 for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
-  Deno.test(`a consent pays once (${title})`, async () => {
+  Deno.test(`a consent leads to one payment (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     for (const [name, key] of [["pay", "sure"], ["visit", "page"]] as const) {
       const { state } = await call(shop, name);
       assertEquals((await call(shop, name, answer(state, key))).text, "accept");
       for (let i = 0; i < 3; i++) assertUsed(await call(shop, name, answer(state, key)));
-      // The request is refused with another answer, and without an answer.
+      // The request is also refused with another answer, and without an answer.
       assertUsed(await call(shop, name, { requestState: state, inputResponses: { [key]: { action: "decline" } } }));
       assertUsed(await call(shop, name, { requestState: state }));
     }
@@ -82,7 +82,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`one of many requests with the same answer runs (${title})`, async () => {
+  Deno.test(`of many requests with the same answer, one runs (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const { state } = await call(shop, "pay");
     const answers = await Promise.all(Array.from({ length: 50 }, () => call(shop, "pay", answer(state))));
@@ -92,10 +92,10 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`after the question, each round is accepted once (${title})`, async () => {
+  Deno.test(`in a call with several rounds, each round after the question is accepted once (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const first = await call(shop, "order");
-    // The first question does not use singleUse, so its answer is accepted each time.
+    // The first question does not use singleUse, so its answer is accepted repeatedly.
     const [second, again] = [
       await call(shop, "order", answer(first.state, "first")),
       await call(shop, "order", answer(first.state, "first")),
@@ -121,7 +121,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
     await shop.server.close();
   });
 
-  Deno.test(`an answer is used up only for its own caller, and expires like other answers (${title})`, async () => {
+  Deno.test(`an answer counts as used only for its own caller, and expires like other answers (${title})`, async () => {
     const clock = fakeClock();
     const shop = open({ store: makeStore?.(), clock, limits: testLimits({ calls: { stateMs: 1000 } }) });
     const ada = await call(shop, "pay", {}, "ada");
@@ -135,7 +135,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
   });
 }
 
-Deno.test("two instances with one store accept an answer once", async () => {
+Deno.test("of two instances that share a store, only one accepts an answer", async () => {
   const store = memoryStore();
   const shops = [open({ store, secret: SECRET }), open({ store, secret: SECRET })];
   for (let i = 0; i < 20; i++) {
@@ -154,7 +154,7 @@ Deno.test("without a store, only the process that asked accepts the answer", asy
   const refused = await call(other, "pay", answer(state));
   assertEquals([refused.status, refused.code], [400, -32602]);
   assertStringIncludes(refused.says, "only the process that asked the question knows");
-  // A process with a store also refuses the answer, because the store does not contain the memory of the first process.
+  // A process with a store refuses the answer too, because its store has no record of the first process's answers.
   const stored = open({ secret: SECRET, store: memoryStore() });
   assertEquals((await call(stored, "pay", answer(state))).code, -32602);
   const { state: ofStore } = await call(stored, "pay");
@@ -176,7 +176,7 @@ Deno.test("another server with the same secret and store does not accept the ans
   for (const { server } of [one, other]) await server.close();
 });
 
-Deno.test("concrete paths of one server remember used answers while the paths are evicted from memory", async () => {
+Deno.test("a server still rejects a used answer after the state of its path was evicted from memory", async () => {
   const pay = tool({
     name: "pay",
     run: async (_input, ctx) => (await ctx.elicit("sure", { message: "?", schema: yes, singleUse: true })).action,
@@ -197,7 +197,7 @@ Deno.test("concrete paths of one server remember used answers while the paths ar
   await server.close();
 });
 
-/** A store that can become unavailable. */
+/** Creates a store that can become unavailable. */
 function makeFragile(): { readonly store: Store; isLost: boolean; garble: boolean } {
   const memory = memoryStore()[INTERNALS];
   const fragile = { store: customStore(wrap, { timeoutMs: 200 }), isLost: false, garble: false };
@@ -212,7 +212,7 @@ function makeFragile(): { readonly store: Store; isLost: boolean; garble: boolea
   return fragile;
 }
 
-Deno.test("an answer is refused but not used up while the store is unavailable", async () => {
+Deno.test("while the store is unavailable, an answer is refused without being used up", async () => {
   const fragile = makeFragile();
   const shop = open({ store: fragile.store, secret: SECRET });
   const { state } = await call(shop, "pay");
@@ -247,7 +247,7 @@ Deno.test("if the record of used answers is unreadable, answers to older questio
 });
 
 for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore]] as const) {
-  Deno.test(`no answer is accepted twice however many answers a client uses, and other clients are not affected (${title})`, async () => {
+  Deno.test(`no answer is accepted twice, however many answers a client uses, and other clients are not affected (${title})`, async () => {
     const shop = open({ store: makeStore?.() });
     const other = await call(shop, "pay", {}, "bob");
     const used: (string | undefined)[] = [];
@@ -266,7 +266,7 @@ for (const [title, makeStore] of [["memory", undefined], ["a store", memoryStore
   });
 }
 
-Deno.test("a busy server does not use up an answer", async () => {
+Deno.test("a server that refuses a request because it is busy does not use up the answer", async () => {
   let release = () => {};
   const pass = new Promise<void>((resolve) => release = resolve);
   const block = tool({ name: "block", run: () => pass });
@@ -301,7 +301,7 @@ Deno.test("a singleUse that is not a boolean is an error, and no question is ask
   }
 });
 
-Deno.test("an unknown version of requestState is refused like the state of another server", async () => {
+Deno.test("a requestState of an unknown version is refused like a requestState of another server", async () => {
   const shop = open({ secret: SECRET });
   const { state = "" } = await call(shop, "pay");
   const sealer = new Sealer({ secret: SECRET, realm: JSON.stringify(["shop", "/mcp"]) });

@@ -1,4 +1,4 @@
-// Errors for messages without a readable id: each revision has its own way to express a missing id.
+// Errors for messages without a readable id. Revisions differ in how they express a missing id.
 import { assertEquals } from "@std/assert";
 import { createServer } from "../../mod.ts";
 import { serveStdio } from "../../src/transports/stdio/stdio.ts";
@@ -6,7 +6,7 @@ import { LEGACY_VERSIONS } from "../support/behaviour.ts";
 
 const TYPES = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** Texts that contain no id, or no id that a revision accepts. */
+/** Texts without an id, or with an id that no revision accepts. */
 const UNREADABLE = [
   "{",
   "{}",
@@ -24,7 +24,7 @@ const hello = (protocolVersion: string) =>
     params: { protocolVersion, capabilities: {}, clientInfo: { name: "c", version: "1" } },
   });
 
-/** The form of a response without an id: the property is absent, or it is `null`. */
+/** Returns the `id` of a response, or "none" if the response has no such property. */
 function idOf(text: string): unknown {
   const { error, ...answer } = JSON.parse(text);
   assertEquals(Number.isInteger(error.code), true, text);
@@ -53,7 +53,7 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
     await greeting.text();
     const id = greeting.headers.get("mcp-session-id") ?? "";
     for (const headers of [{ ...stated, "mcp-session-id": id }, { "mcp-session-id": id }]) {
-      // Without a header, the session determines the revision.
+      // Without a version header, the session determines the revision.
       for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body, headers)).text()), none, body);
       const other = version === "2025-03-26" ? "[]" : '[{"jsonrpc":"2.0","id":1,"method":"ping"}]';
       assertEquals(idOf(await (await post(server, other, headers)).text()), none);
@@ -84,9 +84,9 @@ for (const version of [...LEGACY_VERSIONS, "2026-07-28"]) {
   });
 }
 
-Deno.test("over HTTP, a client of unknown revision gets the JSON-RPC form of an error without an id", async () => {
+Deno.test("over HTTP, a client whose revision is unknown gets an error without an id in JSON-RPC's form", async () => {
   const server = createServer({ name: "s", version: "1" });
-  // The specification treats such a client as a client of 2025-03-26.
+  // The specification treats such a client as a client of revision 2025-03-26.
   for (const body of UNREADABLE) assertEquals(idOf(await (await post(server, body)).text()), null);
   await server.close();
 });

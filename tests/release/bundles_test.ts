@@ -1,9 +1,9 @@
-// Server bundles contain no command line, and running a bundle does not start the command line.
+// A bundle of a server contains no CLI code, and running the bundle does not start the CLI.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts all processes, including the processes of Bun.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of both runtimes.
 
 const SERVER = `import { createServer } from "${root}mod.ts";
 console.log(createServer({ name: "bundled", version: "1.0.0" }).handlers.list().length, "handlers");
@@ -57,7 +57,7 @@ function ask(method: string, params: object): string {
 }
 
 for (const [name, toWords] of Object.entries(bundlers)) {
-  // The package's entry has this name, so a bundle with the same name looks like the entry.
+  // The package's main file has one of these names, so the bundle could be mistaken for it.
   for (const output of ["server.js", "mod.js"]) {
     Deno.test({
       name: `${name}: ${output} contains no command line, and starts no command line`,
@@ -71,7 +71,7 @@ for (const [name, toWords] of Object.entries(bundlers)) {
           assert(built.success, new TextDecoder().decode(built.stderr));
           const text = await Deno.readTextFile(`${folder}/${output}`);
           assertStringIncludes(text, "Cannot create a server");
-          assert(!text.includes("All commands, each with a --help"), "the bundle contains the command line");
+          assert(!text.includes("All commands, each with a --help"), "the bundle contains CLI code");
           for (const words of [["deno", "run", "--no-prompt"], ["deno", "run", "-A"], ["bun"]]) {
             const finished = await run([...words, `${folder}/${output}`, "--version"], { cwd: folder });
             assertEquals(finished, { code: 0, stdout: "0 handlers\n", stderr: "" });

@@ -1,20 +1,18 @@
-// The commands in the documentation, run as shown: in a folder with the page's files, with `mcp` as this project's own
-// command line, on both runtimes.
+// Runs the commands in the documentation as shown, in a folder with the page's files and on both runtimes. The command
+// `mcp` is this project's own CLI.
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { root, type Running, start } from "../support/processes.ts";
 import { type Page, readPages, writeFiles } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of both runtimes.
 
 const runtimes = {
   deno: `deno run -A ${root}mod.ts`,
   bun: `bun ${root}mod.ts`,
 } as const;
 
-/**
- * The package as runtimes resolve it from a page's files. A served file on Deno uses the import map of this project.
- */
+/** The package under the names that a page's files import. On Deno, a served file uses this project's import map. */
 const paths = Object.fromEntries(
   Object.entries(config.exports).map(([name, file]) => [`@x/mcp${name.slice(1)}`, [root + file.slice(2)]]),
 );
@@ -24,7 +22,7 @@ interface Shown {
   readonly output: string;
 }
 
-/** The commands of a block after `$`, each with its output. */
+/** Returns the commands in a block, which follow `$`, each with its output. */
 function readShown(text: string): readonly Shown[] {
   return text.split(/^\$ /m).slice(1).map((part) => {
     const [command, ...lines] = part.split("\n");
@@ -32,11 +30,11 @@ function readShown(text: string): readonly Shown[] {
   });
 }
 
-/** Runs the commands of one page. Ports in the page are replaced by free ports. */
+/** Runs the commands of one page, with free ports in place of the page's ports. */
 class Shell implements AsyncDisposable {
   readonly #cwd: string;
   readonly #program: string;
-  /** Addresses on the page, and the addresses that are actually served. */
+  /** The addresses on the page, and the address that is really served for each. */
   readonly #addresses = new Map<string, string>();
   readonly #background: Running[] = [];
 
@@ -45,14 +43,17 @@ class Shell implements AsyncDisposable {
     this.#program = program;
   }
 
-  /** The output of a command, as the page would show it. */
+  /** Runs a command. Returns its output as the page would show it. */
   async run({ command, output }: Shown): Promise<string> {
     const isServer = /^mcp\b.* --http\b/.test(command);
     const printed = isServer ? await this.#serve(command) : await this.#finish(command);
     return this.#normalize(printed, output);
   }
 
-  /** Starts a server. It is stopped once it has printed its address, or, after `&`, at the end of the block. */
+  /**
+   * Starts a server. The server is stopped when it has printed its address. With `&`, the server is stopped at the end
+   * of the block.
+   */
   async #serve(command: string): Promise<string> {
     const line = command.replace(/--port \d+/, "--port 0").replace(/ &$/, "").replace(/^mcp/, `exec ${this.#program}`);
     const server = await start(["sh", "-c", line], { cwd: this.#cwd });
@@ -70,16 +71,16 @@ class Shell implements AsyncDisposable {
     const script = `mcp() { ${this.#program} "$@"; }\n${line}`;
     await using process = await start(["sh", "-c", script], { cwd: this.#cwd, input: "" });
     const { code, stdout, stderr } = await process.finished;
-    // The download messages of a package are not part of a command's output.
+    // Messages about package downloads are not part of a command's output.
     return code === 0 ? stdout : stdout + stderr.replace(/^Download .*\n/gm, "");
   }
 
-  /** Replaces values that differ between machines by the values of the page. */
+  /** Replaces values that differ between machines with the values on the page. */
   #normalize(printed: string, output: string): string {
     let text = printed.trimEnd();
     for (const [shown, address] of this.#addresses) text = text.replaceAll(address, shown);
     const times = output.match(/\d+ ms/g) ?? [];
-    // When installed from a registry, the command line needs no permission to read its own files.
+    // If the CLI is installed from a registry, it needs no permission to read its own files.
     return text.replace(/\d+ ms/g, (ms) => times.shift() ?? ms)
       .replaceAll(this.#cwd, "/home/me/project").replaceAll(`,${root}src`, "").replaceAll(`${root}src,`, "")
       .replaceAll(`${root}mod.ts`, "jsr:@x/mcp");
@@ -110,7 +111,7 @@ async function runPage(t: Deno.TestContext, page: Page, runtime: keyof typeof ru
       if (language !== "console") continue;
       await using shell = new Shell(folder, runtimes[runtime]);
       for (const shown of readShown(text)) {
-        // A block for one runtime names it.
+        // A block that names a runtime is only for this runtime.
         if (runtime === "bun" && /\bdeno\b/i.test(shown.command + shown.output)) continue;
         await t.step(shown.command, async () => assertEquals(await shell.run(shown), shown.output));
       }

@@ -1,5 +1,5 @@
-// Compiles the package to JavaScript, as the registry does for npm clients such as Bun: the files keep their paths with
-// another suffix, and imports name npm packages.
+// Compiles the package to JavaScript, as the registry does for npm clients such as Bun. The files keep their paths,
+// with another suffix, and their imports name npm packages.
 import config from "../../deno.json" with { type: "json" };
 import { rewriteImports } from "./registry.ts";
 import { preparePackage } from "./prepare.ts";
@@ -12,13 +12,14 @@ async function listFiles(folder: string): Promise<readonly string[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** The name of a package: `npm:zod@4` is `zod` for npm clients. */
+/** Returns the npm name of a package. For example, `npm:zod@4` is `zod` for npm clients. */
 function toNpmName(target: string): string {
   return target.replace(/^npm:\/?(@?[^@]+)@[^/]*/, "$1");
 }
 
 /**
- * Compiles the package in the folder `root`, ending in a slash, into `folder`, with `sources` for intermediate files.
+ * Compiles the package in the folder `root`, which ends with a slash, into `folder`. Intermediate files are written to
+ * `sources`.
  */
 export async function compilePackage(root: string, { sources, folder }: { sources: string; folder: string }) {
   await preparePackage(root, sources);

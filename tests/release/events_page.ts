@@ -1,25 +1,28 @@
-// Writes the table of docs/reference/observing.md from the types in src/core/call/observer.ts.
+// Writes the table in docs/reference/observing.md from the types in src/core/call/observer.ts.
 
-/** The URL of the page. */
+/** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/observing.md", import.meta.url);
 
 const sourceFile = new URL("../../src/core/call/observer.ts", import.meta.url);
 
-/** The table: each event, the time when it happens, and its fields. Throws if an event or its type is not found. */
+/**
+ * Returns the table: each event with the time when it happens and its fields. Throws if an event or its type is
+ * missing.
+ */
 export async function toTable(): Promise<string> {
   const source = await Deno.readTextFile(sourceFile);
   const [, body] = /export interface Observer \{\n([^]*?)\n\}/.exec(source) ?? [];
-  if (!body) throw new Error(`Cannot read ${sourceFile.pathname}: it has no Observer`);
+  if (!body) throw new Error(`Cannot read ${sourceFile.pathname}: it does not declare Observer`);
   const rows = [...body.matchAll(/\/\*\*((?:(?!\*\/)[^])*)\*\/\s+(\w+)\?\(event: (\w+)\)/g)].map((
     [, comment, name, type],
   ) => `| \`${name}\` | ${toText(comment)} | ${listFields(source, type).map((field) => `\`${field}\``).join(", ")} |`);
   return ["| Event | When | Fields |", "| --- | --- | --- |", ...rows, ""].join("\n");
 }
 
-/** The fields of an event, starting with the fields of the types that it extends. */
+/** Returns the fields of an event. The fields of the types that it extends come first. */
 export function listFields(source: string, type: string): string[] {
   const found = new RegExp(`export interface ${type}(?: extends (\\w+))? \\{\\n([^]*?)\\n\\}`).exec(source);
-  if (!found) throw new Error(`Cannot describe ${type}: it was not found`);
+  if (!found) throw new Error(`Cannot describe ${type}: the source does not declare it`);
   const [, base, body] = found;
   const own = [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, name]) => name);
   return [...base ? listFields(source, base) : [], ...own];

@@ -1,4 +1,4 @@
-// The names that the entries export: few names in the main entry, and each type in one entry.
+// Tests which names the package exports: few from the main entry, and each type from one entry.
 import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 
@@ -11,11 +11,11 @@ const VALUES = [
 ];
 const MOST_TYPES = 100;
 /**
- * The total number of names in all entries. Raise it only for names that an earlier entry needs for a new feature:
- * testTask, call.handler, replayTranscript.
+ * Maximum number of exported names in all earlier entries. Raise it only if a new feature needs another name in such an
+ * entry, as testTask, call.handler and replayTranscript did.
  */
 const MOST_NAMES = 374;
-/** Entries that were added later, with the number of their names. */
+/** Entries that were added later, each with the number of its names. */
 const LATER: Readonly<Record<string, number>> = {
   "./apps": 9,
   "./apps/page": 7,
@@ -54,7 +54,7 @@ interface Declaration extends Documented {
   readonly def?: { readonly properties?: readonly Member[]; readonly methods?: readonly Member[] };
 }
 
-/** The output of `deno doc` for an entry. */
+/** What `deno doc` prints for an entry. */
 interface Entry {
   readonly module_doc?: { readonly doc?: string };
   readonly symbols: readonly { readonly name: string; readonly declarations: readonly Declaration[] }[];
@@ -72,10 +72,10 @@ async function listNames(source: string): Promise<readonly Name[]> {
   return symbols.map(({ name, declarations }) => ({ name, isType: declarations.every(({ kind }) => isType(kind)) }));
 }
 
-/** The units at the end of a name, and the words for them in the sentence of the name. */
+/** Units at the end of a member's name, and the word that its documentation must then contain. */
 const UNITS = [[/Ms$/, /milliseconds/i], [/[bB]ytes$/, /bytes/i]] as const;
 
-/** Returns the missing parts in the documentation of a member. */
+/** Returns what is missing in the documentation of a member. */
 function* findGaps(owner: string, { name, optional, tsType, jsDoc }: Member): Generator<string> {
   const text = jsDoc?.doc;
   if (!text) return yield `${owner}.${name} has no sentence`;
@@ -102,9 +102,9 @@ Deno.test({
     const unique = new Set(all.filter(([, entry]) => !Object.hasOwn(LATER, entry)).map(([name]) => name));
     for (const [entry, count] of Object.entries(LATER)) assertEquals(entries.get(entry)?.length, count, entry);
     assert(unique.size <= MOST_NAMES, `${unique.size} names; at most ${MOST_NAMES}`);
-    // The client and the test kit have types of the protocol in addition to their own types.
+    // Types of the protocol that the client and the test kit export in addition to their own types do not count.
     const apart = all.filter(([, entry]) => !/client|testing|socket|sse/.test(entry)).map(([name]) => name);
-    assertEquals(apart.filter((name, at) => apart.indexOf(name) !== at), [], "a name is in two entries");
+    assertEquals(apart.filter((name, at) => apart.indexOf(name) !== at), [], "a name is exported from two entries");
   },
 });
 
@@ -118,7 +118,8 @@ Deno.test({
       if (!/^```/m.test(module_doc?.doc ?? "")) gaps.push(`${entry} has no example`);
       for (const { name, declarations } of symbols) {
         const exported = declarations.filter(({ declarationKind }) => declarationKind === "export");
-        // The implementation signature has no sentence, because `deno doc` does not print it.
+        // Only one of the overloads needs documentation, because `deno doc` does not print the implementation's
+        // signature.
         if (!exported.some(({ jsDoc }) => jsDoc?.doc)) gaps.push(`${name} has no sentence`);
         for (const { def } of exported) {
           for (const member of [...def?.properties ?? [], ...def?.methods ?? []]) gaps.push(...findGaps(name, member));

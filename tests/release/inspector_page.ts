@@ -1,5 +1,5 @@
-// Bundles the script and the style of the inspector's page: `deno task inspector:page`. A test compares the bundle with
-// the committed file.
+// Bundles the script and the style of the inspector page. Run `deno task inspector:page`. A test compares the result
+// with the committed bundle.
 import { build } from "esbuild";
 
 const root = new URL("../../", import.meta.url);
@@ -8,7 +8,7 @@ const LICENSE = new URL("node_modules/marked/LICENSE", root);
 /** The file that contains the bundle. */
 export const BUNDLE: URL = new URL("src/cli/inspector/page_bundle.ts", root);
 
-/** Bundles a file with its imports. */
+/** Bundles a file with its imports, and returns the code. */
 async function bundleFile(name: string): Promise<string> {
   const { outputFiles: [output] } = await build({
     absWorkingDir: root.pathname,
@@ -18,19 +18,19 @@ async function bundleFile(name: string): Promise<string> {
     format: "iife",
     target: "es2024",
     charset: "utf8",
-    // Names are preserved, so that an error in the console shows its position.
+    // Names are preserved, so that stack traces in the browser's console are readable.
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: "none",
-    // These files are for Deno and Bun.
+    // The project's tsconfig.json is for Deno and Bun, so ignore it.
     tsconfigRaw: {},
   });
   return output.text.trim();
 }
 
-/** Bundles the page. Returns the text of the file. */
+/** Bundles the page. Returns the text of the bundle file. */
 export async function bundlePage(): Promise<string> {
-  // The script is inside an element. This text would end the element, or start a comment in it.
+  // The script is embedded in a `script` element. These texts would end the element, or start a comment within it.
   const script = (await bundleFile("main.ts")).replace(/<(?=\/script|!--|script)/gi, "\\x3c");
   const style = await bundleFile("style.css");
   const license = (await Deno.readTextFile(LICENSE)).trim().replaceAll("*/", "* /").split("\n")

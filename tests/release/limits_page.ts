@@ -1,19 +1,19 @@
-// Writes the tables of docs/reference/limits.md from the comments and the values in src/core/capacity/.
+// Writes the tables in docs/reference/limits.md from the comments and values in src/core/capacity/.
 import { FIXED_LIMITS } from "../../src/core/capacity/fixed_limits.ts";
 import { LIMITS } from "../../src/core/capacity/limits.ts";
 
-/** The URL of the page. */
+/** The URL of the page's file. */
 export const pageFile: URL = new URL("../../docs/reference/limits.md", import.meta.url);
 
 const [begin, end] = ["<!-- deno-fmt-ignore-start -->", "<!-- deno-fmt-ignore-end -->"];
 
-/** A table of the page. */
+/** A table on the page. */
 interface Table {
-  /** File that contains the comments. */
+  /** The file that contains the comments. */
   readonly source: string;
   readonly values: Readonly<Record<string, object>>;
   readonly columns: readonly string[];
-  /** The first word of the paragraph in the fourth column. */
+  /** The first word of the paragraph for the fourth column. */
   readonly fourth: "Together" | "Reason";
 }
 
@@ -32,7 +32,7 @@ const tables: readonly Table[] = [
   },
 ];
 
-/** The parts of one limit's comment. */
+/** The parts of a limit's comment. */
 interface Entry {
   readonly path: string;
   readonly counts: string;
@@ -40,22 +40,25 @@ interface Entry {
   readonly exceeded: string;
 }
 
-/** The current text of the page. */
+/** Reads the current text of the page. */
 export function readPage(): Promise<string> {
   return Deno.readTextFile(pageFile);
 }
 
-/** The page with new tables, each table at its place. */
+/** Returns the page with each table replaced. */
 export function withTables(page: string, texts: readonly string[]): string {
   const places = page.split(begin);
   if (places.length !== texts.length + 1) {
-    throw new Error(`Cannot write ${pageFile.pathname}: it has no place for each table`);
+    throw new Error(`Cannot write ${pageFile.pathname}: the page lacks the place for a table`);
   }
   const [head, ...rest] = places;
   return head + rest.map((place, i) => `${begin}\n\n${texts[i]}\n${place.slice(place.indexOf(end))}`).join("");
 }
 
-/** The tables. Throws if the comment of a limit lacks its unit, its reason, or the effect of exceeding it. */
+/**
+ * Returns the tables. Throws if a limit's comment lacks the unit, the reason, or what happens when the limit is
+ * exceeded.
+ */
 export function toTables(): Promise<readonly string[]> {
   return Promise.all(tables.map(toTable));
 }

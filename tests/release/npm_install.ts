@@ -1,17 +1,17 @@
-// The packed npm package, installed into an empty project.
+// Installs the packed npm package into an empty project.
 import { assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { buildNpmPackage } from "./npm_package.ts";
 
-/** Runs a program that must succeed and write nothing to standard error. Returns its output. */
+/** Runs a program that must succeed without output on standard error. Returns its standard output. */
 export async function runAll(words: readonly string[], cwd: string): Promise<string> {
   const { code, stdout, stderr } = await run(words, { cwd, timeoutMs: 60_000 });
   assertEquals([code, stderr], [0, ""], `${words.join(" ")} printed ${stdout}`);
   return stdout;
 }
 
-/** Installs the packed package into an empty project. Returns the folder of the package. */
+/** Installs the packed package into an empty project. Returns the installed package's folder. */
 export async function install(folder: string, project: string): Promise<string> {
   await buildNpmPackage(root, `${folder}/package`);
   await runAll(["bun", "pm", "pack", "--quiet", "--filename", `${folder}/package.tgz`], `${folder}/package`);

@@ -1,44 +1,44 @@
-// Writes the npm package into a folder: `deno task publish:npm FOLDER`, then `npm publish` in the folder. The sources
-// are bundled, because a runtime loads a few large files faster than many small files.
+// Writes the npm package into a folder. Run `deno task publish:npm FOLDER`, and then `npm publish` in the folder. The
+// sources are bundled, because a runtime loads a few large files faster than many small files.
 import { rolldown } from "rolldown";
 import config from "../../deno.json" with { type: "json" };
 
-/** Entries without a file in the npm package, because the command line is a program there. */
+/** Entries that the npm package does not export, because it provides the CLI as a program. */
 const LEFT_OUT = ["./cli"];
 
-/** The program. */
+/** The source of the CLI program. */
 const PROGRAM = "src/cli/bin.ts";
 
-/** Packages of the command line, which are bundled with it: programs that use the library do not install them. */
+/** Packages that only the CLI uses. They are bundled with the CLI, so that applications do not have to install them. */
 const BUNDLED = /^(zod|yaml|smol-toml|jsonc-parser|acorn|@oxc-project\/runtime)(\/|$)/;
 
-/** Entries of programs that need no server: a client, and the thread of a worker. */
+/** Entries for programs without a server: a client, and the thread of a worker. */
 const WITHOUT_SERVER = ["./client", "./worker"] as const;
 
-/** The module that loads with the first session. */
+/** The module that is loaded when the first session starts. */
 const SESSIONS = "src/eras/legacy/legacy.ts";
 
-/** The oldest Node that runs a TypeScript file without a flag. */
+/** The oldest Node versions that run TypeScript files without a flag. */
 const NODE = ">=22.18";
 
-/** JavaScript that Node 22 runs; `using` is newer. */
+/** The newest JavaScript that Node 22 supports. It does not include `using`. */
 const TARGET = "es2024";
 
-/** Keys of the published entries, such as `./auth`, and their sources, such as `./src/auth/auth.ts`. */
+/** The published entries: keys such as `./auth`, with sources such as `./src/auth/auth.ts`. */
 const ENTRIES = Object.entries(config.exports).filter(([key]) => !LEFT_OUT.includes(key));
 
-/** A call of `importModule` in the command line. */
+/** Matches a call of `importModule` in the CLI. */
 const LOADED = /importModule<typeof import\("[^"]+"\)>\(\s*"\.\/([^"]+)",?\s*\)/g;
 
-/** The name of the file of an entry, without its suffix. */
+/** Returns the file name of an entry, without its suffix. */
 function toFileName(key: string): string {
   return key === "." ? "index" : key.slice("./".length);
 }
 
-/** The static imports of each module, by path. */
+/** By path, the static imports of each module. */
 type Graph = ReadonlyMap<string, readonly string[]>;
 
-/** A module and all modules that it loads. */
+/** Returns a module's path, with the paths of all modules that it loads. */
 function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
   if (!graph.has(path)) throw new Error(`Cannot bundle ${path}: no entry imports it; correct its path`);
   const loaded = new Set([path]);
@@ -47,10 +47,11 @@ function listLoaded(graph: Graph, path: string): ReadonlySet<string> {
 }
 
 /**
- * Returns a function that names the file of a module, or `null` if the bundler chooses it: a separate file for each set
- * of entries and dynamic imports, the `roots`, that load it. Loading a file costs more than the code in it, so some
- * sets share a file: all modules that the main entry loads, and the modules that stdio and sessions share with other
- * roots. Each of these sets consists of two files, and entries without a server load one of the two files.
+ * Returns a function that decides which file of the bundle contains a module. `null` leaves the decision to the
+ * bundler, which makes a file for each set of `roots` (entries and dynamic imports) that load a module. Loading another
+ * file costs more than loading unused code, so some sets share a file: all modules that the main entry loads, and the
+ * modules that stdio and sessions share with other roots. Each of these two sets is split into two files, of which
+ * entries without a server load only one.
  */
 function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (path: string) => string | null {
   const toLoaded = (source: string) => listLoaded(graph, root + source.replace(/^\.\//, ""));
@@ -69,8 +70,8 @@ function createChunks(graph: Graph, root: string, roots: ReadonlySet<string>): (
 }
 
 /**
- * Bundles the entries of the project in the folder `root`, ending in a slash, into `folder`: one file per entry, such
- * as `index.js` and `auth.js`, shared files, and source maps. Returns the names of the imported packages.
+ * Bundles the entries of the project in the folder `root`, which ends with a slash, into `folder`: one file per entry,
+ * such as `index.js` and `auth.js`, shared files, and source maps. Returns the names of the imported packages.
  */
 export async function bundleEntries(root: string, folder: string): Promise<readonly string[]> {
   let toChunk: (path: string) => string | null = () => null;
@@ -81,16 +82,16 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
     platform: "neutral",
     resolve: { mainFields: ["module", "main"] },
     tsconfig: false,
-    // The command line starts from a separate file.
+    // The CLI is started by its own file, so no module of the bundle is the main module.
     transform: { target: TARGET, define: { "import.meta.main": "false" } },
     preserveEntrySignatures: "allow-extension",
     plugins: [{
       name: "commands",
-      // The bundler names the files of modules that the command line loads by a computed name.
+      // Makes imports of CLI modules by computed specifiers static, so that the bundler finds the modules.
       transform(code, path) {
         if (!path.startsWith(`${root}src/cli/`)) return;
         const replaced = code.replace(LOADED, (call: string, name: string) => {
-          // The line numbers do not change, so the source map stays correct.
+          // The number of lines does not change, so the source map stays correct.
           const breaks = call.replaceAll(/[^\n]/g, "");
           return `import(${JSON.stringify(`${root}src/cli/${name}`)}${breaks})`;
         });
@@ -129,13 +130,13 @@ export async function bundleEntries(root: string, folder: string): Promise<reado
 }
 
 /**
- * Writes the declarations of all modules that the types of an entry name into `folder`, under the paths of the sources.
+ * Writes the declarations of all modules that an entry's types refer to into `folder`, under the paths of the sources.
  */
 async function writeTypes(root: string, folder: string): Promise<void> {
   const { success, stdout, stderr } = await new Deno.Command("deno", {
     args: [
       ...["run", "-A", "--quiet", `${config.imports.typescript}/tsc`, ...ENTRIES.map(([, source]) => source)],
-      // `deno task check` checks the types.
+      // Do not check the types, because `deno task check` does.
       ...["--declaration", "--emitDeclarationOnly", "--noCheck", "--strict"],
       ...["--target", "esnext", "--lib", "esnext,dom,dom.iterable,dom.asynciterable"],
       ...["--module", "esnext", "--moduleResolution", "bundler", "--allowImportingTsExtensions"],
@@ -176,12 +177,14 @@ function toPackage(packages: readonly string[]): object {
 }
 
 /**
- * Writes the package of the project in the folder `root`, ending in a slash, into `folder`, which must be
+ * Writes the npm package of the project in the folder `root`, which ends with a slash, into `folder`, which must be
  * empty or missing.
  */
 export async function buildNpmPackage(root: string, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
-  for await (const { name } of Deno.readDir(folder)) throw new Error(`Cannot write into ${folder}: it has ${name}`);
+  for await (const { name } of Deno.readDir(folder)) {
+    throw new Error(`Cannot write into ${folder}: it contains ${name}; name an empty folder`);
+  }
   const packages = await bundleEntries(root, folder);
   await writeTypes(root, `${folder}/types`);
   for (const name of ["README.md", "LICENSE"]) await Deno.copyFile(root + name, `${folder}/${name}`);

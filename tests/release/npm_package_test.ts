@@ -1,4 +1,4 @@
-// The npm package as its users get it: bundled, packed, and installed into a project next to zod.
+// The npm package as users get it: bundled, packed, and installed into a project with zod.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { listModules } from "../architecture/loaded_modules.ts";
@@ -6,7 +6,7 @@ import { findNode, NODE_VERSIONS } from "../support/node_versions.ts";
 import { root, run } from "../support/processes.ts";
 import { install, runAll } from "./npm_install.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of all runtimes.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of all runtimes.
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 import { z } from "zod";
@@ -62,7 +62,7 @@ tool({ name: "add", input: z.object({ a: z.number() }), run: ({ b }) => b });
 createServer({ name: 1 });
 `;
 
-/** The paths of all files below a folder. */
+/** Returns the paths of all files in a folder and its subfolders. */
 async function listFiles(folder: string, path = ""): Promise<readonly string[]> {
   const files: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(`${folder}/${path}`)) {
@@ -71,7 +71,7 @@ async function listFiles(folder: string, path = ""): Promise<readonly string[]> 
   return files;
 }
 
-/** The sources in each file of the package, from its source map. */
+/** Returns the sources that each file of the package contains, according to its source map. */
 async function readSources(installed: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const files = new Map<string, readonly string[]>();
   for (const name of await listFiles(installed)) {
@@ -83,7 +83,7 @@ async function readSources(installed: string): Promise<ReadonlyMap<string, reado
   return files;
 }
 
-/** The sources that a file of the package loads. */
+/** Returns the sources that a file of the package loads. */
 async function listLoaded(
   installed: string,
   file: string,
@@ -115,15 +115,19 @@ async function checkContents(installed: string): Promise<void> {
   assertEquals(Object.keys(exports), [...keys, "./package.json"]);
   const named = keys.flatMap((key): string[] => [exports[key].types, exports[key].default]);
   for (const path of ["README.md", "LICENSE", ...named]) {
-    assert((await Deno.stat(`${installed}/${path}`)).isFile, `${path} is no file`);
+    assert((await Deno.stat(`${installed}/${path}`)).isFile, `${path} is not a file`);
   }
 }
 
 async function checkChunks(installed: string): Promise<void> {
   const sources = await readSources(installed);
   const all = [...sources.values()].flat();
-  assertEquals(all.filter((path, at) => all.indexOf(path) !== at), [], "a module that is in two files has two states");
-  // The packages of the command line are bundled with it.
+  assertEquals(
+    all.filter((path, at) => all.indexOf(path) !== at),
+    [],
+    "a module is in two files, so it would have two states",
+  );
+  // The CLI contains the code of its packages.
   const packages = /\bnode_modules\/(?:.*\/)?(zod|yaml|smol-toml|jsonc-parser|acorn)\/|usingCtx/;
   assertEquals(all.filter((path) => !/^src\/.*\.ts$|^mod\.ts$/.test(path) && !packages.test(path)), []);
   assert(all.includes("src/eras/legacy/legacy.ts") && all.includes("src/core/call/call.ts"), all.join(", "));
@@ -138,8 +142,8 @@ async function checkChunks(installed: string): Promise<void> {
     assert(loaded.size > 1 || own.size === 1 || !hasValues, `${file} loads nothing`);
     const needsServer = key !== "./client" && key !== "./worker";
     assert(needsServer || !loaded.has("src/server/server.ts"), `${file} loads a server`);
-    // Entries other than the main entry may load the modules that servers share. The entries of skills also load the
-    // YAML parser, which no other entry loads.
+    // Entries other than the main entry can load the modules that servers share. Only the skills entries load the YAML
+    // parser.
     const isParser = (path: string) => /\/skills$/.test(key) && /\bnode_modules\/(?:.*\/)?yaml\//.test(path);
     const strange = [...loaded].filter((path) =>
       !own.has(path) && (key === "." || !shared.has(path)) && !isParser(path)
@@ -196,7 +200,10 @@ first.fetch = createServer({ name: "both", version: "1.0.0", handlers, store: me
 for (const { name } of handlers) console.log(await callModern(name, {}));
 `;
 
-/** A second copy of the package, because two dependencies of a program may each have their own copy. */
+/**
+ * Checks that a second copy of the package works together with the first copy. A program has two copies if two of its
+ * dependencies each have their own.
+ */
 async function checkCopies(project: string, installed: string, node: string): Promise<void> {
   const copy = `${project}/node_modules/copy`;
   await runAll(["cp", "-rL", installed, copy], project);
@@ -226,10 +233,16 @@ Deno.test({
       const node = found.path;
       const installed = await install(folder, project);
       await t.step("package.json names every entry with its types", () => checkContents(installed));
-      await t.step("no module is in two files, and an entry loads no other room", () => checkChunks(installed));
+      await t.step(
+        "no module is in two files, and an entry loads only the modules that it needs",
+        () => checkChunks(installed),
+      );
       await t.step("a server responds on Deno, Bun and Node", () => checkCalls(project, node));
-      await t.step("two copies in one process work together", () => checkCopies(project, installed, node));
-      await t.step("the types resolve in Deno and TypeScript", () => checkTypes(project, node));
+      await t.step(
+        "two copies of the package work together in one process",
+        () => checkCopies(project, installed, node),
+      );
+      await t.step("Deno and TypeScript resolve the types", () => checkTypes(project, node));
     } finally {
       await Deno.remove(folder, { recursive: true });
     }

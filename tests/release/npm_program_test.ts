@@ -1,5 +1,5 @@
-// The program of the npm package, in a folder without installed packages: `npx`, `bunx --bun` and `deno run` start it
-// from their own location.
+// The npm package's program, run in a folder without installed packages. `npx`, `bunx --bun` and `deno run` each start
+// it from their own location.
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -17,7 +17,7 @@ import { needs, requireAll } from "../support/required.ts";
 import { install } from "./npm_install.ts";
 import { serveNpmPackage } from "./npm_registry.ts";
 
-const isDeno = typeof Deno !== "undefined"; // Deno starts the processes of all runtimes.
+const isDeno = typeof Deno !== "undefined"; // Only Deno starts the processes of all runtimes.
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 import { connectTest } from "${config.name}/testing";
@@ -56,12 +56,12 @@ export default createServer({ name: "calc", version: "1.0.0", handlers: [tool({ 
 interface Runner {
   readonly name: string;
   readonly missing?: string;
-  /** The arguments that start the installed program of a folder. */
+  /** Returns the command that starts the program installed in a folder. */
   readonly toWords: (installed: string) => readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A folder whose programs take precedence over the programs of the machine. */
+/** Returns a PATH in which the folder's programs take precedence over the machine's programs. */
 function toPath(folder: string): Readonly<Record<string, string>> {
   return { PATH: `${folder}:${Deno.env.get("PATH")}` };
 }
@@ -92,7 +92,7 @@ function toTarball(installed: string): string {
   return installed.replace(/\/project\/.*$/, "/package.tgz");
 }
 
-/** A folder with the packed and installed package, and an empty folder. */
+/** Runs a function with the folder of the installed package, and an empty folder. */
 async function withPackage(run: (installed: string, folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-program-" });
   try {
@@ -135,7 +135,7 @@ async function checkServing(words: readonly string[], options: Options): Promise
   assertEquals((await serving.finished).code, 0);
 }
 
-/** The official clients with a file that is served on Node. */
+/** Connects the official clients to a file that Node serves. */
 async function checkClients(words: readonly string[], cwd: string): Promise<void> {
   const [command, ...args] = [...words, "server.ts"];
   const call = { name: "inc", arguments: { a: 3 } };
@@ -171,15 +171,18 @@ Deno.test({
       for (const { name, toWords, env } of runners) {
         await t.step(name, async () => {
           await checkCommands(toWords(installed), Object.assign({ cwd }, env && { env }));
-          // `npx` passes no signal to the program that it starts.
+          // `npx` does not forward signals to the program that it starts.
           if (name !== "npx") await checkServing(toWords(installed), { cwd });
         });
       }
       const nodes = runners.filter(({ name }) => name.startsWith("Node"));
       for (const { name, toWords } of nodes) {
-        await t.step(`official clients, ${name}`, () => checkClients(toWords(installed), cwd));
+        await t.step(
+          `the official clients can use the program started with ${name}`,
+          () => checkClients(toWords(installed), cwd),
+        );
       }
-      await t.step("by the name of the package, from a registry", async (t) => {
+      await t.step("the program can be started from a registry, by the name of the package", async (t) => {
         await using registry = await serveNpmPackage(installed, toTarball(installed));
         const [oldest, newest] = runners.slice(0, 2).map(({ toWords }) =>
           toWords(installed)[0].replace(/\/[^/]+$/, "")
@@ -192,7 +195,7 @@ Deno.test({
         ];
         for (const { name, words, path } of starters) {
           await t.step(name, async () => {
-            // This run uses empty caches instead of the caches of this machine.
+            // Use empty caches instead of this machine's caches.
             const caches = await Deno.makeTempDir({ prefix: "mcp-caches-" });
             const env = {
               NPM_CONFIG_REGISTRY: registry.url,
@@ -203,7 +206,10 @@ Deno.test({
             const before = registry.served.length;
             try {
               await checkCommands(words, { cwd, env });
-              assert(registry.served.slice(before).includes("package.tgz"), "the package came from elsewhere");
+              assert(
+                registry.served.slice(before).includes("package.tgz"),
+                "the package did not come from this registry",
+              );
               if (path === undefined) await checkServing(words, { cwd, env });
             } finally {
               await Deno.remove(caches, { recursive: true });
@@ -211,7 +217,7 @@ Deno.test({
           });
         }
       });
-      await t.step("a worker thread of the installed package", async () => {
+      await t.step("the installed package can start a worker thread", async () => {
         const project = installed.replace(/\/node_modules\/.*$/, "");
         await Deno.writeTextFile(`${project}/twice.ts`, WORKER);
         await Deno.writeTextFile(`${project}/server.ts`, WORKER_SERVER);
@@ -223,9 +229,9 @@ Deno.test({
           assertEquals([code, stdout], [0, "8 in a thread\n"], `${name}: ${stderr}`);
         }
       });
-      await t.step("a missing package, with the command that installs it", async () => {
+      await t.step("the error for a missing package names the command that installs it", async () => {
         const file = `import { z } from "zod";\n${SERVER}`;
-        // Bun downloads packages unless there is a folder node_modules.
+        // Without a node_modules folder, Bun would download packages.
         await Deno.mkdir(`${cwd}/bare/node_modules`, { recursive: true });
         await Deno.writeTextFile(
           `${cwd}/bare/server.ts`,
@@ -239,7 +245,7 @@ Deno.test({
         }
         await Deno.remove(`${cwd}/bare`, { recursive: true });
       });
-      await t.step("pack, with the bundler of each runtime, and with esbuild on Node", async () => {
+      await t.step("pack works with each runtime's bundler, and with esbuild on Node", async () => {
         const pack = (words: readonly string[]) =>
           run([...words, "pack", "server.ts", "--author", "Ada", "--description", "d"], { cwd, timeoutMs: 60_000 });
         const [node, others] = [runners[0], runners.filter(({ name }) => name === "Bun" || name === "Deno")];
@@ -260,7 +266,7 @@ Deno.test({
         await Deno.remove(`${cwd}/node_modules`, { recursive: true });
         await Deno.remove(`${cwd}/calc.mcpb`);
       });
-      await t.step("commands of their own files", async () => {
+      await t.step("commands can be run from their own files", async () => {
         for (const { toWords } of runners.slice(0, 3)) {
           for (const words of [["doctor", "--help"], ["install", "--help"], ["check", "server.ts"], ["new", "fresh"]]) {
             const { code, stderr } = await run([...toWords(installed), ...words], { cwd });

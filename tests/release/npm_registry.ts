@@ -1,15 +1,15 @@
-// A registry on the loopback interface that serves one packed package over npm's protocol. With NPM_CONFIG_REGISTRY set
-// to it, package managers and Deno treat the package as published.
+// A registry on loopback that serves one packed package over npm's protocol. If NPM_CONFIG_REGISTRY is its URL, package
+// managers and Deno treat the package as published.
 
 /** A running registry. Disposing stops it. */
 export interface NpmRegistry extends AsyncDisposable {
-  /** The value of the environment variable NPM_CONFIG_REGISTRY. */
+  /** The value for the environment variable NPM_CONFIG_REGISTRY. */
   readonly url: string;
-  /** The requested paths. */
+  /** The paths that were requested. */
   readonly served: readonly string[];
 }
 
-/** Serves the tarball of the package whose `package.json` is in `folder`. Other packages do not exist. */
+/** Serves the tarball of the package whose `package.json` is in `folder`. Requests for other packages get 404. */
 export async function serveNpmPackage(folder: string, tarball: string): Promise<NpmRegistry> {
   const manifest = JSON.parse(await Deno.readTextFile(`${folder}/package.json`));
   const { name, version } = manifest;

@@ -1,4 +1,4 @@
-// Every public option is on a page of the documentation, and its doc comment states its default.
+// Every public option is documented on a page, and its doc comment states its default.
 import { assert, assertEquals } from "@std/assert";
 import { readPages } from "./pages.ts";
 import config from "../../deno.json" with { type: "json" };
@@ -6,7 +6,7 @@ import config from "../../deno.json" with { type: "json" };
 const root = new URL("../../", import.meta.url);
 const ignore = typeof Deno === "undefined"; // `deno doc` lists the options.
 
-/** Pages about the source of the library, for its contributors. */
+/** Pages for contributors, about the library's source code. */
 const INNER = ["architecture", "decisions", "files"].map((name) => `docs/project/${name}.md`);
 
 interface Property {
@@ -17,7 +17,7 @@ interface Property {
 }
 
 interface Option extends Property {
-  /** The name of the type, and of the option. */
+  /** The names of the type and the option. */
   readonly path: string;
 }
 
@@ -45,12 +45,12 @@ Deno.test({
     const pages = await readUserPages();
     const options = (await Promise.all(Object.values(config.exports).map(listOptions))).flat();
     assert(options.length > 200, `${options.length} options`);
-    // In code: `name`, `name: …`, `{ name }` or `{ …, name }`.
+    // Matches the option in code: `name`, `name: …`, `{ name }` or `{ …, name }`.
     const isNamed = ({ name }: Option) => new RegExp(`\`${name}\\b|\\b${name}: |[{,] ${name}\\b`).test(pages);
     assertEquals(
       options.filter((option) => !isNamed(option)).map(({ path }) => path),
       [],
-      "name these options on a page",
+      "document these options on a page",
     );
     const isNumber = ({ tsType }: Option) => tsType?.kind === "keyword" && tsType.value === "number";
     const numbers = options.filter((option) => option.optional && isNumber(option));
@@ -59,7 +59,7 @@ Deno.test({
     assertEquals(
       bare.map(({ path }) => path),
       [],
-      "state the default in the doc comment, or the behaviour without the option",
+      "state the default in the doc comment, or what happens without the option",
     );
   },
 });

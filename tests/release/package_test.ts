@@ -4,7 +4,7 @@ import config from "../../deno.json" with { type: "json" };
 import { root, run } from "../support/processes.ts";
 import { packPackage } from "./tarball.ts";
 
-const ignore = typeof Deno === "undefined"; // Deno starts the processes, including the processes of Bun.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of both runtimes.
 
 const SERVER = `import { createServer, tool } from "${config.name}";
 const hi = tool({ name: "hi", run: () => "Hi!" });
@@ -16,7 +16,7 @@ const _meta = {
 };
 const program = ["bun", `node_modules/${config.name}/mod.js`];
 
-/** A project that contains only the package. */
+/** Runs a function with a project that contains only the package. */
 async function withPackage(use: (project: string) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "mcp-npm-" });
   try {
@@ -64,7 +64,7 @@ Deno.test({
       assertEquals((await run([...program, "new", "notes", "--auth"], { cwd: project })).code, 0);
       const readme = await Deno.readTextFile(`${project}/notes/README.md`);
       assertStringIncludes(readme, `    bun ../node_modules/${config.name}/mod.js server.ts --http\n`);
-      assert(!readme.includes(project), "the README names a path of this machine");
+      assert(!readme.includes(project), "README.md contains a path on this machine");
 
       const file = {
         tools: { greet: { description: "Greets", run: ["printf", "Good day!"] } },

@@ -1,22 +1,22 @@
-// The pages of the documentation, and their code blocks.
+// Reads the pages of the documentation, and their code blocks.
 
 const root = new URL("../../", import.meta.url);
 
-/** A code block of a page. */
+/** A code block on a page. */
 export interface Block {
-  /** The file that the line before the block names. */
+  /** The file that is named in the line before the block. */
   readonly file?: string;
   readonly language: string;
   /** The words after the language, such as `ignore`. */
   readonly flags: readonly string[];
   readonly text: string;
-  /** The line on which the code begins, counted from 1. */
+  /** The number of the line on which the code begins, counted from 1. */
   readonly line: number;
 }
 
 /** A page of the documentation. */
 export interface Page {
-  /** The path from the root of the project, such as `docs/reference/limits.md`. */
+  /** The path relative to the project, such as `docs/reference/limits.md`. */
   readonly path: string;
   readonly markdown: string;
   readonly blocks: readonly Block[];
@@ -31,7 +31,7 @@ function readBlocks(markdown: string): readonly Block[] {
   });
 }
 
-/** Every page for users and contributors. */
+/** Returns every page for users and contributors. */
 export async function readPages(): Promise<readonly Page[]> {
   const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
   paths.push(...await listPages("docs/"));
@@ -43,7 +43,7 @@ export async function readPages(): Promise<readonly Page[]> {
   return pages;
 }
 
-/** Lists the pages of a folder and of its subfolders. */
+/** Lists the pages in a folder and its subfolders. */
 async function listPages(folder: string): Promise<readonly string[]> {
   const paths: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(new URL(folder, root))) {
@@ -53,7 +53,7 @@ async function listPages(folder: string): Promise<readonly string[]> {
   return paths;
 }
 
-/** Writes the named files of a page into a folder. */
+/** Writes the files that a page's blocks name into a folder. */
 export async function writeFiles({ blocks }: Page, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
   for (const { file, text } of blocks) {

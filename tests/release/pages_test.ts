@@ -1,12 +1,13 @@
-// Pages of the documentation: every link works. Files of the source: each file states its task.
+// Tests the documentation and the sources: every link in a page works, and each source file begins with a comment that
+// states its purpose.
 import { assertEquals } from "@std/assert";
 import { listSources } from "../support/sources.ts";
 import { readPages } from "./pages.ts";
 
 const root = new URL("../../", import.meta.url);
-const ignore = typeof Deno === "undefined"; // Files are read with Deno.
+const ignore = typeof Deno === "undefined"; // Only Deno reads the files.
 
-/** The anchors of a page: its headings, as GitHub converts them. */
+/** Returns the anchors of a page: GitHub derives one from each heading. */
 function readAnchors(markdown: string): ReadonlySet<string> {
   const plain = markdown.replace(/^```[^]*?^```$/gm, "");
   const headings = [...plain.matchAll(/^#+ (.+)$/gm)].map(([, text]) => text);
@@ -70,21 +71,21 @@ Deno.test({
       return links.map((link) => new URL(link, `file:///${path}`).pathname.slice(1));
     };
     const index = "docs/README.md";
-    assertEquals(readLinks("README.md").includes(index), true, `README.md has no link to ${index}`);
+    assertEquals(readLinks("README.md").includes(index), true, `README.md does not link to ${index}`);
     const inDocs = pages.map(({ path }) => path).filter((path) => path.startsWith("docs/") && path !== index);
     const onShelf = inDocs.filter((path) => /^docs\/(?:guides|reference|project)\//.test(path));
-    assertEquals(onShelf, inDocs, "a page is on no shelf");
+    assertEquals(onShelf, inDocs, "a page is not in docs/guides, docs/reference or docs/project");
     const listed = readLinks(index).filter((path) => path.startsWith("docs/"));
     assertEquals(listed.toSorted(), inDocs.toSorted(), `${index} must list each page once`);
   },
 });
 
-/** The text of a page up to a heading, which is named by its anchor. */
+/** Returns the text of a page before the heading with an anchor. */
 function cutAt(markdown: string, anchor: string): string {
   return markdown.slice(0, findHeading(markdown, anchor).index);
 }
 
-/** The section of a page with the heading of an anchor, up to the next heading. */
+/** Returns the section below the heading with an anchor, up to the next heading. */
 function readSection(markdown: string, anchor: string): string {
   const { index, 0: heading } = findHeading(markdown, anchor);
   const [body] = markdown.slice(index + heading.length).split(/^##/m, 1);
@@ -93,11 +94,11 @@ function readSection(markdown: string, anchor: string): string {
 
 function findHeading(markdown: string, anchor: string): RegExpExecArray {
   const found = [...markdown.matchAll(/^##+ .+$/gm)].find(([heading]) => readAnchors(heading).has(anchor));
-  if (!found) throw new Error(`there is no heading for #${anchor}`);
+  if (!found) throw new Error(`the page has no heading for #${anchor}`);
   return found;
 }
 
-/** The words of a page and of its code. Marks such as `|` do not count as words. */
+/** Counts the words in text and code. Marks such as `|` do not count. */
 const countWords = (text: string): number => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 Deno.test({

@@ -1,7 +1,10 @@
-// Writes the package in its published form into a folder: `deno task publish:prepare FOLDER`, then `deno publish` in
-// the folder.
+// Writes the files to publish into a folder. Run `deno task publish:prepare FOLDER`, and then `deno publish` in the
+// folder.
 
-/** Files and folders in the published folders that only the project itself uses. The page is published as a bundle. */
+/**
+ * Paths that are in the published folders, but that only the project itself uses. The inspector page is published as a
+ * bundle.
+ */
 const LEFT_OUT = ["src/cli/inspector/browser"];
 
 interface Config {
@@ -9,7 +12,7 @@ interface Config {
   readonly publish: { readonly include: readonly string[] };
 }
 
-/** The files at a path: the file itself, or all files in the folder. */
+/** Returns the files at a path: the file itself, or all files in the folder. */
 async function listFiles(root: string, path: string): Promise<readonly string[]> {
   if (LEFT_OUT.includes(path)) return [];
   if ((await Deno.stat(root + path)).isFile) return [path];
@@ -17,20 +20,24 @@ async function listFiles(root: string, path: string): Promise<readonly string[]>
   return (await Promise.all(entries.map(({ name }) => listFiles(root, `${path}/${name}`)))).flat().sort();
 }
 
-/** Entries of the import map that the sources import. Other entries are for tests. */
+/** Returns the entries of the import map that the sources import. The other entries are for tests. */
 function selectImports(imports: Config["imports"], sources: readonly string[]): Record<string, string> {
   const used = Object.entries(imports).filter(([name]) =>
     sources.some((source) => source.includes(`from "${name}"`) || source.includes(`import("${name}")`))
   );
   const ofTests = used.find(([, target]) => !/^npm:(?!deno-std@)/.test(target));
   if (!ofTests) return Object.fromEntries(used);
-  throw new Error(`Cannot prepare the package: it imports ${ofTests[0]}, which is for tests; import a package of npm`);
+  throw new Error(
+    `Cannot prepare the package: it imports ${ofTests[0]}, which is only for tests; import an npm package`,
+  );
 }
 
-/** Copies the package in the folder `root`, ending in a slash, into `folder`, which must be empty or missing. */
+/** Copies the package in the folder `root`, which ends with a slash, into `folder`, which must be empty or missing. */
 export async function preparePackage(root: string, folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
-  for await (const { name } of Deno.readDir(folder)) throw new Error(`Cannot write into ${folder}: it has ${name}`);
+  for await (const { name } of Deno.readDir(folder)) {
+    throw new Error(`Cannot write into ${folder}: it contains ${name}; name an empty folder`);
+  }
   const {
     imports,
     tasks: _tasks,

@@ -1,5 +1,6 @@
-// The programs in the documentation, run as a user runs them: from the published package, on both runtimes. A program
-// exits by itself. A server is started, called and stopped by a signal. A test is run by the runtime's test runner.
+// Runs the programs in the documentation as users do: with the published package, on both runtimes. Ordinary programs
+// must exit by themselves. Servers are started, called, and stopped with a signal. Tests are run with the runtime's
+// test runner.
 import { assert, assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
@@ -8,12 +9,12 @@ import { serveRegistry } from "./registry.ts";
 import { packPackage } from "./tarball.ts";
 
 const root = new URL("../../", import.meta.url).pathname;
-const ignore = typeof Deno === "undefined"; // Deno starts the processes of both runtimes.
+const ignore = typeof Deno === "undefined"; // Only Deno starts the processes of both runtimes.
 
-/** The timeout of a program in milliseconds, including its downloads and compilation. */
+/** Timeout of a program in milliseconds, including its downloads and compilation. */
 const PROGRAM_MS = 30_000;
 
-/** Packages that programs in the documentation import besides this package. */
+/** Further packages that programs in the documentation import. */
 const PACKAGES = [
   "@opentelemetry/api",
   "@opentelemetry/context-async-hooks",
@@ -37,11 +38,11 @@ interface Program {
   /** The path of the file in the page's folder. */
   readonly file: string;
   readonly text: string;
-  /** The path of the endpoint, if the program is a server. */
+  /** The path of the endpoint if the program is a server. */
   readonly path?: string;
 }
 
-/** A user's folder, and the command that runs one of its files. */
+/** A user's folder, and how to run a file in it. */
 interface Place {
   readonly runtime: "deno" | "bun";
   readonly cwd: string;
@@ -51,7 +52,7 @@ interface Place {
   readonly test: readonly string[];
 }
 
-/** A folder to which `deno add jsr:@x/mcp npm:zod` has added the packages. */
+/** Creates a folder to which `deno add jsr:@x/mcp npm:zod` has added the packages. */
 async function prepareDeno(cwd: string, JSR_URL: string): Promise<Place> {
   const packages = Object.fromEntries(PACKAGES.map((name) => [name, config.imports[name]]));
   const imports = { [config.name]: `jsr:${config.name}@^${config.version}`, ...packages };
@@ -61,7 +62,7 @@ async function prepareDeno(cwd: string, JSR_URL: string): Promise<Place> {
   return { runtime: "deno", cwd, env, run: ["deno", "run", "-A"], serve, test: ["deno", "test", "-A"] };
 }
 
-/** A folder with the packages in node_modules. */
+/** Creates a folder with the packages in node_modules. */
 async function prepareBun(cwd: string): Promise<Place> {
   await Deno.mkdir(`${cwd}/package`);
   const tarball = await packPackage(root, `${cwd}/package`);
@@ -75,8 +76,8 @@ async function prepareBun(cwd: string): Promise<Place> {
 }
 
 /**
- * Whether a block can run: JavaScript blocks run on Bun, blocks that name Deno run on Deno, and all other blocks on
- * both.
+ * Returns whether a runtime can run a block. JavaScript blocks run on Bun, blocks that name Deno run on Deno, and all
+ * other blocks run on both runtimes.
  */
 function runsOn({ language, flags, text, file }: Block, runtime: "deno" | "bun"): boolean {
   if (flags.includes("ignore") || (file && !/\.[jt]s$/.test(file))) return false;
@@ -101,9 +102,9 @@ async function writePrograms(page: Page, { cwd, runtime }: Place): Promise<reado
 
 interface Running {
   readonly child: Deno.ChildProcess;
-  /** Waits for text on standard output or standard error. */
+  /** Waits until standard output or standard error contains a match. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
-  /** All output, once both streams have ended. */
+  /** Resolves to the whole output when both streams have ended. */
   readonly printed: Promise<string>;
 }
 
@@ -136,14 +137,14 @@ function start([command, ...args]: readonly string[], { cwd, env }: Place): Runn
     for (;;) {
       const found = pattern.exec(text);
       if (found) return found;
-      if (hasEnded) throw new Error(`${command} ended without ${pattern}:\n${text}`);
+      if (hasEnded) throw new Error(`${command} ended before printing ${pattern}:\n${text}`);
       await grown.promise;
     }
   };
   return { child, waitFor, printed };
 }
 
-/** Runs a program, or the tests of a file, to the end. */
+/** Runs a program, or the tests in a file, and waits for its end. */
 async function runProgram({ file }: Program, place: Place): Promise<void> {
   const words = file.endsWith("_test.ts") ? [...place.test, `./${file}`] : [...place.run, file];
   const { child, printed } = start(words, place);
@@ -160,7 +161,7 @@ async function serveProgram({ file, text, path = "" }: Program, place: Place): P
   const late = setTimeout(() => child.kill("SIGKILL"), PROGRAM_MS);
   try {
     const [, port] = await waitFor(/(?:Listening on|server:) http:\/\/\S+?:(\d+)/);
-    // The issuer of the page does not exist, so there are no tokens.
+    // The issuer on the page does not exist, so the test has no tokens for this server.
     if (/\bauth = oauth\(/.test(text)) return await checkProtected(`http://127.0.0.1:${port}${path}`);
     for (const revisions of [["2026-07-28"], ["2025-11-25"]]) {
       await using client = await connect(`http://127.0.0.1:${port}${path}`, { revisions, headers });
@@ -175,7 +176,7 @@ async function serveProgram({ file, text, path = "" }: Program, place: Place): P
     const { signal } = await child.status;
     clearTimeout(late);
     await printed;
-    assert(signal !== "SIGKILL", `${file} did not end after SIGTERM`);
+    assert(signal !== "SIGKILL", `${file} did not exit after SIGTERM`);
   }
 }
 
@@ -193,7 +194,7 @@ async function runAll(t: Deno.TestContext, place: Place): Promise<void> {
   for (const page of pages) {
     const programs = await writePrograms(page, place);
     if (page.path === "README.md") {
-      assert(programs.some(({ path }) => path) && programs.some(({ path }) => !path), "README.md has no programs");
+      assert(programs.some(({ path }) => path) && programs.some(({ path }) => !path), "README.md contains no programs");
     }
     if (programs.length) await t.step(page.path, (t) => runPage(t, programs, place));
   }
@@ -209,7 +210,7 @@ async function runPage(t: Deno.TestContext, programs: readonly Program[], place:
   }
   for (const program of programs) {
     const [first] = program.text.split("\n");
-    await t.step(`${program.file}: ${first}`, async () => {
+    await t.step(`${program.file} runs: ${first}`, async () => {
       await (program.path ? serveProgram : runProgram)(program, place);
     });
   }

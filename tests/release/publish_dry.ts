@@ -1,16 +1,15 @@
-// Checks the package in its published form: writes the prepared copy into a temporary folder, and runs `deno publish`
-// with --dry-run there.
+// Checks the package as it will be published: copies the files to publish into a temporary folder, and runs `deno
+// publish --dry-run` there.
 //
-//   deno task publish:dry
+// deno task publish:dry
 import { preparePackage } from "./prepare.ts";
 
 /**
- * The npm copy of Deno's standard library, which only the tests use. It has no types, and the Deno project does not
- * maintain it.
+ * The npm copy of Deno's standard library, for tests only. It has no types, and the Deno project does not maintain it.
  */
 const MIRROR = "deno-std";
 
-/** The files of a folder that name the npm copy. */
+/** Returns the files in a folder that contain the name of the npm copy. */
 async function findMirror(folder: string): Promise<readonly string[]> {
   const found: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
@@ -26,7 +25,9 @@ try {
   await preparePackage(new URL("../../", import.meta.url).pathname, `${folder}/package`);
   const named = await findMirror(`${folder}/package`);
   if (named.length) {
-    console.error(`Cannot publish: ${named.join(", ")} name ${MIRROR}, which is for tests; import a package of npm`);
+    console.error(
+      `Cannot publish: ${named.join(", ")} name ${MIRROR}, which is only for tests; import another npm package`,
+    );
     Deno.exit(1);
   }
   const { code } = await new Deno.Command("deno", {

@@ -1,16 +1,16 @@
-// A registry on the loopback interface that serves one package over JSR's protocol: the files that `deno publish` would
-// upload from a folder, rewritten in the same way. With JSR_URL set to it, Deno treats the package as published.
+// A registry on loopback that serves one package over JSR's protocol: the files that `deno publish` would upload from a
+// folder, with the same rewrites. If JSR_URL is its URL, Deno treats the package as published.
 import { preparePackage } from "./prepare.ts";
 
 /** A running registry. Disposing stops it. */
 export interface Registry extends AsyncDisposable {
-  /** The value of the environment variable JSR_URL, with a slash at its end. */
+  /** The value for the environment variable JSR_URL, with a trailing slash. */
   readonly url: string;
-  /** The files of the package, as paths such as `/mod.ts`. */
+  /** The files in the package, as paths such as `/mod.ts`. */
   readonly files: readonly string[];
-  /** The requested paths; paths of the package omit its name and version. */
+  /** The paths that were requested. Paths in the package do not contain its name and version. */
   readonly served: readonly string[];
-  /** Requested paths that do not exist. */
+  /** The paths that were requested but do not exist. */
   readonly missing: readonly string[];
 }
 
@@ -25,7 +25,7 @@ function isConfig(value: unknown): value is Config {
   return typeof value === "object" && value !== null && "name" in value && "version" in value && "exports" in value;
 }
 
-/** Lists the files with `deno publish` itself, so that its include, exclude and ignore rules apply. */
+/** Lists the files with `deno publish` itself, so that its rules for include, exclude and ignore apply. */
 export async function listFiles(root: string, url?: string): Promise<string[]> {
   const { success, stderr } = await new Deno.Command("deno", {
     args: ["publish", "--dry-run", "--allow-dirty", "--no-check"],
@@ -41,7 +41,7 @@ export async function listFiles(root: string, url?: string): Promise<string[]> {
   return files;
 }
 
-/** Replaces names of the import map by their targets, in import and export statements and in `import("…")`. */
+/** Replaces names from the import map with their targets, in import and export statements and in `import("…")`. */
 export function rewriteImports(source: string, imports: Readonly<Record<string, string>>): string {
   const pattern = /(\bfrom\s*|\bimport\s*\(?\s*)(["'])([^"'\n]+)\2/g;
   return source.replace(pattern, (statement, lead: string, quote: string, name: string) => {
@@ -57,7 +57,7 @@ async function toChecksum(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 
 type Bodies = Map<string, Uint8Array<ArrayBuffer>>;
 
-/** Adds a package, with its files under paths such as `/mod.ts`. */
+/** Adds the files of a package, under paths such as `/mod.ts`. */
 async function addPackage(
   bodies: Bodies,
   { name, version, exports }: Config,
@@ -75,7 +75,7 @@ async function addPackage(
   bodies.set(`/${name}/${version}_meta.json`, toBytes({ manifest, exports }));
 }
 
-/** Serves the package whose deno.json is in the folder `root`, as prepared for publishing. */
+/** Serves the package whose deno.json is in the folder `root`, with the files prepared for publishing. */
 export async function serveRegistry(root: string): Promise<Registry> {
   const bodies: Bodies = new Map();
   const served: string[] = [];
@@ -95,7 +95,9 @@ export async function serveRegistry(root: string): Promise<Registry> {
   try {
     await preparePackage(`${root}/`, folder);
     const config: unknown = JSON.parse(await Deno.readTextFile(`${folder}/deno.json`));
-    if (!isConfig(config)) throw new Error(`Cannot serve ${root}: its deno.json has no name, version or exports`);
+    if (!isConfig(config)) {
+      throw new Error(`Cannot serve ${root}: its deno.json lacks the name, version or exports; add them`);
+    }
     const names = await listFiles(folder, url);
     const files = new Map<string, Uint8Array<ArrayBuffer>>();
     for (const name of names) {

@@ -1,4 +1,4 @@
-// The package as its users get it: from a registry, with an empty cache, outside of this folder.
+// The package as users get it: from a registry, with an empty cache, outside of this project.
 import { assert, assertEquals, assertMatch, fail } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { until } from "../support/behaviour.ts";
@@ -6,9 +6,9 @@ import { findFreePort } from "../support/processes.ts";
 import { type Registry, rewriteImports, serveRegistry } from "./registry.ts";
 
 const root = new URL("../../", import.meta.url).pathname.slice(0, -1);
-const ignore = typeof Deno === "undefined"; // jsr: specifiers and JSR_URL exist only in Deno.
+const ignore = typeof Deno === "undefined"; // Only Deno supports jsr: specifiers and JSR_URL.
 
-/** Runs with an empty folder and an empty cache, and the registry instead of JSR. */
+/** Runs a function with an empty folder, an empty cache, and the test registry in place of JSR. */
 async function withRegistry(run: (registry: Registry, options: Deno.CommandOptions) => Promise<void>): Promise<void> {
   const folder = await Deno.makeTempDir();
   try {
@@ -42,7 +42,7 @@ async function readLine(stream: ReadableStream<Uint8Array>): Promise<string> {
   return text.slice(0, text.indexOf("\n") + 1);
 }
 
-Deno.test("a published package imports packages, not entries of the import map", () => {
+Deno.test("a published package imports packages, and no entries of the import map", () => {
   const imports = { zod: "npm:zod@^4", "sdk/": "npm:/sdk@1/" };
   const source =
     `import { z } from "zod";\nimport 'zod';\nexport * from "sdk/a.js";\nconst m = await import("zod");\n` +
@@ -86,12 +86,12 @@ Deno.test({
         const writer = child.stdin.getWriter();
         await writer.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
         const line = await readLine(child.stdout);
-        if (line === "") fail(`no answer; stderr: ${await stderr}`);
+        if (line === "") fail(`no response; stderr: ${await stderr}`);
         const answer = JSON.parse(line);
         assertEquals([answer.jsonrpc, answer.id, answer.result?.resultType], ["2.0", 1, "complete"]);
         assert(answer.result.supportedVersions.includes("2026-07-28"));
         await writer.close();
-        assertEquals((await child.status).code, 0, "the process must exit at the end of its input");
+        assertEquals((await child.status).code, 0, "the process did not exit with 0 when its input ended");
       } finally {
         clearTimeout(late);
         try {
@@ -160,7 +160,7 @@ Deno.test({
         )).flat().map(({ name }) => name);
       };
       assertMatch(await call(`jsr:${config.name}`), /Unknown tool: \\"greet\\"/);
-      assertEquals(await fetched(), [], "the demonstration needs no package");
+      assertEquals(await fetched(), [], "the demo server downloaded a package");
       const flags = [`--allow-read=${folder}/mcp.jsonc`, "--allow-env=PATH", "--allow-run=printf", "--deny-net"];
       assertMatch(await call(...flags, `jsr:${config.name}`, `${folder}/mcp.jsonc`), /"text":"Good day!"/);
       assertEquals((await fetched()).sort(), ["jsonc-parser", "zod"]);
@@ -249,7 +249,7 @@ Deno.test({
     }),
 });
 
-/** The `sh` and `ts` blocks of README, in order. */
+/** Returns the `sh` or `ts` blocks in README.md, in order. */
 async function readBlocks(language: string): Promise<readonly string[]> {
   const readme = await Deno.readTextFile(`${root}/README.md`);
   return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n([^]*?)^\`\`\``, "gm"))].map(([, code]) => code);
@@ -315,10 +315,10 @@ Deno.test({
       await piped.stdout.cancel();
       assertEquals((await piped.status).code, 0);
 
-      // The check starts the server as its client does, without JSR_URL.
+      // Use --no-check, because the check would start the server as the client does, without JSR_URL.
       const installed = await runDeno(options, [...toArgs(install), "--no-check"]);
       assertEquals(installed.code, 0, installed.stderr);
-      // Claude Code reads the servers of a project from the project's folder.
+      // Claude Code reads a project's servers from a file in the project's folder.
       const { mcpServers } = JSON.parse(await Deno.readTextFile(`${cwd}/.mcp.json`));
       const [{ args }] = Object.values<{ readonly args: readonly string[] }>(mcpServers);
       assert(args.includes(`${await Deno.realPath(`${cwd}`)}/server.ts`), args.join(" "));

@@ -1,7 +1,9 @@
-// The package as a tarball, as package managers get it from the registry.
+// Packs the package into a tarball, as package managers get it from the registry.
 import { compilePackage } from "./compile.ts";
 
-/** Packs the package whose deno.json is in the folder `root`, ending in a slash. Returns the path of the tarball. */
+/**
+ * Packs the package whose deno.json is in the folder `root`, which ends with a slash. Returns the path of the tarball.
+ */
 export async function packPackage(root: string, folder: string): Promise<string> {
   const compiled = `${folder}/compiled`;
   await compilePackage(root, { sources: `${folder}/sources`, folder: compiled });

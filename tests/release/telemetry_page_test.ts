@@ -1,4 +1,4 @@
-// The programs of the page about telemetry send their spans to a collector, and the last spans at SIGTERM.
+// The programs in telemetry.md send their spans to a collector. On SIGTERM, they also send the last spans.
 import { assertEquals } from "@std/assert";
 import config from "../../deno.json" with { type: "json" };
 import { connect } from "../../src/client/client.ts";
@@ -30,12 +30,12 @@ for (
   ]
 ) {
   testProcesses(
-    `telemetry.md: a span sent just before SIGTERM arrives with the name of the service, with ${name}`,
+    `telemetry.md: a span that ends just before SIGTERM reaches the collector with the service's name, with ${name}`,
     async () => {
       await using collector = startCollector();
       await withFiles({ "deno.json": { imports } }, async (cwd) => {
         const page = (await readPages()).find(({ path }) => path === "docs/guides/telemetry.md");
-        if (!page) throw new Error("there is no such page");
+        if (!page) throw new Error("the page does not exist");
         await writeFiles(page, cwd);
         const main = await Deno.readTextFile(`${cwd}/main.ts`);
         await Deno.writeTextFile(

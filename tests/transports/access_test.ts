@@ -192,7 +192,7 @@ Deno.test("without listed hosts, a page counts as same-origin only under a host 
         assertEquals(status, 403, `${host} from ${address}`);
         // A URL parser turns some of these hosts into IP addresses, which then differ from the Host header.
         if (/[a-w]/.test(host)) {
-          assertStringIncludes(text, /^\d/.test(host) ? "but its Host header is" : "set hosts: [");
+          assertStringIncludes(text, /^\d/.test(host) ? "but the Host header is" : "set hosts: [");
         }
       }
       for (const host of ["192.168.1.5", "172.17.0.1:8000", "[2001:db8::1]", "localhost:1", "[::1]:1"]) {
@@ -492,10 +492,10 @@ Deno.test("creating a server throws for a path that no request can have", async 
       ["/\u{1f600}", "\u{1f600}"],
     ] as const
   ) {
-    const state = `Cannot create a server: ${JSON.stringify(path)} is not a plain path such as /mcp, because of `;
+    const state = `Cannot use path ${JSON.stringify(path)}: it is not a plain path such as /mcp, because it contains `;
     assertThrows(() => make(path), TypeError, state + JSON.stringify(odd));
   }
-  assertThrows(() => make("mcp"), TypeError, '"mcp" is not a plain path such as /mcp');
+  assertThrows(() => make("mcp"), TypeError, '"mcp": it is not a plain path such as /mcp');
   for (const path of ["/", "/mcp", "/mcp/", "/a/b-c_d.e~f", "/%C3%BC", "/a%20b", "/a;b=c,d@e!$&'()+"]) {
     const server = make(path);
     const { method, headers, body } = toRequest("server/discover");

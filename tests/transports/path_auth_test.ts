@@ -130,10 +130,10 @@ Deno.test("an authentication with a mistake refuses every request and states why
   const wrong: readonly (readonly [Authentication, string])[] = [
     [
       { authenticate, routes: [{ path: "/x/:tenant", fetch }] },
-      'the parameters of route "/x/:tenant" are not the parameters',
+      'route "/x/:tenant" must have the parameters floor, tenant',
     ],
-    [{ authenticate, routes: [{ path: "/:tenant/:floor/:more", fetch }] }, "which has the parameters floor, tenant"],
-    [{ authenticate, routes: () => "/x" as never }, "routes is not a list"], // The mistake is on purpose.
+    [{ authenticate, routes: [{ path: "/:tenant/:floor/:more", fetch }] }, "must have the parameters floor, tenant"],
+    [{ authenticate, routes: () => "/x" as never }, "routes must be a list; write it in brackets"], // The mistake is on purpose.
   ];
   for (const [auth, state] of wrong) {
     const server = start({ auth });
@@ -142,7 +142,7 @@ Deno.test("an authentication with a mistake refuses every request and states why
     await server.close();
   }
   const plain = createServer({ name: "t", version: "1", auth: { authenticate, routes: [{ path: "/:x", fetch }] } });
-  await assertRejects(() => plain.ready(), TypeError, "which has no parameters");
+  await assertRejects(() => plain.ready(), TypeError, "cannot have parameters");
   await plain.close();
 });
 
